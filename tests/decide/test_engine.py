@@ -380,6 +380,19 @@ class TestStopPolicies:
         assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
 
+    def test_a_local_queue_that_opens_brings_back_what_was_parked(self) -> None:
+        """At once, and although what is equal to it was parked."""
+        cluster = Cluster(queue(cores=2))
+        cluster.submit(job("a", 9))
+        assert [one.key for one in cluster.cycle()] == ["ns/a"]
+        assert cluster.cycle() == []
+        held = (LocalQueue("ns", "cq", "cq", "Hold"),)
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(cores=2), local_queues=held)))
+        cluster.engine.handle(ObjectsChanged(1, objects(queue(cores=2))))
+        cluster.now = 1
+        assert [one.key for one in cluster.cycle()] == ["ns/a"]
+        assert cluster.cycle() == []
+
     @pytest.mark.parametrize(("policy", "woken"), [("None", True), ("Hold", False)])
     def test_quota_that_a_stopped_local_queues_workload_gives_back_wakes_nobody(
         self, policy: StopPolicy, woken: bool

@@ -216,7 +216,7 @@ class Engine:
         self.queues.objects = objects
         self.cache.load(objects)
         waiting = [info for info in self.workloads.values() if not info.is_reserved]
-        kept = {info.key for info in waiting if self.queues.place(info) in (Place.PARKED, Place.HELD)}
+        places = {info.key: self.queues.place(info) for info in waiting}
         for info in waiting:
             self.queues.dequeue(info)
         self.queues.configure()
@@ -230,8 +230,9 @@ class Engine:
         for info in waiting:
             self.cache.refresh(info)
             self.queues.restart(info)
-            queue = info.cluster_queue
-            self.queues.enqueue(info, parked=info.key in kept and queue == self.queues.target(info))
+            queue, place = info.cluster_queue, places.get(info.key)
+            is_kept = place in (Place.PARKED, Place.HELD) and queue == self.queues.target(info)
+            self.queues.enqueue(info, parked=is_kept, opened=place is None)
         for name in self.queues.touched(before):
             self.queues.reactivate_later(name)
 

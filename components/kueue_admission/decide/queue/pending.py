@@ -158,16 +158,19 @@ class PendingQueue:
             return None
         return entry.group.parked_for
 
-    def push(self, info: WorkloadInfo, now: float, *, parked: bool = False) -> Place:
+    def push(self, info: WorkloadInfo, now: float, *, parked: bool = False, opened: bool = False) -> Place:
         """Add a workload, or take over its new state; where it went.
 
         One whose back-off runs is held; one whose shape is parked is parked with it, and so is one given as `parked`.
+        One that comes because its LocalQueue has `opened` competes in any case (kueue pushToHeapIfNotTracked).
         """
         entry = self._entries.get(info.key)
         if entry is not None:
             if entry.bag is self._flight_bag:
                 return Place.IN_FLIGHT
             self._forget(entry)
+        if opened:
+            return self._put(info, Place.COMPETING)
         if not info.backoff_expired(now):
             return self._put(info, Place.HELD)
         best_effort = self.strategy == "BestEffortFIFO"

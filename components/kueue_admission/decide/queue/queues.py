@@ -93,8 +93,8 @@ class Queues:
         if pending is not None:
             pending.delete(info.key)
 
-    def enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
-        """Put a workload without quota where it belongs; parked, if it was parked before.
+    def enqueue(self, info: WorkloadInfo, *, parked: bool = False, opened: bool = False) -> None:
+        """Put a workload without quota where it belongs; parked, if it was parked before; `opened`: see `push`.
 
         One that waits for all flavors at once is in no queue: its variants are.
         """
@@ -112,7 +112,7 @@ class Queues:
             return
         if self.cache.queues[name].checks or info.checks:
             lifecycle.sync_checks(info, self.cache.queues[name], self.now, self.cache.gates.behaviours)
-        place = self.pending[name].push(info, self.now, parked=parked)
+        place = self.pending[name].push(info, self.now, parked=parked, opened=opened)
         self.decide(Queued(self.now, info.key, name, place is Place.COMPETING))
 
     def _blocker(self, info: WorkloadInfo) -> tuple[str, str] | None:

@@ -5,6 +5,10 @@ anything; in exchange the new place has to keep what the old one promised: the s
 same slice where the slice is not whole without it. If there is no such place at once, Kueue evicts the workload
 (TASFailedNodeReplacementFailFast) instead of letting the other pods wait; so it does if a second node fails meanwhile.
 
+With that gate off, the pods wait: Kueue preempts others for a place if it may, and tries again and again. It does so
+with the workload as it was when the node failed (`WorkloadInfo.lost_nodes`), and does not see that the node is well
+again; nothing but a new place, an eviction or the end of the workload stops it.
+
 A node that is not ready, or has a taint that the pods do not tolerate, counts as failed when none of the pods runs
 there any more; the objects that the core is given are those of that moment.
 Source: kueue@v0.19.2 pkg/controller/tas/node_controller.go, pkg/cache/scheduler/tas_flavor_snapshot.go
