@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import unified_diff
 from pathlib import Path
@@ -52,7 +49,6 @@ SCHEMA_VERSION: Final = 1
 _WEEK: Final = 7 * 86_400.0
 _LISTED: Final = 3
 """Reasons of `check` that are shown."""
-_TELL_SECONDS: Final = 10.0
 """Between two lines on stderr, unless that is a terminal."""
 
 
@@ -206,11 +202,17 @@ def _answer(
     held_out: Window | None,
 ) -> Answer:
     from kueue_fleet.cli.plan_runs import simulations
+    from kueue_fleet.cli.progress import counting
     from kueue_fleet.simulation.planner import NoGoalKnownError, Planner
 
     limit = math.inf if budget is None else budget
     count = min(processes or len(os.sched_getaffinity(0)), len(seeds))
-    with interruptible(), _progress() as say, simulations(question, seeds, count, study) as runs, well_formed():
+    with (
+        interruptible(),
+        counting("planning") as say,
+        simulations(question, seeds, count, study) as runs,
+        well_formed(),
+    ):
         try:
             return Planner(question, runs, most, limit, say).answer(held_out)
         except NoGoalKnownError as nothing:
@@ -218,24 +220,6 @@ def _answer(
                 "by these jobs no goal can be judged, so that any fleet would do; give other times, --queue or --growth"
             )
             raise console.CommandError(told, problems=nothing.reasons) from None
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Shows on stderr how far the search is: in place on a terminal, else a line now and then."""
-    if not console.interactive(sys.stderr):
-        last = time.monotonic()
-
-        def tell(text: str) -> None:
-            nonlocal last
-            if time.monotonic() - last > _TELL_SECONDS:
-                last = time.monotonic()
-                sys.stderr.write(f"{text}\n")
-
-        yield tell
-        return
-    with console.rich_console(sys.stderr).status("") as status:
-        yield status.update
 
 
 def _edited(question: Question, best: Candidate, document: YamlDocument, text: str) -> str:

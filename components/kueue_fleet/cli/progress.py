@@ -5,9 +5,11 @@ Where the output is not a terminal, only the lines are printed.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
@@ -16,6 +18,7 @@ from kueue_admission.cli import console
 from kueue_admission.forms.printable import printable
 
 _LABEL_WIDTH = 13
+_TELL_SECONDS = 10.0
 
 
 class Say:
@@ -58,7 +61,25 @@ def step(label: str) -> Iterator[Say]:
 
 
 @contextmanager
-def spinner(label: str) -> Iterator[Callable[[str], None]]:
+def counting(label: str) -> Iterator[Callable[[str], None]]:
+    """Show on stderr, as stdout has the result, how far a calculation is; without a terminal a line now and then."""
+    if console.interactive(sys.stderr):
+        with spinner(label, sys.stderr) as show:
+            yield show
+        return
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last > _TELL_SECONDS:
+            last = time.monotonic()
+            sys.stderr.write(f"{text}\n")
+
+    yield tell
+
+
+@contextmanager
+def spinner(label: str, stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     """Show, on a terminal only, that something goes on and for how long, with the text that is given last."""
     columns = (
         SpinnerColumn("line"),
@@ -67,7 +88,11 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
         TimeElapsedColumn(),
     )
     with Progress(
-        *columns, console=console.rich_console(), transient=True, expand=True, disable=not console.interactive()
+        *columns,
+        console=console.rich_console(stream),
+        transient=True,
+        expand=True,
+        disable=not console.interactive(stream),
     ) as progress:
         task = progress.add_task("", label=label, total=None)
         yield lambda text: progress.update(task, description=printable(text))

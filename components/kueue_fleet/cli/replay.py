@@ -20,6 +20,7 @@ from kueue_fleet.cli.stores import LOOK_BACK, StoreOption, opened_store
 
 if TYPE_CHECKING:
     from kueue_admission.history.jobs import Past
+    from kueue_admission.simulate.clock import Watch
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
     from kueue_fleet.simulation.replay_fit import Fit, Spread, Waits
@@ -84,6 +85,7 @@ def replay(
     """
     from kueue_admission.simulate.errors import SimulationError
     from kueue_admission.simulate.what_if import parse_change
+    from kueue_fleet.cli.progress import counting
     from kueue_fleet.cli.simulate_input import changed_fleet
     from kueue_fleet.simulation.replay import Replay
 
@@ -99,11 +101,15 @@ def replay(
     fleet = load_fleet(given, at=at)
     check_teams("--growth", grown.teams, fleet)
     check_queues(queues, past)
-    with well_formed():
+    with counting("replaying") as say, well_formed():
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
-        runs = [before.run(seed) for seed in range(seeds)]
-        changed = [after.run(seed, grown) for seed in range(seeds)] if changes or growth else []
+        runs = [before.run(seed, begun=_told(say, f"simulation {seed + 1} of {seeds}")) for seed in range(seeds)]
+        changed = (
+            [after.run(seed, grown, _told(say, f"simulation {seed + 1} of {seeds}, changed")) for seed in range(seeds)]
+            if changes or growth
+            else []
+        )
     if not runs[0]:
         left_out = [f"{count} jobs {why}" for why, count in before.left_out.items()]
         raise console.CommandError(
@@ -111,6 +117,24 @@ def replay(
         )
     shown = [*what_if, *(f"growth {text}" for text in growth or [])]
     _show(before, runs, after, changed, shown, output)
+
+
+def _told(say: Callable[[str], None], what: str) -> Callable[[list[Replayed]], Watch]:
+    """Tells of a simulation how far it is."""
+
+    def begun(jobs: list[Replayed]) -> Watch:
+        last = -_DAY
+
+        def watch(now: float) -> bool:
+            nonlocal last
+            if now >= last + _DAY:
+                last = now
+                say(f"{what}: day {now / _DAY:.0f}, {len(jobs)} jobs")
+            return True
+
+        return watch
+
+    return begun
 
 
 def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
