@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -478,9 +479,19 @@ def _end_begun(paths: RehearsalPaths) -> None:
     """End a supervisor that this process does not know of, since Ctrl-C came just as it had begun."""
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
-            if str(paths.root) in child.cmdline():
+            if str(paths.root) in _command_line(child):
                 child.terminate()
                 wait_for_end(child, _END_SECONDS)
+
+
+def _command_line(child: psutil.Process) -> list[str]:
+    """Its arguments, which Linux has not yet for a moment after Popen has returned: a new program's files are closed
+    before its arguments are in place. Empty: it has none after a second."""
+    for _ in range(100):
+        if found := child.cmdline():
+            return found
+        time.sleep(0.01)
+    return []
 
 
 def rehearsals() -> list[str]:

@@ -154,6 +154,8 @@ def _without_networks(pods: dict[str, Any]) -> None:
 
 def _without_volumes(pods: dict[str, Any]) -> None:
     pods["spec"]["volumes"] = [each for each in pods["spec"]["volumes"] if each["name"] != "nvidia"]
+    for container in (*pods["spec"]["containers"], *pods["spec"]["initContainers"]):
+        container["volumeMounts"] = [each for each in container["volumeMounts"] if each["name"] != "nvidia"]
 
 
 def _without_daemon(pods: dict[str, Any]) -> None:

@@ -130,10 +130,16 @@ def test_a_failure_of_the_run_that_was_to_be_kept_keeps_nothing(session: Session
     assert not session.kept
 
 
+@pytest.mark.parametrize("looks_without_arguments", [0, 2])
 def test_ctrl_c_just_as_the_supervisor_has_begun_leaves_nothing(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    session: Session, monkeypatch: pytest.MonkeyPatch, looks_without_arguments: int
 ) -> None:
     begun: list[psutil.Process] = []
+    cmdline, looks = psutil.Process.cmdline, iter(range(looks_without_arguments))
+
+    def shown(process: psutil.Process) -> list[str]:
+        """Linux shows no arguments of a program that has just begun."""
+        return [] if process in begun and next(looks, None) is not None else cmdline(process)
 
     def interrupted(paths: object, process: subprocess.Popen[bytes]) -> None:
         begun.append(psutil.Process(process.pid))
@@ -143,6 +149,7 @@ def test_ctrl_c_just_as_the_supervisor_has_begun_leaves_nothing(
 
     monkeypatch.setattr(supervisor_client, "subprocess", subprocess)  # a child of this process, as of the command
     monkeypatch.setattr(supervisor_client, "RunningSupervisor", interrupted)
+    monkeypatch.setattr(psutil.Process, "cmdline", shown)
     with pytest.raises(KeyboardInterrupt), session.exclusive(), session.running(keep=False):
         pytest.fail("it has been interrupted before")
     assert still_running(begun, 30) == []
