@@ -269,3 +269,21 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         if isinstance(value, dict):
             yield (*path, key)
         yield from leaves(each, (*path, key))
+
+
+def test_quotas_of_windows_are_told_of_the_time_in_which_they_hold() -> None:
+    window = {"name": "night", "start": "2026-12-01T20:00:00Z", "duration": "10h", "days": ["Monday"]}
+
+    def at_night(amount: int | None) -> Any:
+        during = {} if amount is None else {f"{FIRST_QUOTA}/during": {"night": {"nominalQuota": amount}}}
+        section = {"image": "example.com/controller:1", "quotaWindows": [window]}
+        return parse_fleet(changed(fleet_data(), {"admissionController": section, **during}))
+
+    def told(old: Any, new: Any) -> list[str]:
+        return [str(each) for each in compare_fleets(old, new) if each.area == "quota"]
+
+    where = "nvidia.com/gpu (2 -> 6) of l4 on worker-a and worker-b while night is open"
+    assert told(at_night(2), at_night(6)) == [f"clusterQueues[vision]: team-vision gains 4 {where}"]
+    assert told(at_night(None), at_night(4)) == [
+        "clusterQueues[vision]: windows of its quotas: none -> night, with the same amounts"
+    ]
