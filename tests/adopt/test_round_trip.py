@@ -182,6 +182,15 @@ def test_a_check_for_flavors_that_no_worker_of_its_queue_has_is_named() -> None:
     assert all(EXPECTED.match(note) for note in adopted.notes)
 
 
+def test_the_example_of_networks_for_gpus_is_a_fleet_again() -> None:
+    data = yaml.safe_load((EXAMPLES / "gpu-networks" / "fleet.yaml").read_text(encoding="utf-8"))
+    fleet = parse_fleet(data)
+    again = parse_fleet(adopt(fleet).data)
+    assert again.cluster("gpus").multi_networking
+    pools = [[len(pool.networks) for pool in each.node_pools_on("gpus")] for each in (fleet, again)]
+    assert pools[0] == pools[1]
+
+
 @settings(max_examples=examples(40), deadline=None)
 @given(fleets())
 def test_any_fleet_renders_the_same_or_names_what_it_left_out(fleet: FleetSpec) -> None:

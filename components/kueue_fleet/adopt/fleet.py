@@ -212,8 +212,14 @@ def _cluster(
         "role": role,
         "region": cluster.region,
         "mode": modes[cluster.name],
+        **({"multiNetworking": True} if any(map(_has_own_networks, cluster.node_pools)) else {}),
         **({"kueue": own} if own else {}),
     }
+
+
+def _has_own_networks(pool: Data) -> bool:
+    """Whether the nodes of a printed pool have networks beside their own, which only some clusters take."""
+    return bool((pool.get("networkConfig") or {}).get("additionalNodeNetworkConfigs"))
 
 
 def _observability(platform: Platform) -> Data:

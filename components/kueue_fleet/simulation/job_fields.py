@@ -24,6 +24,7 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file.model.job_forms import IMAGE
 from kueue_fleet.simulation.provisioning_request import job_fault
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -73,11 +74,6 @@ _WORDS: Final[Mapping[type, str]] = {
     list: "a list",
 }
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_IMAGE: Final = re.compile(
-    r"([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?"
-    r"(@[a-z0-9]+([+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?"
-)
-"""A reference to an image. Source: distribution/reference, whose grammar this is."""
 
 
 @cache
@@ -232,7 +228,7 @@ def _volume(volume: Mapping[str, Any], before: list[str], at: str) -> Iterator[t
 
 def _container(container: Mapping[str, Any], volumes: list[str], at: str) -> Iterator[tuple[str, Fault]]:
     image = container.get("image")
-    if isinstance(image, str) and _IMAGE.fullmatch(image) is None:
+    if isinstance(image, str) and IMAGE.fullmatch(image) is None:
         yield f"{at}.image", job_fault(f"{image!r} is not the name of an image, and no node can pull it", "correct it")
     paths: dict[str, int] = {}
     for index, mount in enumerate(_maps(container.get("volumeMounts"))):

@@ -10,7 +10,6 @@ kueue@v0.19.2 pkg/controller/jobs/job (job-min-parallelism), pkg/controller/admi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -30,10 +29,10 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.job_forms import BUCKET, form_problems
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.storage import GcsFuse
-from kueue_fleet.gke.google_syntax import bucket_name
 from kueue_fleet.gke.labels import ACCELERATOR, GCS_FUSE_VOLUMES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.simulation.gpu_network_jobs import add_networks
 from kueue_fleet.simulation.provisioning_request import requests_of
@@ -46,10 +45,8 @@ _SHARE: Final = (9, 10)
 """The part of a machine that pods get of CPUs and memory; the rest is for the pods of DaemonSets."""
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
-_BUCKET: Final = "gs://"
 _TOPOLOGY: Final = f"{POD_SET_ANNOTATION}preferred-topology"
 _PORT: Final = "29500"
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,16 +235,7 @@ def _wrong(wanted: JobRequest) -> Iterator[Problem]:
             yield JOB.at(name, f"is {number}", f"write at least {least}")
     if wanted.tasks is not None and wanted.nodes > 1:
         yield JOB.at("tasks", "is set, with several nodes", "use one node for each task, or submit several jobs")
-    for name in wanted.env:
-        if not _VARIABLE.fullmatch(name):
-            yield JOB.at(f"env.{name}", "is not a name of a variable", "write letters, digits and _ only")
-    for path, source in wanted.mounts.items():
-        if not path.startswith("/"):
-            yield JOB.at(f"mounts.{path}", "is not an absolute path", "begin it with /")
-        if not source.removeprefix(_BUCKET):
-            yield JOB.at(f"mounts.{path}", "names nothing", "name a PersistentVolumeClaim or gs://BUCKET")
-        elif source.startswith(_BUCKET) and (fault := bucket_name(source.removeprefix(_BUCKET))) is not None:
-            yield JOB.at(f"mounts.{path}", f'"{source.removeprefix(_BUCKET)}" {fault.wrong}', fault.fix)
+    yield from form_problems(None, {}, wanted.env, wanted.mounts)
 
 
 def _queue(fleet: FleetSpec, text: str, problems: list[Problem]) -> tuple[str, str, ClusterQueueEntry] | None:
@@ -358,14 +346,14 @@ def _own_variables(wanted: JobRequest) -> dict[str, str]:
 
 
 def _is_bucket(source: str) -> bool:
-    return source.startswith(_BUCKET)
+    return source.startswith(BUCKET)
 
 
 def _volume(source: str) -> dict[str, Any]:
     """Source of the bucket's form:
     https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral."""
     if _is_bucket(source):
-        attributes = {"bucketName": source.removeprefix(_BUCKET)}
+        attributes = {"bucketName": source.removeprefix(BUCKET)}
         return {"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes}}
     return {"persistentVolumeClaim": {"claimName": source}}
 

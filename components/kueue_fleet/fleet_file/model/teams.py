@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
-from kueue_admission.forms import suggest
+from kueue_admission.forms import suggest, syntax
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import DurationField
 from kueue_admission.forms.form_rules import (
@@ -33,6 +33,7 @@ from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, NO_EFFECT, TEAM_AC
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
+from kueue_fleet.fleet_file.model.job_forms import form_problems
 from kueue_fleet.gke.google_syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
@@ -164,7 +165,9 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
             yield OUT_OF_RANGE.at(f"{field}[{name}]", f"{amount.plain} is negative", "write 0 or more")
         elif not name.endswith("/requests.storage"):
             yield from whole_problems(name, amount, f"{field}[{name}]")
-        if "/" not in name and name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
+        if "/" in name:
+            yield from syntax_problems(f"{field}[{name}]", name, syntax.label_key)
+        elif name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
             fix = suggest.instead(name, known, "resources")
             yield NOT_ALLOWED.at(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
 
@@ -185,7 +188,7 @@ class ClaimTemplate(SpecModel):
     """Devices of each pod; default 1."""
 
 
-class JobTemplate(SpecModel):
+class JobTemplate(RuledModel):
     """What `kueue-fleet submit --template NAME` takes for options that are not given; see `submit --help`."""
 
     name: DnsLabel = Field(kw_only=False)
@@ -212,6 +215,16 @@ class JobTemplate(SpecModel):
     """Variables of the environment; those of the command line are added to them."""
     mounts: Mapping[Text, Text] = Field(default_factory=dict)
     """By absolute path: a PersistentVolumeClaim, or gs://BUCKET."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """What no job can have that is made of it."""
+        yield from self._forms()
+        if self.time is not None and self.time.seconds < 1:
+            yield OUT_OF_RANGE.at("time", f"{self.time} is no time to run", "write a second or more")
+
+    @where_read
+    def _forms(self) -> Iterator[Problem]:
+        yield from form_problems(self.image, {"cpu": self.cpu, "memory": self.memory}, self.env, self.mounts)
 
 
 class TeamEntry(RuledModel):
