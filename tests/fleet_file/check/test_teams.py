@@ -23,13 +23,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ]
         },
         [
-            "teams[team-vision].jobTemplates[t].image: 'busybox:' is not the name of an image, and no node can pull it; "
-            "correct it",
+            "teams[team-vision].jobTemplates[t].image: 'busybox:' is not the name of an image, and no node can pull "
+            "it; correct it",
             "teams[team-vision].jobTemplates[t].cpu: is -1; write 0 or more",
-            "teams[team-vision].jobTemplates[t].memory: \"1GB\" ends in 'B', which is not a suffix of a quantity; write 1G",
+            "teams[team-vision].jobTemplates[t].memory: \"1GB\" ends in 'B', which is not a suffix of a quantity; write "
+            "1G",
             "teams[team-vision].jobTemplates[t].env.A B: is not a name of a variable; write letters, digits and _ only",
             "teams[team-vision].jobTemplates[t].mounts.data: is not an absolute path; begin it with /",
-            "teams[team-vision].jobTemplates[t].mounts./: is not a path where a container can have it; write another one",
+            "teams[team-vision].jobTemplates[t].mounts./: is not a path where a container can have it; write another "
+            "one",
             'teams[team-vision].jobTemplates[t].mounts./: "Data" is not the name of a bucket; write 3 to 63 lower-case '
             "letters, digits, - and _, without gs://",
             "teams[team-vision].jobTemplates[t].time: 0 is no time to run; write a second or more",
