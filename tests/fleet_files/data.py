@@ -26,7 +26,7 @@ def storage(draw: Draw, teams: Sequence[Data], clusters: Sequence[Data], pools: 
     for kind in draw(some_of(list(_DRIVERS))):
         bucket = kind in ("gcsFuse", "multiTierCheckpoints")
         who = [team["name"] for team in teams if not bucket or _has_account(team)]
-        where = [each for each in clusters if _can_mount(each, kind, pools)]
+        where = [each for each in clusters if _can_mount(each, kind)]
         if who and where and (kind != "multiTierCheckpoints" or pools):
             entries.append(_entry(draw, kind, who, where, pools))
     return entries
@@ -36,13 +36,10 @@ def _has_account(team: Data) -> bool:
     return "googleServiceAccount" in team or "existingGoogleServiceAccount" in team
 
 
-def _can_mount(cluster: Data, kind: str, pools: Sequence[Data]) -> bool:
+def _can_mount(cluster: Data, kind: str) -> bool:
     if cluster["role"] == "manager" or "project" in cluster:
         return False
     if kind == "multiTierCheckpoints" and cluster.get("mode") != "Standard":
-        return False
-    here = [pool["machineType"] for pool in pools if cluster["name"] in pool.get("clusters", [cluster["name"]])]
-    if kind == "hyperdiskMl" and any(machine.startswith(("e2-", "n1-")) for machine in here):
         return False
     return bool(cluster.get("existing")) or _DRIVERS[kind] in cluster.get("storageDrivers", _USUAL)
 

@@ -26,8 +26,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "teams[team-vision].jobTemplates[t].image: 'busybox:' is not the name of an image, and no node can pull "
             "it; correct it",
             "teams[team-vision].jobTemplates[t].cpu: is -1; write 0 or more",
-            "teams[team-vision].jobTemplates[t].memory: \"1GB\" ends in 'B', which is not a suffix of a quantity; write "
-            "1G",
+            "teams[team-vision].jobTemplates[t].memory: \"1GB\" ends in 'B', which is not a suffix of a quantity; "
+            "write 1G",
             "teams[team-vision].jobTemplates[t].env.A B: is not a name of a variable; write letters, digits and _ only",
             "teams[team-vision].jobTemplates[t].mounts.data: is not an absolute path; begin it with /",
             "teams[team-vision].jobTemplates[t].mounts./: is not a path where a container can have it; write another "

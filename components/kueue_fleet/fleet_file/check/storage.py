@@ -239,7 +239,8 @@ def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Itera
     if pools and all(pools) and all(machine.startswith(NO_HYPERDISK) for machine in machines):
         wrong = f"{entry.volume.type}, which cannot be attached to the machines of its teams on {{cluster}}, "
         fix = "leave {cluster} out of clusters, or use other machines or another kind of storage"
-        yield EXCLUDED.at(f"{scope.path(entry)}.volume.type", wrong + ", ".join(machines), fix).on(cluster.name)
+        at = f"{scope.path(entry)}.volume.type"
+        yield EXCLUDED.at(at, wrong + ", ".join(machines), fix, "warning").on(cluster.name)
 
 
 @where_read
