@@ -263,8 +263,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             "teams/0/localQueues": [{"name": "l4", "clusterQueue": "l4"}],
             "localQueues": [{"name": "h100", "namespace": "default", "clusterQueue": "h100"}],
         },
-        "warning: storage[weights].volume.type: hyperdiskMl, which cannot be attached to the machines of its teams on batch, "
-        "n1-standard-96; leave batch out of clusters, or use other machines or another kind of storage",
+        "warning: storage[weights].volume.type: hyperdiskMl, which cannot be attached to the machines of its teams on "
+        "batch, n1-standard-96; leave batch out of clusters, or use other machines or another kind of storage",
     ),
     "a team that is not there": (
         {f"{HOME}/teams": ["vision"]},

@@ -204,7 +204,8 @@ def _follow_capacity(draw: Draw, queues: Sequence[Data]) -> None:
         for quota in _quotas(queue):
             # As much as ever where that is lent: a queue lends no more than it has.
             lends = any("lendingLimit" in each for each in (quota, *quota.get("perCluster", {}).values()))
-            less = one_of({"night": {"nominalQuota": quota["nominalQuota"] if lends else 0}})
+            kept = {name: quota[name] for name in ("borrowingLimit", "lendingLimit") if name in quota}
+            less = one_of({"night": {"nominalQuota": quota["nominalQuota"] if lends else 0, **kept}})
             quota |= fields(draw, during=less)
             for own in quota.get("perCluster", {}).values():
                 own |= fields(draw, during=less)

@@ -45,7 +45,6 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str],
     entrances = draw(some_of(("main", "spare.queue"))) if queues else []
     if entrances:
         team["localQueues"] = [_local_queue(draw, entrance, queues) for entrance in entrances]
-    used = {queue["clusterQueue"] for queue in team.get("localQueues", ())}
     account = draw(one_of(None, None, "googleServiceAccount", "existingGoogleServiceAccount"))
     if account == "googleServiceAccount":
         team[account] = fields(draw, roles=one_of(["roles/storage.objectViewer"], []))
@@ -55,7 +54,8 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str],
         draw,
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
-        budget=_budgets(bool(enforced) and used <= set(enforced)),
+        # Any LocalQueue of the file may be in a namespace of the team.
+        budget=_budgets(bool(enforced) and {queue["name"] for queue in queues} <= set(enforced)),
         jobTemplates=st.just([_TEMPLATE]),
         **({"goals": _GOALS} if entrances else {}),
         podSecurity=one_of("privileged", "baseline", "restricted"),
