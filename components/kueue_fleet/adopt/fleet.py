@@ -217,7 +217,7 @@ def _cluster(
     }
 
 
-def _has_own_networks(pool: Data) -> bool:
+def _has_own_networks(pool: Mapping[str, Any]) -> bool:
     """Whether the nodes of a printed pool have networks beside their own, which only some clusters take."""
     return bool((pool.get("networkConfig") or {}).get("additionalNodeNetworkConfigs"))
 
