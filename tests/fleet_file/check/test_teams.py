@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "one",
             'teams[team-vision].jobTemplates[t].mounts./: "Data" is not the name of a bucket; write 3 to 63 lower-case '
             "letters, digits, - and _, without gs://",
-            "teams[team-vision].jobTemplates[t].time: 0 is no time to run; write a second or more",
+            "teams[team-vision].jobTemplates[t].time: 0 is too short; write a second or more",
         ],
     ),
     "a resource without a name": (

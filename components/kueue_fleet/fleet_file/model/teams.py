@@ -220,7 +220,7 @@ class JobTemplate(RuledModel):
         """What no job can have that is made of it."""
         yield from self._forms()
         if self.time is not None and self.time.seconds < 1:
-            yield OUT_OF_RANGE.at("time", f"{self.time} is no time to run", "write a second or more")
+            yield OUT_OF_RANGE.at("time", f"{self.time} is too short", "write a second or more")
 
     @where_read
     def _forms(self) -> Iterator[Problem]:
