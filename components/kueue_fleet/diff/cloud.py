@@ -33,13 +33,12 @@ from kueue_fleet.fleet_file.model.storage import Instance, Volume
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
+from kueue_fleet.google.clusters import LATER_ADDONS
 from kueue_fleet.google.resources import resources_on, stored
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
 _STAYS: Final = Step("update")
-_STAY_ON: Final[Mapping[str, str]] = {"Lustre": "LustreCsiDriver", "MultiTierCheckpoints": "HighScaleCheckpointing"}
-"""Storage drivers that the provider does not turn off where a program no longer asks for them, and gcloud's names."""
 _OF_ALL_POOLS: Final[Mapping[str, str]] = {
     "diskEncryptionKey": "nodeConfig.bootDiskKmsKey",
     "nodeServiceAccount": "nodeConfig.serviceAccount",
@@ -170,7 +169,7 @@ def _memberships(change: CloudPlan) -> Iterator[Difference]:
         if before.slice_controller and not after.slice_controller:
             text = "GKE's slice controller stays on: turn it off with gcloud"
             yield consequence(f"clusters[{name}].sliceController", text)
-        for driver, addon in _STAY_ON.items():
+        for driver, addon in LATER_ADDONS.items():
             if driver in before.storage_drivers and driver not in after.storage_drivers:
                 update = f"gcloud container clusters update {name} --location {after.region} --update-addons {addon}"
                 text = f"{driver} stays on: turn it off with `{update}=DISABLED`"

@@ -21,6 +21,11 @@ from kueue_fleet.google.identities import (
 )
 
 
+def _numbered(after: Sequence[pulumi.Resource]) -> dict[str, pulumi.Resource]:
+    """Resources that others come after, by names that rendered ones can wait for."""
+    return {str(index): resource for index, resource in enumerate(after)}
+
+
 class NodeIdentity(Component):
     """The service account of a cluster's nodes, with its roles."""
 
@@ -88,7 +93,7 @@ class TeamIdentity(Component):
         """
         judge(problems_in(TeamGoogleServiceAccount.model_construct(roles=roles), f"TeamIdentity {name}"), opts)
         super().__init__(name, opts)
-        known = {str(index): resource for index, resource in enumerate(after)}
+        known = _numbered(after)
         rendered = team_identity(
             name,
             project=project,
@@ -128,7 +133,7 @@ class ManagerIdentity(Component):
         `elsewhere` are other projects with workers, each of which gets the role and the grants.
         """
         super().__init__(name, opts)
-        known = {str(index): resource for index, resource in enumerate(after)}
+        known = _numbered(after)
         rendered = manager_identity(
             name, project=project, fleet=fleet, accounts=accounts, after=tuple(known), elsewhere=elsewhere
         )
@@ -159,7 +164,7 @@ class GrafanaIdentity(Component):
         `after` is as for `TeamIdentity`.
         """
         super().__init__(name, opts)
-        known = {str(index): resource for index, resource in enumerate(after)}
+        known = _numbered(after)
         rendered = grafana_identity(name, project=project, fleet=fleet, namespace=namespace, after=tuple(known))
         account, *_ = declare(self, rendered, known).values()
         self.email = account.email

@@ -36,6 +36,9 @@ STORAGE_ADDONS: Final = {
     "MultiTierCheckpoints": "highScaleCheckpointingConfig",
 }
 """Addons of a cluster by the driver's name in the fleet file."""
+LATER_ADDONS: Final = {"Lustre": "LustreCsiDriver", "MultiTierCheckpoints": "HighScaleCheckpointing"}
+"""Drivers that no cluster has from the beginning, with gcloud's names: asked for where they are wanted; where they no
+longer are, the provider leaves them on."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def _addons(spec: ClusterEntry) -> dict[str, Any]:
     return slices | {
         addon: {"enabled": driver in spec.storage_drivers}
         for driver, addon in STORAGE_ADDONS.items()
-        if driver in always or (driver in spec.storage_drivers and driver in ("Lustre", "MultiTierCheckpoints"))
+        if driver in always or (driver in spec.storage_drivers and driver in LATER_ADDONS)
     }
 
 

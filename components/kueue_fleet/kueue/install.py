@@ -160,7 +160,7 @@ class KueueInstall(_Installation):
         if values is not None:
             values = _known_values(f"KueueInstall {name}.values", spec, values, opts)
         super().__init__(name, opts)
-        chart = kueue_chart(spec, installation_helm_values(spec))
+        chart = kueue_chart(spec)
         self.priority_class = None
         if chart.priority_class is not None:
             self.priority_class = declare_object(
@@ -173,7 +173,7 @@ class KueueInstall(_Installation):
             name,
             spec,
             chart,
-            values=values,
+            values=installation_helm_values(spec) if values is None else values,
             protect=deletion_protection,
             take_ownership=take_ownership,
             before=[self.priority_class] if self.priority_class else [],

@@ -89,8 +89,8 @@ def dra_driver_chart(spec: NvidiaDraDriver, values: Mapping[str, Any]) -> Cluste
     return ClusterChart("nvidiaDraDriver", spec.chart, spec.version, spec.namespace, None, values, labels)
 
 
-def kueue_chart(spec: KueueInstallation, values: Mapping[str, Any]) -> ClusterChart:
-    """Kueue's."""
+def kueue_chart(spec: KueueInstallation, values: Mapping[str, Any] = _NO_VALUES) -> ClusterChart:
+    """Kueue's; `values` as of `kueue_helm_values`."""
     made = kueue_priority_class() if spec.priority_class_name == KUEUE_PRIORITY_CLASS else None
     return ClusterChart("kueue", spec.chart, spec.version, spec.namespace, values=values, priority_class=made)
 
