@@ -56,6 +56,14 @@ GPUS = {
         {"strategy": st.sampled_from(["TIME_SHARING", "MPS"]), "maxSharedClientsPerGpu": st.integers(2, 48)}
     ),
 }
+KUBELET = {
+    "cpuManagerPolicy": st.sampled_from(["none", "static"]),
+    "topologyManager": st.fixed_dictionaries(
+        {"policy": st.sampled_from(["best-effort", "single-numa-node"]), "scope": st.sampled_from(["container", "pod"])}
+    ),
+    "memoryManager": st.fixed_dictionaries({"policy": st.sampled_from(["None", "Static"])}),
+    "podPidsLimit": st.integers(1024, 4194304),
+}
 
 
 @st.composite
@@ -72,6 +80,7 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
             st.fixed_dictionaries({"diskImage": NAMES}, optional={"mode": st.just("CONTAINER_IMAGE_CACHE")}), max_size=2
         ),
         "fastSocket": st.booleans(),
+        "kubeletConfig": st.fixed_dictionaries({}, optional=KUBELET),
         "maxPodsPerNode": st.integers(8, 256),
         "labels": st.dictionaries(NAMES, NAMES, max_size=2),
         "taints": TAINTS,

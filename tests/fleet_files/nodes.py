@@ -52,6 +52,10 @@ def _pool(
         draw,
         diskSizeGb=st.integers(50, 500),
         diskType=one_of("pd-ssd") if machine.startswith(("e2-", "n1-")) else one_of("pd-ssd", "hyperdisk-balanced"),
+        kubeletConfig=one_of(
+            {"cpuManagerPolicy": "static", "topologyManager": {"policy": "restricted", "scope": "pod"}},
+            {"topologyManager": {"policy": "best-effort"}, "memoryManager": {"policy": "Static"}},
+        ),
         maxPodsPerNode=st.integers(16, 64),
         upgrade=one_of({"maxSurge": 2}, {"maxSurge": 0, "maxUnavailable": 1}, {"maxSurge": 2, "maxUnavailable": 1}),
         management=one_of({"autoUpgrade": True}, {"autoRepair": capacity["type"] != "flexStart"}),
@@ -178,6 +182,8 @@ def _override(draw: Draw, pool: Data) -> Data:
         override |= fields(draw, accelerator=st.just({**pool["accelerator"], "driverVersion": "LATEST"}))
     if "fastSocket" in pool:
         override |= fields(draw, fastSocket=flags)
+    if "kubeletConfig" in pool:
+        override |= fields(draw, kubeletConfig=one_of({"podPidsLimit": 8192}))
     if "secondaryBootDisks" in pool:
         override |= fields(draw, secondaryBootDisks=st.just(pool["secondaryBootDisks"][:1]))
     return override | fields(draw, taints=st.just(pool.get("taints", [])))

@@ -52,6 +52,12 @@ OF_POOLS: dict[str, Any] = {
     "labels": {"company.test/a": "b"},
     "taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
     "management": {"autoRepair": True},
+    "kubeletConfig": {
+        "cpuManagerPolicy": "static",
+        "topologyManager": {"policy": "restricted", "scope": "pod"},
+        "memoryManager": {"policy": "Static"},
+        "podPidsLimit": 4096,
+    },
     "upgrade": {"maxSurge": 2, "maxUnavailable": 1},
 }
 REPLACES: dict[str, Any] = {

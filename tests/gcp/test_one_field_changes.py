@@ -170,6 +170,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("diskType", "pd-ssd"),
         ("localSsdCount", 2),
         ("secondaryBootDisks", [{"diskImage": "global/images/cache", "mode": "CONTAINER_IMAGE_CACHE"}]),
+        ("kubeletConfig", {"cpuManagerPolicy": "static", "topologyManager": {"policy": "best-effort"}}),
         ("maxPodsPerNode", 32),
         ("labels", {"company.test/a": "b"}),
         ("taints", [{"key": "a", "value": "b", "effect": "NoSchedule"}]),

@@ -131,11 +131,13 @@ def node_pool_properties(
     if spec.networks:
         names = [{"network": each.network, "subnetwork": each.subnetwork} for each in spec.networks]
         properties["networkConfig"]["additionalNodeNetworkConfigs"] = names
+    of_all = node_security(service_account, disk_encryption_key)
     properties["nodeConfig"] = {
-        **node_security(service_account, disk_encryption_key),
+        **of_all,
         "gcfsConfig": {"enabled": image_streaming},
         "gvnic": {"enabled": True},
         **properties["nodeConfig"],
+        "kubeletConfig": {**of_all["kubeletConfig"], **properties["nodeConfig"].get("kubeletConfig", {})},
         **({"resourceLabels": dict(labels)} if labels else {}),
     }
     return properties

@@ -90,6 +90,38 @@ class PoolNetworks(SpecModel):
     makes them, within 192.168.0.0/16, for all pools of the cluster."""
 
 
+class TopologyManager(SpecModel):
+    """How a node brings CPUs, memory and GPUs of a pod together."""
+
+    policy: Literal["none", "best-effort", "restricted", "single-numa-node"] = Field(kw_only=False)
+    """With restricted and single-numa-node a pod fails on a node where its resources are not close together."""
+    scope: Literal["container", "pod"] = "container"
+    """What is brought together: the resources of each container (default), or of the pod."""
+
+
+class MemoryManager(SpecModel):
+    """From which NUMA nodes a pod's memory is."""
+
+    policy: Literal["None", "Static"] = Field(kw_only=False)
+    """Static: for pods whose limits are their requests, from those that the topology manager picks."""
+
+
+class KubeletConfig(SpecModel):
+    """How the kubelet of a node shares CPUs and memory out.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/node-system-config.
+    """
+
+    cpu_manager_policy: Literal["none", "static"] | None = None
+    """static: whole CPUs for a pod alone, if it requests whole CPUs and its limits are its requests; default none."""
+    topology_manager: TopologyManager | None = None
+    """NUMA nodes of a pod's CPUs and GPUs; default: not looked at."""
+    memory_manager: MemoryManager | None = None
+    """NUMA nodes of a pod's memory; default: not looked at."""
+    pod_pids_limit: Annotated[Count, Field(ge=1024, le=4194304)] | None = None
+    """Processes of one pod; default: GKE's, by the size of the node."""
+
+
 class PoolAutoscaling(SpecModel):
     """How many nodes there are as they are needed, in all zones together."""
 
@@ -142,6 +174,8 @@ class PoolOverride(SpecModel):
     """Disks from images there, in the place of the pool's."""
     fast_socket: Flag | None = None
     """Whether NCCL Fast Socket is on the nodes there."""
+    kubelet_config: KubeletConfig | None = None
+    """The kubelet of the nodes there, in the place of the pool's."""
     accelerator_networks: PoolNetworks | None = None
     """Networks of the nodes' other network cards there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
@@ -194,6 +228,9 @@ class NodePoolFields(RuledModel):
     fast_socket: Flag = False
     """Whether NCCL Fast Socket is on the nodes, by which GPUs of several nodes speak faster over the nodes' network; on
     pools with GPUs. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nccl-fast-socket."""
+    kubelet_config: KubeletConfig | None = None
+    """How nodes share CPUs and memory out, such as GPUs and CPUs of the same NUMA node; default: as GKE does. A change
+    makes the nodes again, as an upgrade does."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
