@@ -374,6 +374,14 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "again: diskSizeGb 100 -> 200"
         ],
     ),
+    "another kubelet": (
+        {f"{L4_SPOT}/kubeletConfig": {"topologyManager": {"policy": "restricted"}}},
+        [
+            f"nodePools[l4-spot]: on {WORKERS} its nodes are exchanged one after another, and the jobs on them start "
+            "again: kubeletConfig.topologyManager.policy none -> restricted, kubeletConfig.topologyManager.scope none "
+            "-> container"
+        ],
+    ),
     "fewer machines": (
         {"reservations/0/count": 3, "nodePools/0/nodeCount": 3},
         [

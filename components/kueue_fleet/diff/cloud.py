@@ -323,8 +323,8 @@ def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> str:
 
 
 def _in_turn(pool: ResolvedNodePool) -> dict[str, object]:
-    """The properties of a pool that GKE changes by making new nodes."""
-    return {"machineType": pool.machine_type, "diskSizeGb": pool.disk_size_gb, "diskType": pool.disk_type}
+    """What GKE changes of a pool by new nodes."""
+    return {row.field: row.value(pool.entry) for row in ROWS if row.in_turn}
 
 
 def _source(capacity: Capacity) -> str:

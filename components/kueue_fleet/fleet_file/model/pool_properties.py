@@ -53,6 +53,8 @@ class Row:
     """What the field is, from what the property is; None: it is not said."""
     is_first: bool = False
     """Whether the property is a list, and the field its one item."""
+    in_turn: bool = False
+    """Whether GKE changes it by new nodes, one after another, as in an upgrade."""
 
 
 def _of(field: str) -> Callable[[Any], Any]:
@@ -67,9 +69,14 @@ def _of(field: str) -> Callable[[Any], Any]:
     return value
 
 
-def _same(property_: str, field: str | None = None) -> Row:
+def _same(property_: str, field: str | None = None, *, in_turn: bool = False) -> Row:
     """A property that is as in the file, under the same name unless `field` says another."""
-    return Row(property_, field or property_, _of(field or property_))
+    return Row(property_, field or property_, _of(field or property_), in_turn=in_turn)
+
+
+def _of_kubelets(field: str) -> Row:
+    """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/node-system-config (GKE makes the nodes again)."""
+    return _same(f"nodeConfig.kubeletConfig.{field}", f"kubeletConfig.{field}", in_turn=True)
 
 
 def _machine(pool: NodePoolFields) -> MachineType | None:
@@ -233,9 +240,14 @@ ROWS: Final = (
     Row("maxPodsPerNode", "maxPodsPerNode", lambda pool: pool.max_pods_per_node or PODS_PER_NODE, int),
     _same("networkConfig.acceleratorNetworkProfile", "acceleratorNetworkProfile"),
     Row("networkConfig.additionalNodeNetworkConfigs", "acceleratorNetworks", _networks, _networks_back),
-    _same("nodeConfig.machineType", "machineType"),
-    _same("nodeConfig.diskSizeGb", "diskSizeGb"),
-    Row("nodeConfig.diskType", "diskType", lambda pool: pool.disk_type or default_disk(pool.machine_type)),
+    _same("nodeConfig.machineType", "machineType", in_turn=True),
+    _same("nodeConfig.diskSizeGb", "diskSizeGb", in_turn=True),
+    Row(
+        "nodeConfig.diskType",
+        "diskType",
+        lambda pool: pool.disk_type or default_disk(pool.machine_type),
+        in_turn=True,
+    ),
     Row("nodeConfig.guestAccelerators", "accelerator", _gpus, _accelerator, is_first=True),
     # GKE reports the disks that come with a machine too: left out, they would replace the pool on every update.
     Row(
@@ -246,11 +258,11 @@ ROWS: Final = (
     ),
     Row("nodeConfig.secondaryBootDisks", "secondaryBootDisks", _disks, _disks_back),
     Row("nodeConfig.fastSocket.enabled", "fastSocket", lambda pool: pool.fast_socket or None),
-    _same("nodeConfig.kubeletConfig.cpuManagerPolicy", "kubeletConfig.cpuManagerPolicy"),
-    _same("nodeConfig.kubeletConfig.topologyManager.policy", "kubeletConfig.topologyManager.policy"),
-    _same("nodeConfig.kubeletConfig.topologyManager.scope", "kubeletConfig.topologyManager.scope"),
-    _same("nodeConfig.kubeletConfig.memoryManager.policy", "kubeletConfig.memoryManager.policy"),
-    _same("nodeConfig.kubeletConfig.podPidsLimit", "kubeletConfig.podPidsLimit"),
+    _of_kubelets("cpuManagerPolicy"),
+    _of_kubelets("topologyManager.policy"),
+    _of_kubelets("topologyManager.scope"),
+    _of_kubelets("memoryManager.policy"),
+    _of_kubelets("podPidsLimit"),
     Row("nodeConfig.labels", "labels", _labels, _labels_back),
     Row("nodeConfig.taints", "taints", _taints, _taints_back),
     Row("placementPolicy.type", "compactPlacement", _compact, lambda type_: type_ == "COMPACT" or None),
