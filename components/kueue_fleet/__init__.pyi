@@ -142,6 +142,8 @@ from kueue_fleet.fleet_file.model.planning import MayChange as MayChange
 from kueue_fleet.fleet_file.model.planning import PlanLimits as PlanLimits
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
 from kueue_fleet.fleet_file.model.pool_fields import GpuSharing as GpuSharing
+from kueue_fleet.fleet_file.model.pool_fields import KubeletConfig as KubeletConfig
+from kueue_fleet.fleet_file.model.pool_fields import MemoryManager as MemoryManager
 from kueue_fleet.fleet_file.model.pool_fields import NodeNetwork as NodeNetwork
 from kueue_fleet.fleet_file.model.pool_fields import PoolAutoscaling as PoolAutoscaling
 from kueue_fleet.fleet_file.model.pool_fields import PoolManagement as PoolManagement
@@ -149,6 +151,7 @@ from kueue_fleet.fleet_file.model.pool_fields import PoolNetworks as PoolNetwork
 from kueue_fleet.fleet_file.model.pool_fields import PoolOverride as PoolOverride
 from kueue_fleet.fleet_file.model.pool_fields import PoolUpgrade as PoolUpgrade
 from kueue_fleet.fleet_file.model.pool_fields import SecondaryBootDisk as SecondaryBootDisk
+from kueue_fleet.fleet_file.model.pool_fields import TopologyManager as TopologyManager
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection as DwsSection
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection as NodesSection
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection as RehearsalSection
