@@ -127,7 +127,7 @@ def test_a_stock_out_is_settings_that_a_rehearsal_takes() -> None:
     assert made == {}
 
 
-ROW = Row("train-001", "Finished", 12.0, ["worker-eu", "worker-us"], ["WorkerLost"], 2, [], is_finished=True)
+ROW = Row("train-001", "Finished", 12.0, ["worker-eu", "worker-us"], ["WorkerLost"], 2, [], True, restarted=3)
 STUCK = Row("train-002", "Pending", 90.0, [], [], 0, [], is_finished=False)
 GOAL = Goal("clusterQueues[gpu]", "wait", 10.0, "gpu")
 
@@ -143,6 +143,7 @@ def test_what_moved_and_ran_again_is_counted(capsys: pytest.CaptureFixture[str])
     printed = capsys.readouterr().out
     for said in (
         "Meanwhile     1 job: 1 evicted, 1 moved, 1 ran again",
+        "              3 pods of 1 job started again in place of others",
         "Longest wait  12 s; 3 s while nothing happened",
         "All well      75 s after the fault, which lasted 60 s",
         "Refused       a job, 4 times",
@@ -164,6 +165,7 @@ def test_the_document_has_what_the_text_has() -> None:
         "ranOn": ["worker-eu", "worker-us"],
         "evictions": ["WorkerLost"],
         "runs": 2,
+        "podsStartedAgain": 3,
     }
     assert document["jobs"][1]["runs"] is None
     assert document["problems"] == [
@@ -216,3 +218,20 @@ def test_a_job_waits_until_it_is_admitted_and_has_its_nodes() -> None:
     assert waiting_jobs(seen, "manager", expected, since=5.0) == {("team-a", "b"), ("team-a", "d")}
     seen.listed = 6.0, {"manager": [workload("a", Admitted="False")]}
     assert waiting_jobs(seen, "manager", {("team-a", "a")}, since=5.0) == {("team-a", "a")}, "it was evicted since"
+
+
+def pod(uid: str, *, owner: str = "Job", started: bool = True) -> Mapping[str, Any]:
+    owners = [{"kind": owner, "name": "train", "uid": "j1"}]
+    status = {"startTime": "2026-01-01T00:00:00Z"} if started else {}
+    return {"metadata": {"name": uid, "namespace": "team-a", "uid": uid, "ownerReferences": owners}, "status": status}
+
+
+def test_pods_that_replace_others_in_the_same_run_are_counted() -> None:
+    seen = Seen(cast("Any", SimpleNamespace(submitted=[])), witnesses(), Recorder("solo"))
+    seen.see_pods([pod("a"), pod("b"), pod("waits", started=False), pod("other", owner="ReplicaSet")])
+    job = {"kind": "Job", "metadata": {"name": "train", "uid": "j1"}, "spec": {"completions": 2, "parallelism": 1}}
+    assert seen.restarted(job) == 0
+    seen.see_pods([pod("a"), pod("c")])
+    assert seen.restarted(job) == 1
+    assert seen.restarted({**job, "spec": {}}) == 2
+    assert seen.restarted({**job, "metadata": {"name": "unseen", "uid": "j2"}}) == 0

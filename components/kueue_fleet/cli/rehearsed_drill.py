@@ -356,6 +356,9 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.worker:
         line("Lost", outcome.worker)
     line("Meanwhile", f"{console.count(len(rows), 'job')}: {evicted} evicted, {moved} moved, {again} ran again")
+    if restarted := sum(row.restarted for row in rows):
+        hit = sum(bool(row.restarted) for row in rows)
+        line("", f"{console.count(restarted, 'pod')} of {console.count(hit, 'job')} started again in place of others")
     line("Longest wait", f"{waited:.0f} s; {outcome.wait_before:.0f} s while nothing happened")
     well = "not in time" if outcome.well_after is None else f"{outcome.well_after:.0f} s after the fault"
     line("All well", f"{well}, which lasted {outcome.lasted:.0f} s")

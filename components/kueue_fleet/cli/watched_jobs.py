@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -75,7 +75,27 @@ class Seen:
     """Jobs that Kueue did not dispatch, until their Workload was annotated, and when: docs/found-in-kueue.md, 14."""
     listed: tuple[float, Mapping[str, Sequence[Mapping[str, Any]]]] = (0.0, {})
     """The Workloads of each cluster when all of them answered last, and when they were asked, by `time.monotonic`."""
+    pods: dict[str, set[str]] = field(default_factory=dict)
+    """The uids of the pods of each Job, by its own, that were seen after they had started."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        """Those that a cluster has now."""
+        from kueue_admission.read.printed import PrintedPod
+
+        for pod in map(PrintedPod.of, pods):
+            owner = next((each.uid for each in pod.owners if each.kind == "Job"), "")
+            if owner and pod.status.text("startTime"):
+                self.pods.setdefault(owner, set()).add(pod.uid)
+
+    def restarted(self, job: Mapping[str, Any]) -> int:
+        """How many pods of a Job were started beyond those that it needs, each for one that was lost or failed."""
+        from kueue_admission.read.printed import PrintedJob
+
+        printed = PrintedJob.of(job)
+        needs = printed.spec.integer("completions") or printed.spec.integer("parallelism") or 1
+        with self.lock:
+            return max(0, len(self.pods.get(printed.uid, ())) - needs)
 
     def records(self) -> list[Record]:
         """Of the jobs that were submitted."""
@@ -138,6 +158,8 @@ def _look(seen: Seen, clients: ClusterClients, fleet: FleetSpec, over: threading
                 workloads[name], pods[name] = list(found[0]), list(found[1])
         try:
             with seen.lock:
+                for name in fleet.cluster_names:
+                    seen.see_pods(pods[name])
                 if fleet.home not in silent:
                     seen.recorder.see(workloads, pods)
                 if not silent:
@@ -179,6 +201,9 @@ class Row:
     """How often it ran; 0: not known."""
     wrong: Sequence[str]
     is_finished: bool
+    restarted: int = 0
+    """Pods that were started again in the same run, as those of lost nodes were; at least, as short ones may not be
+    seen."""
 
     @classmethod
     def of(cls, view: JobView, seen: Seen, fleet: FleetSpec) -> Row:
@@ -201,7 +226,9 @@ class Row:
             wrong.append(f"{view.name}: is {view.state}, not finished")
         if times > 1 + len(evictions):
             wrong.append(f"{view.name}: was started {times} times")
-        return cls(view.name, str(view.state), waited, places, evictions, times, wrong, view.state is JobState.FINISHED)
+        is_finished = view.state is JobState.FINISHED
+        restarted = sum(seen.restarted(item) for _, item in runs)
+        return cls(view.name, str(view.state), waited, places, evictions, times, wrong, is_finished, restarted)
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields, as in a JSON document; `runs` is null where it is not known."""
@@ -212,6 +239,7 @@ class Row:
             "ranOn": list(self.places),
             "evictions": list(self.evictions),
             "runs": self.runs or None,
+            "podsStartedAgain": self.restarted,
         }
 
 
@@ -223,13 +251,19 @@ def show_rows(rows: Sequence[Row]) -> None:
         Column("ran on"),
         Column("evicted", leave_out=1),
         Column("ran", right=True),
+        Column("pods again", right=True, leave_out=1),
         Column("state"),
     )
-    ordered = sorted(rows, key=lambda row: (not (row.wrong or row.evictions or len(row.places) > 1), -row.waited))
+
+    def tells(row: Row) -> bool:
+        return bool(row.wrong or row.evictions or len(row.places) > 1 or row.restarted)
+
+    ordered = sorted(rows, key=lambda row: (not tells(row), -row.waited))
     for row in ordered[:_SHOWN]:
         ran = str(row.runs or "not known")
         places = ", then ".join(row.places) or "-"
-        table.add(row.name, f"{row.waited:.0f} s", places, ", ".join(row.evictions) or "-", ran, row.state)
+        evicted, again = ", ".join(row.evictions) or "-", str(row.restarted or "-")
+        table.add(row.name, f"{row.waited:.0f} s", places, evicted, ran, again, row.state)
     console.line()
     console.show(table)
     if len(rows) > _SHOWN:
