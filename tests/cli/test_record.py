@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.live_fleet import Fleet, serve
-from tests.history.workloads import ADMITTED, ASSIGNED, FINISHED, RESERVED, workload
+from tests.history.workloads import ADMITTED, ASSIGNED, EXHAUSTED, FINISHED, RESERVED, request, workload
 from typer.testing import CliRunner, Result
 
 from kueue_admission.cli.console import CommandError
@@ -22,6 +22,7 @@ JOBS = str(ROOT / "examples" / "dws-multikueue" / "recorded-jobs.csv")
 MANAGER, WORKER = "manager-europe-west4", "worker-us-east4"
 CLUSTERS = (MANAGER, "worker-europe-west4", WORKER, "worker-asia-southeast1")
 WORKLOADS, NODES = "/apis/kueue.x-k8s.io/v1beta2/workloads", "/api/v1/nodes"
+REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 
 
 def run(command: str, store: Path, *arguments: str, columns: str = "100") -> Result:
@@ -68,6 +69,22 @@ def test_what_clusters_have_now_is_written_once(live: Fleet, tmp_path: Path) -> 
 def test_a_cluster_that_refuses_is_named(live: Fleet, tmp_path: Path) -> None:
     live.refused["/nodes"] = 403
     assert refusal(run("record", tmp_path / "history", "--once")).startswith(f"{MANAGER}: its Nodes cannot be read: ")
+
+
+def test_stock_outs_are_recorded_where_requests_can_be_read(live: Fleet, tmp_path: Path) -> None:
+    live.tables[WORKER][REQUESTS] = [request(EXHAUSTED)]
+    done = run("record", tmp_path / "history", "--once")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("1 new event ")
+    [found] = events(tmp_path / "history")
+    assert (found.kind, found.cluster, found.region, found.check) == (Kind.STOCK_OUT, WORKER, "us-east4", "dws")
+    live.refused["/provisioningrequests"] = 403
+    done = run("record", tmp_path / "history", "--once")
+    assert done.exit_code == 0
+    assert f"{WORKER}: its ProvisioningRequests cannot be read; stock-outs are not recorded there" in done.stderr
+    live.refused["/provisioningrequests"] = 500
+    told = refusal(run("record", tmp_path / "history", "--once"))
+    assert told.startswith(f"{MANAGER}: its ProvisioningRequests cannot be read: ")
 
 
 def test_dumps_of_several_clusters(tmp_path: Path) -> None:

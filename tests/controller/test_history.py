@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.history.workloads import ADMITTED, ASSIGNED, FINISHED, RESERVED, Json, workload
+from tests.history.workloads import ADMITTED, ASSIGNED, EXHAUSTED, FINISHED, RESERVED, Json, request, workload
 from tests.kube.fake_api import FakeApi
 
 from controller_lab import fleet_data
@@ -19,7 +20,7 @@ from kueue_admission.forms.duration import Duration
 from kueue_admission.history.schema import Kind
 from kueue_admission.history.store import Store
 from kueue_fleet.controller import history
-from kueue_fleet.controller.history import PATHS, HistoryWriter
+from kueue_fleet.controller.history import IF_THERE, PATHS, HistoryWriter
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.kube.watching import Watch
@@ -51,8 +52,10 @@ async def leader(api: FakeApi, configuration: ControllerConfiguration) -> AsyncI
     metrics = Metrics()
     writer = HistoryWriter(configuration, metrics, time.time)
     workloads = Watch(api, WORKLOADS, lambda *_: None)
-    writer.follow(None, api, [workloads])
-    tasks = [asyncio.create_task(each) for each in (workloads.run(), *(w.run() for w in writer.watches), writer.run())]
+    requests = Watch(api, IF_THERE["ProvisioningRequest"], lambda *_: None, optional=True)
+    writer.follow(None, api, [workloads, requests])
+    runs = (workloads.run(), requests.run(), *(w.run() for w in writer.watches), writer.run())
+    tasks = [asyncio.create_task(each) for each in runs]
     try:
         yield metrics
     finally:
@@ -80,6 +83,10 @@ def written(configuration: ControllerConfiguration) -> Counter[tuple[str, Kind]]
     return Counter((row["uid"], Kind(row["kind"])) for row in rows)
 
 
+def has(configuration: ControllerConfiguration, name: str, kind: Kind) -> bool:
+    return (name, kind) in written(configuration)
+
+
 async def until(true: Callable[[], Any]) -> None:
     async with asyncio.timeout(20):
         while not true():
@@ -88,6 +95,59 @@ async def until(true: Callable[[], Any]) -> None:
 
 def once(**events: tuple[Kind, ...]) -> Counter[tuple[str, Kind]]:
     return Counter((name, kind) for name, kinds in events.items() for kind in kinds)
+
+
+async def test_what_was_on_a_cluster_is_not_gone_while_its_name_leads_to_another(
+    api: FakeApi, configuration: ControllerConfiguration
+) -> None:
+    async def lead_to(cluster: str, lists: dict[str, dict[str, Json]]) -> None:
+        asked = api.requests.count(f"GET {WORKLOADS}")
+        api.cluster, api.lists = cluster, lists
+        api.drop_watches()
+        await until(lambda: api.requests.count(f"GET {WORKLOADS}") > asked)
+
+    api.put(WORKLOADS, job("stays", RESERVED))
+    async with leader(api, configuration):
+        await until(lambda: ("stays", Kind.RESERVED) in written(configuration))
+        own = api.lists
+        await lead_to("two", {path: {} for path in PATHS.values()})
+        api.put(WORKLOADS, job("theirs"))
+        await until(lambda: ("theirs", Kind.ARRIVED) in written(configuration))
+        await lead_to("one", own)
+        api.put(WORKLOADS, job("stays", RESERVED, ADMITTED, FINISHED))
+        await until(lambda: ("stays", Kind.ENDED) in written(configuration))
+    life = (Kind.ARRIVED, Kind.RESERVED, Kind.ADMITTED, Kind.ENDED)
+    assert written(configuration) == once(stays=life, theirs=(Kind.ARRIVED,))
+    async with leader(api, configuration):
+        await until(lambda: ("theirs", Kind.DELETED) in written(configuration))
+
+
+async def test_a_leader_that_finds_another_cluster_waits_for_the_next_one_to_say_what_is_gone(
+    api: FakeApi, configuration: ControllerConfiguration
+) -> None:
+    api.put(WORKLOADS, job("stays", RESERVED))
+    async with leader(api, configuration):
+        await until(lambda: ("stays", Kind.RESERVED) in written(configuration))
+    api.cluster, api.lists = "two", {path: {} for path in PATHS.values()}
+    for name in ("first", "second"):
+        assert ("stays", Kind.DELETED) not in written(configuration)
+        api.put(WORKLOADS, job(name))
+        async with leader(api, configuration):
+            await until(partial(has, configuration, name, Kind.ARRIVED))
+            if name == "second":
+                await until(partial(has, configuration, "stays", Kind.DELETED))
+
+
+async def test_a_stock_out_is_written_once_by_whoever_leads(
+    api: FakeApi, configuration: ControllerConfiguration
+) -> None:
+    api.lists[IF_THERE["ProvisioningRequest"]] = {}
+    api.put(IF_THERE["ProvisioningRequest"], request(EXHAUSTED))
+    for number in (1, 2):
+        api.put(WORKLOADS, job(f"seen-{number}"))
+        async with leader(api, configuration):
+            await until(partial(has, configuration, f"seen-{number}", Kind.ARRIVED))
+    assert written(configuration)["r1", Kind.STOCK_OUT] == 1
 
 
 async def test_another_leader_writes_what_happened_meanwhile(

@@ -13,6 +13,8 @@ import pytest
 
 from command_line import call
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, job, queue_data
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.history.store import Store, StoreError
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
@@ -202,15 +204,24 @@ def requests(lab: ControllerLab) -> list[str]:
 
 @pytest.fixture(scope="module")
 def impatient(lab: ControllerLab) -> None:
-    """A controller that waits for seconds."""
+    """A controller that waits for seconds, and records."""
     for replica in lab.replicas:
         replica.stop()
-    lab.start_controller("again", watchdog={"provisioningTimeout": "3s", "retries": 1, "stuckAfter": "2s"})
+    watchdog = {"provisioningTimeout": "3s", "retries": 1, "stuckAfter": "2s"}
+    lab.start_controller("again", watchdog=watchdog, history={"volumeClaim": "history", "every": "1s"})
+
+
+def stock_outs(lab: ControllerLab) -> list[Event]:
+    """What the history says of requests that found no capacity."""
+    try:
+        return Store(str(lab.history)).read(kinds=(Kind.STOCK_OUT,))
+    except (OSError, StoreError) as error:
+        raise AssertionError(str(error)) from None  # There is none yet.
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_may(lab: ControllerLab) -> None:
-    """The job keeps its quota; then it is named as one that waits without end."""
+    """The job keeps its quota; then it is named as one that waits without end. That DWS has no nodes is recorded."""
     lab.submit(job("only", queue="only"))
     first = wait_until(lambda: requests(lab))
     second = wait_until(lambda: [uid for uid in requests(lab) if uid not in first])
@@ -222,6 +233,11 @@ def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_ma
 
     assert "manager 1 times" in wait_until(given_up)["message"]
     wait_until(lambda: requests(lab) == second and holds(lab.workload("only") or {}) == "QuotaReserved")
+    [out] = wait_until(lambda: [event for event in stock_outs(lab) if event.uid in second])
+    assert (out.cluster, out.region, out.check) == (MANAGER, "europe-west4", "dws")
+    only = lab.workload("only") or {}  # settled: its request was made for it
+    assert out.workload == only["metadata"]["name"]
+    assert out.reason == "ResourcePoolExhausted"
     lab.manager.delete(f"{JOBS}/only")
 
 

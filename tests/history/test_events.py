@@ -5,12 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from tests.history.workloads import ADMITTED, ASSIGNED, EVICTED, FINISHED, RESERVED, Json, condition, workload
+import pytest
+from tests.history.workloads import (
+    ADMITTED,
+    ASSIGNED,
+    EVICTED,
+    EXHAUSTED,
+    FINISHED,
+    RESERVED,
+    Json,
+    condition,
+    request,
+    workload,
+)
 
-from kueue_admission.history.events import Place, workload_events
+from kueue_admission.history.events import Place, request_events, workload_events
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.fields import seconds_of
-from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.printed import Printed, PrintedWorkload
 
 PLACE = Place("manager", "europe-west4", {"vision": "team-vision"}, ("project",))
 
@@ -128,3 +140,43 @@ def test_nothing_is_recorded_of_a_variant() -> None:
     parent = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "name": "job-train", "uid": "u"}
     data["metadata"]["ownerReferences"] = [parent]
     assert events(data) == {}
+
+
+def stock_outs(data: Json) -> list[Event]:
+    return list(request_events(Printed.of(data), PLACE))
+
+
+def test_a_request_that_finds_no_capacity_is_a_stock_out_of_its_pool() -> None:
+    accepted = condition("Accepted", "2026-11-01T09:01:02Z", reason="SuccessfullyQueued")
+    (event,) = stock_outs(request(accepted, EXHAUSTED))
+    assert (event.kind, event.time - seconds_of("2026-11-01T09:01:03Z"), event.exact) == (Kind.STOCK_OUT, 0, False)
+    assert (event.workload, event.check, event.pool, event.team) == ("job-train-1", "dws", "t4", "team-vision")
+    assert (event.cluster, event.region, event.reason) == ("manager", "europe-west4", "ResourcePoolExhausted")
+
+
+def test_a_request_that_waits_and_then_fails_is_one_stock_out() -> None:
+    failed = condition("Failed", "2026-11-01T09:09:00Z", reason="CapacityIsNotFound")
+    assert [event.exact for event in stock_outs(request(failed))] == [True]
+    waited, after = stock_outs(request(EXHAUSTED)), stock_outs(request(EXHAUSTED, failed))
+    assert [event.key for event in waited + after] == 2 * ["r1/stockOut"]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        (),
+        (condition("Provisioned", "2026-11-01T09:04:00Z", reason="Provisioned"),),
+        (condition("Provisioned", "2026-11-01T09:01:03Z", "False", "NotProvisioned"),),
+        (condition("Failed", "2026-11-01T09:09:00Z", reason="InvalidArgument"),),
+        ({"type": "Provisioned", "status": "False", "reason": "ResourcePoolExhausted"},),
+    ],
+)
+def test_what_came_was_refused_or_has_no_time_is_no_stock_out(conditions: tuple[Json, ...]) -> None:
+    assert stock_outs(request(*conditions)) == []
+
+
+def test_a_request_of_nobody_or_of_another_name_tells_what_is_known() -> None:
+    orphan = request(EXHAUSTED)
+    del orphan["metadata"]["ownerReferences"]
+    assert stock_outs(orphan) == []
+    assert [event.check for event in stock_outs(request(EXHAUSTED, name="by-hand"))] == [""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.history.workloads import ADMITTED, ASSIGNED, FINISHED, RESERVED, Json, workload
+from tests.history.workloads import ADMITTED, ASSIGNED, EXHAUSTED, FINISHED, RESERVED, Json, request, workload
 
 from kueue_admission.history.events import Place
 from kueue_admission.history.recorder import Recorder
@@ -111,3 +111,19 @@ def test_what_a_recorder_keeps_does_not_grow_with_what_is_gone(store: Store) -> 
         recorder.take()
         sizes.append(sum(len(each) for each in vars(recorder).values() if isinstance(each, (dict, set))))
     assert sizes == [0, 0, 0]
+
+
+def test_a_stock_out_is_written_once_and_nothing_of_its_request_is_kept(store: Store) -> None:
+    path = "ProvisioningRequest/vision/job-train-1-dws-2"
+    for expected in ([Kind.STOCK_OUT], []):
+        recorder = Recorder(PLACE, store)
+        recorder.see(path, request(EXHAUSTED))
+        recorder.see(path, request(EXHAUSTED))
+        found = recorder.take()
+        store.add(found)
+        assert kinds(found) == expected
+        recorder.lose(path, NOW)
+        assert recorder.take() == []
+        recorder.see(path, {**request(EXHAUSTED), "metadata": {**request()["metadata"], "uid": "r2"}})
+        assert [event.uid for event in recorder.take()] == ["r2"]
+        assert recorder.unknown() == (set(), 0.0)

@@ -53,6 +53,22 @@ def workload(*conditions: Json, evictions: list[Json] | None = None, **status: A
     }
 
 
+def request(*conditions: Json, name: str = "job-train-1-dws-2") -> Json:
+    """The second ProvisioningRequest of that Workload, as GKE prints it."""
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {
+            "name": name,
+            "namespace": "vision",
+            "uid": "r1",
+            "creationTimestamp": "2026-11-01T09:01:01Z",
+            "ownerReferences": [{"kind": "Workload", "name": "job-train-1", "uid": "u1", "controller": True}],
+        },
+        "status": {"conditions": list(conditions), "provisioningClassDetails": {"NodePoolName": "t4"}},
+    }
+
+
 ASSIGNED: Json = {
     "clusterQueue": "dws",
     "podSetAssignments": [{"name": "main", "count": 2, "flavors": {"cpu": "l4", "nvidia.com/gpu": "l4"}}],
@@ -61,3 +77,4 @@ RESERVED = condition("QuotaReserved", "2026-11-01T09:01:00Z")
 ADMITTED = condition("Admitted", "2026-11-01T09:05:00Z")
 FINISHED = condition("Finished", "2026-11-01T10:00:00Z", reason="Succeeded")
 EVICTED = condition("Evicted", "2026-11-01T09:30:00Z", reason="Preempted")
+EXHAUSTED = condition("Provisioned", "2026-11-01T09:01:03Z", "False", "ResourcePoolExhausted")

@@ -24,7 +24,7 @@ from kueue_admission.forms.names import (
     RUN_SECONDS_ANNOTATION,
 )
 from kueue_admission.history.schema import Event, Kind
-from kueue_admission.read.printed import PrintedNode, PrintedWorkload
+from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 
 KEPT: Final = (
@@ -35,6 +35,9 @@ KEPT: Final = (
     "kueue.x-k8s.io/priority-boost",
 )
 """Labels and annotations that are always kept, as decisions depend on them."""
+NO_CAPACITY: Final = ("ResourcePoolExhausted", "CapacityIsNotFound")
+"""Reasons for which a ProvisioningRequest is not provisioned, or failed, where there are no machines: of GKE, and of
+Kubernetes' cluster autoscaler (cluster-autoscaler/provisioningrequest/conditions)."""
 LONGEST_TEXT: Final = 65_536
 """Characters of pod sets, and a sixteenth of a label: what is longer is left out."""
 _POD: Final = ("nodeSelector", "tolerations", "overhead", "runtimeClassName", "resources", "resourceClaims")
@@ -200,3 +203,32 @@ def node_events(node: PrintedNode, place: Place) -> Iterator[Event]:
             machine_type=node.labels.text("node.kubernetes.io/instance-type"),
             spot=node.labels.text(place.spot_label) == "true",
         )
+
+
+def request_events(request: Printed, place: Place) -> Iterator[Event]:
+    """That a ProvisioningRequest of a Workload found no capacity: once, whether it waits on or failed.
+
+    A condition that changes its reason alone keeps its time, so only that of a failure is exact.
+    """
+    owner = next((each for each in request.owners if each.kind == "Workload"), None)
+    for condition, status in (("Provisioned", "False"), ("Failed", "True")):
+        since, said = request.changed_at(condition), request.conditions.get(condition, {})
+        if owner is None or since is None or said.get("status") != status or said.get("reason") not in NO_CAPACITY:
+            continue
+        name = request.name.removeprefix(f"{owner.name}-")
+        yield Event(
+            kind=Kind.STOCK_OUT,
+            time=since,
+            key=f"{request.uid}/{Kind.STOCK_OUT}",
+            exact=condition == "Failed",
+            cluster=place.cluster,
+            region=place.region,
+            namespace=request.namespace,
+            workload=owner.name,
+            uid=request.uid,
+            team=place.team_of.get(request.namespace, ""),
+            check=name.rpartition("-")[0] if name != request.name else "",
+            reason=request.reason(condition),
+            pool=request.status.child("provisioningClassDetails").text("NodePoolName"),
+        )
+        return

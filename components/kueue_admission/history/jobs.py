@@ -10,9 +10,8 @@ from kueue_admission.history.schema import Event, Kind
 
 _ORDER: Final = {kind: number for number, kind in enumerate(Kind)}
 """Of events within a second: in that of a Workload's life."""
-OF_JOBS: Final = tuple(
-    kind for kind in Kind if kind not in (Kind.NOMINATED, Kind.NODE_ADDED, Kind.NODE_GONE, Kind.COUNTED)
-)
+_OF_OTHERS: Final = (Kind.NOMINATED, Kind.NODE_ADDED, Kind.NODE_GONE, Kind.STOCK_OUT, Kind.COUNTED)
+OF_JOBS: Final = tuple(kind for kind in Kind if kind not in _OF_OTHERS)
 """Kinds of events that tell of jobs."""
 
 
@@ -88,6 +87,8 @@ class Past:
     """The first and last event."""
     counted: tuple[Event, ...] = ()
     """What metrics counted, in the order of time."""
+    stock_outs: tuple[Event, ...] = ()
+    """Requests for nodes that found no capacity, in the order of time."""
 
 
 def past_of(events: Iterable[Event]) -> Past:
@@ -119,8 +120,10 @@ def past_of(events: Iterable[Event]) -> Past:
         for uid in dict.fromkeys(each.uid for each in of_copies) or [arrival.uid]:
             waits += _waits(by_uid[uid], admitted, last)
     jobs.sort(key=lambda job: (job.arrival.time, job.arrival.key))
-    counted = tuple(event for event in events if event.kind is Kind.COUNTED)
-    return Past(tuple(jobs), tuple(waits), unknown, first, last, counted)
+    counted, stock_outs = (
+        tuple(event for event in events if event.kind is kind) for kind in (Kind.COUNTED, Kind.STOCK_OUT)
+    )
+    return Past(tuple(jobs), tuple(waits), unknown, first, last, counted, stock_outs)
 
 
 def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Event]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from kueue_admission.forms.manifest import Manifest
-from kueue_admission.history.events import Place, gone, node_events, workload_events
+from kueue_admission.history.events import Place, gone, node_events, request_events, workload_events
 from kueue_admission.history.schema import Event, Kind
-from kueue_admission.read.printed import PrintedNode, PrintedWorkload
+from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 
 FIRST: Final = {"Workload": Kind.ARRIVED, "Node": Kind.NODE_ADDED}
-"""The event with which everything of a kind begins."""
+"""The event with which everything of a kind begins, whose end is noticed too; ProvisioningRequests have no such one."""
 
 
 class Known(Protocol):
@@ -43,6 +43,8 @@ class Recorder:
         self._place, self._known = place, known or _Nothing()
         self._first: dict[str, Event] = {}
         """The first event of each Workload and node that is in the cluster, by its path."""
+        self._requests: dict[str, str] = {}
+        """The uid of each ProvisioningRequest that found no capacity, by its path."""
         self._keys: dict[str, set[str]] = {}
         """What is written of each, by uid."""
         self._new: dict[str, Event] = {}
@@ -51,9 +53,11 @@ class Recorder:
         self._left: set[str] = set()
 
     def see(self, path: str, item: Manifest) -> None:
-        """A Workload or Node, new or changed; `path` is its own in the cluster."""
+        """A Workload, Node or ProvisioningRequest, new or changed; `path` is its own in the cluster."""
         if item.get("kind") == "Node":
             found = node_events(PrintedNode.of(item), self._place)
+        elif item.get("kind") == "ProvisioningRequest":
+            found = request_events(Printed.of(item), self._place)
         else:
             found = workload_events(PrintedWorkload.of(item), self._place)
         for event in found:
@@ -63,6 +67,8 @@ class Recorder:
                 self._first[path] = replace(event, requests={}, pod_sets="", labels={})
             elif event.kind is Kind.ENDED:
                 self._over.add(event.uid)
+            elif event.kind is Kind.STOCK_OUT:
+                self._requests[path] = event.uid
             self.note([event])
 
     def note(self, events: Iterable[Event]) -> None:
@@ -77,6 +83,8 @@ class Recorder:
         if first is not None:
             self._left.add(first.uid)
             self._end(first, now)
+        elif path in self._requests:
+            self._left.add(self._requests.pop(path))
 
     def listed(self, kind: str, now: float, opened: Iterable[Event] | None = None) -> None:
         """All of a kind, `Workload` or `Node`, that is in the cluster was seen: what was known beside is gone.

@@ -40,6 +40,8 @@ class Kind(StrEnum):
     """A node came to `pool`; `workload` is its name."""
     NODE_GONE = "nodeGone"
     """It is gone."""
+    STOCK_OUT = "stockOut"
+    """A ProvisioningRequest for `workload` found no capacity, for `reason`; its wait goes on, or begins again."""
     COUNTED = "counted"
     """Kueue's metrics of `cluster_queue` were `counts` then; they tell of no single job."""
 
@@ -62,7 +64,7 @@ class Event:
     region: str = _column("of that cluster")
     namespace: str = _column("of the Workload")
     workload: str = _column("name of the Workload, or of the node")
-    uid: str = _column("of the Workload or node")
+    uid: str = _column("of the Workload, node or ProvisioningRequest")
     job: str = _column("Kind/name of its job")
     team: str = _column("of the namespace, by the fleet file")
     copy: bool = _column("whether MultiKueue made it on a worker, for a job of the manager", False)
@@ -80,7 +82,7 @@ class Event:
     flavors: tuple[str, ...] = _column("ResourceFlavors that it got, each once", (), type="texts")
     worker: str = _column("the worker that it was offered to, or admitted by")
     check: str = _column("the AdmissionCheck")
-    reason: str = _column("Kueue's reason, the state of a check, or Slurm's state")
+    reason: str = _column("Kueue's reason, the state of a check, Slurm's state, or that of a ProvisioningRequest")
     count: int | None = _column("of evictions", None)
     counts: Mapping[str, float] | None = _column(
         "of counted: `admitted`, `pending...` by status, `evicted...` by reason, how many `waitedAtMost...` seconds; "
@@ -88,7 +90,7 @@ class Event:
         None,
         type="amounts",
     )
-    pool: str = _column("node pool of a node")
+    pool: str = _column("node pool of a node, or from which one was asked for")
     machine_type: str = _column("machine type of a node")
     spot: bool = _column("whether it is a Spot node", False)
 

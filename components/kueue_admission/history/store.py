@@ -3,6 +3,7 @@
     DIR/history.json                    version of the schema, and what was pruned
     DIR/events/day=2026-11-27/*.parquet
     DIR/followed/CLUSTER/BEGIN-END      empty: nothing of it was missed between these milliseconds since 1970
+    DIR/clusters/CLUSTER/UID            empty: kube-system of a cluster that had this name has this uid
 
 A file is there as a whole or not at all. The same event may be in two files, after a crash; whoever reads takes one.
 """
@@ -183,6 +184,16 @@ class Store:
                     self._files.delete_file(self._note(cluster, first, last))
             elif end - first >= NOTE_SECONDS:
                 self._finish_note(cluster)
+
+    def meet(self, cluster: str, identity: str) -> bool:
+        """Note which cluster has that name; whether it is another one than all that had it before."""
+        folder = f"clusters/{cluster}"
+        known = {each.base_name for each in self._listed(folder)}
+        if identity in known:
+            return False
+        self._make_folder(folder)
+        self._files.open_output_stream(f"{self._root}/{folder}/{identity}").close()
+        return bool(known)
 
     def finish(self) -> None:
         """Note what is not noted yet, at the end."""

@@ -175,7 +175,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     from kueue_admission.forms.suggest import instead
     from kueue_admission.history.elsewhere import table_reader
     from kueue_admission.history.metrics import is_metrics
-    from kueue_fleet.controller.history import PATHS
+    from kueue_fleet.controller.history import IF_THERE, PATHS
 
     cluster, separator, path = given.partition("=")
     named = bool(separator) and cluster in fleet.cluster_names
@@ -201,7 +201,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
             recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
             return recorder.take()
     with well_formed():
-        given_objects = [each for each in read_objects(source) if each.data.get("kind") in PATHS]
+        given_objects = [each for each in read_objects(source) if each.data.get("kind") in {**PATHS, **IF_THERE}]
     if problems := [problem for each in given_objects for problem in _unprinted(each)]:
         raise console.wrong_input(source, problems)
     documents = [each.data for each in given_objects]
@@ -270,11 +270,31 @@ def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[
     found: list[Event] = []
     for cluster in fleet.cluster_names:
         recorder = _recorder(fleet, cluster, store, labels)
-        for kind in PATHS:
-            for item in clusters.read(cluster, PATHS[kind], f"its {kind}s"):
+        for kind, path in {**PATHS, **_if_there(clusters, cluster)}.items():
+            for item in clusters.read(cluster, path, f"its {kind}s"):
                 recorder.see(f"{kind}/{object_key(item)}", {**item, "kind": kind})
-            recorder.listed(kind, time.time())
+            if kind in PATHS:
+                recorder.listed(kind, time.time())
         found += recorder.take()
+    return found
+
+
+def _if_there(clusters: Clusters, cluster: str) -> dict[str, str]:
+    """What is recorded too where a cluster has it, and lets its user read it. Raises CommandError."""
+    from kueue_fleet.controller.history import IF_THERE
+    from kueue_fleet.kube.answers import ApiError
+
+    found = {}
+    for kind, path in IF_THERE.items():
+        try:
+            clusters.ask(cluster, path, {"limit": "1"})
+        except ApiError as failed:
+            if failed.status == 403:
+                console.warning(f"{cluster}: its {kind}s cannot be read; stock-outs are not recorded there")
+            elif not failed.is_not_found:
+                raise console.CommandError(f"{cluster}: its {kind}s cannot be read: {failed}; try again") from None
+        else:
+            found[kind] = path
     return found
 
 
@@ -298,9 +318,11 @@ async def _follow(
 
     clusters = Clusters("record", kubeconfig)
     places = {name: _place(fleet, name, labels) for name in fleet.cluster_names}
+    followed = {}
     for name in places:
         for kind in PATHS:
             clusters.read(name, PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
+        followed[name] = {**PATHS, **_if_there(clusters, name)}
     [given, *_] = kubeconfig_files(kubeconfig)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -311,8 +333,8 @@ async def _follow(
     try:
         for name, api in apis.items():
             await api.client()
-            for kind, path in PATHS.items():
-                watch = Watch(api, path, lambda *_: None)
+            for kind, path in followed[name].items():
+                watch = Watch(api, path, lambda *_: None, optional=kind not in PATHS)
                 following.follow(name, kind, watch)
                 tasks.append(asyncio.create_task(watch.run()))
         tasks.append(asyncio.create_task(following.compare(store)))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.history.events import Place
-from kueue_admission.history.recorder import Recorder
+from kueue_admission.history.recorder import FIRST, Recorder
 from kueue_admission.history.schema import Event
 from kueue_admission.history.store import Store
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS
+from kueue_fleet.controller.requests import PROVISIONING
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import Api
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 PATHS: Final = {"Workload": f"/apis/{KUEUE_API}/workloads", "Node": "/api/v1/nodes"}
 """What is recorded, and where API servers have it."""
+IF_THERE: Final = {"ProvisioningRequest": PROVISIONING}
+"""What is recorded too where a cluster has it: of requests for nodes, that they found no capacity."""
 MOST_WAITING: Final = 200_000
 """Events that wait for a store that cannot be written; those after them are lost, and the gap is noted."""
 
@@ -47,7 +50,7 @@ class Watched:
             self._followed.add(kind)
         else:
             self._followed.discard(kind)
-        is_whole = len(self._followed) == len(PATHS)
+        is_whole = self._followed >= PATHS.keys()
         self._since = (self._since or now) if is_whole else None
 
     def seen_until(self, now: float) -> float | None:
@@ -58,11 +61,17 @@ class Watched:
 
 
 class Following:
-    """What is new in the clusters of `places`, by what watches of them say; `tell` gets what cannot be followed."""
+    """What is new in the clusters of `places`, by what watches of them say; `tell` gets what cannot be followed.
+
+    A name may lead to another cluster, for a moment or for good. Nothing of the former is said to be gone then, as it
+    may be there again. If it is not, whoever compares next notices.
+    """
 
     def __init__(self, places: Mapping[str, Place], clock: Callable[[], float], tell: Callable[[str], None]) -> None:
         self._clock, self._tell = clock, tell
-        self._recorders = {name: Recorder(place) for name, place in places.items()}
+        self._places = places
+        self._recorders: dict[tuple[str, str], Recorder] = {}
+        """By the cluster's name and identity."""
         self._watched = {name: Watched() for name in places}
         self._watches: list[tuple[str, str, Watch]] = []
         self._waiting: list[Event] = []
@@ -72,10 +81,13 @@ class Following:
     def follow(self, cluster: str, kind: str, watch: Watch) -> None:
         """Hear what a watch of this kind tells; before it runs."""
         self._watches.append((cluster, kind, watch))
-        watch.tell_too(partial(self._hear, cluster, kind), partial(self._take_connection, cluster, kind, watch))
+        watch.tell_too(partial(self._hear, cluster, kind, watch), partial(self._take_connection, cluster, kind, watch))
 
-    def _hear(self, cluster: str, kind: str, key: str, item: Json | None) -> None:
-        recorder = self._recorders[cluster]
+    def _recorder(self, cluster: str, watch: Watch) -> Recorder:
+        return self._recorders.setdefault((cluster, watch.identity), Recorder(self._places[cluster]))
+
+    def _hear(self, cluster: str, kind: str, watch: Watch, key: str, item: Json | None) -> None:
+        recorder = self._recorder(cluster, watch)
         if item is None:
             recorder.lose(f"{kind}/{key}", self._clock())
         else:
@@ -88,12 +100,22 @@ class Following:
             self._tell(f"{cluster}: its {kind}s cannot be followed; trying again, what is deleted meanwhile is lost")
 
     async def compare(self, store: Store) -> None:
-        """As soon as all of a kind was seen, note as gone what the store knows beside."""
+        """As soon as all of a kind was seen, note as gone what the store knows beside; not yet of another cluster."""
         self._begun = self._clock() + _CLOCKS_APART_SECONDS
+        met: dict[tuple[str, str], bool] = {}
         for cluster, kind, watch in self._watches:
             await watch.synced.wait()
+            if kind not in FIRST:
+                continue
+            name = cluster, watch.identity
+            if name not in met:
+                met[name] = await asyncio.to_thread(store.meet, *name)
+                if met[name]:
+                    self._tell(f"{cluster}: is another cluster than before; what was there counts as gone next time")
+            if met[name]:
+                continue
             opened = await asyncio.to_thread(store.open, cluster)
-            self._recorders[cluster].listed(kind, self._clock(), opened)
+            self._recorder(cluster, watch).listed(kind, self._clock(), opened)
 
     async def write(self, store: Store) -> int:
         """Write what is new, then that nothing was missed up to now where that is so; how many events.
@@ -169,16 +191,18 @@ class HistoryWriter:
         self._following = Following(places, clock, log.warning)
 
     def follow(self, cluster: str | None, api: Api, watches: Iterable[Watch]) -> None:
-        """Hear what these watches of a cluster, None for the controller's own, tell of Workloads; and follow nodes."""
+        """Hear what these watches of a cluster tell, None for the controller's own; and follow nodes."""
         if self._of is None:
             return
         name = cluster or self._of.home
         nodes = Watch(api, PATHS["Node"], lambda *_: None, grace=GRACE_SECONDS)
         self.watches.append(nodes)
         self._following.follow(name, "Node", nodes)
+        heard = {"Workload": PATHS["Workload"], **IF_THERE}
         for watch in watches:
-            if watch.path == PATHS["Workload"]:
-                self._following.follow(name, "Workload", watch)
+            for kind, path in heard.items():
+                if watch.path == path:
+                    self._following.follow(name, kind, watch)
 
     async def run(self) -> None:
         """Write until cancelled; where the store cannot be used, try again, while the controller decides on."""

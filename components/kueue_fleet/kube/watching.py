@@ -29,7 +29,7 @@ state, or is another server: then nothing that was known is newer than the list,
 
 
 class Watch:
-    """One list of one API server.
+    """One list of one API server. `identity` is the uid of the server's cluster; empty: it has not answered yet.
 
     `synced` is set after the first list. `connected` is True while a watch runs, and while one that the server
     ended in good order is begun again; it is False `grace` seconds after a watch broke, stayed silent or was refused.
@@ -54,6 +54,7 @@ class Watch:
         self.synced = asyncio.Event()
         self.connected = False
         self.lists = 0
+        self.identity = ""
         self._api = api
         self._listeners = [listener]
         self._optional = optional
@@ -99,6 +100,7 @@ class Watch:
     async def _prepare(self) -> None:
         """Know a version from which the server can be followed."""
         identity = await self._api.identity()
+        self.identity = identity.uid
         reset = bool(self._latest) and identity.uid != self._identity
         # Of an API server that keeps kinds in several stores, this may ask for a list that was not needed.
         reset = reset or (bool(self._version) and version_number(identity.version) < version_number(self._version))

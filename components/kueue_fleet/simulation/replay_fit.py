@@ -189,6 +189,10 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
     if replay.past.without_arrival:
         yield f"Workloads without a record of their arrival, left out: {replay.past.without_arrival}"
     counts = Counter[str]()
+    window = replay.window
+    counts["requests for nodes that found no capacity, which make the waits that are drawn, each by itself"] = sum(
+        window.begin <= each.time <= window.end for each in replay.past.stock_outs
+    )
     for each in first:
         job, record = each.job, each.record
         was, found = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
