@@ -304,7 +304,8 @@ class Replicas:
 
 def serve() -> None:
     """Fork a replica for each line of stdin, and print its process id; kill what is left of them at its end."""
-    importlib.import_module("kueue_fleet.controller.main")
+    for name in ("kueue_fleet.controller.main", "pyarrow.parquet"):
+        importlib.import_module(name)
     gc.freeze()
     signal.signal(signal.SIGCHLD, reap)
     for line in sys.stdin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +13,10 @@ from typing import Any
 
 from controller_faults import FaultProxy, Gate, Replicas
 from controller_lab import JOBS, ControllerLab, ControllerProcess, job
+from kueue_admission.history.events import Place, workload_events
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.history.store import Store, StoreError
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
@@ -171,13 +176,55 @@ class Fleet:
                 assert places.get(name, set()) <= {place}, f"{name} was outside its regions"
 
     def clear_up(self) -> None:
-        """Delete the jobs that are done with: everything takes longer with all jobs of all rounds."""
-        there = self.witnesses.there()
+        """Delete the jobs that are done with: everything takes longer with all jobs of all rounds.
+
+        Those whose history is not written stay: what comes and goes while no replica looks is lost, as is said of it.
+        """
+        there, unwritten = self.witnesses.there(), self.unwritten()
         for item in self.lab.manager.items("/apis/batch/v1/jobs"):
             name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
-            if condition(item, "Complete") == "True" and name not in there:
+            if condition(item, "Complete") == "True" and name not in there and name not in unwritten:
                 self.lab.manager.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
                 self.ended.add(name)
+
+    def history(self) -> list[Event]:
+        """What the replicas have written so far, as whoever reads it has it."""
+        try:
+            return Store(str(self.lab.history)).read()
+        except (OSError, StoreError) as error:
+            # There is none yet, or the files of a day have just become one.
+            raise AssertionError(str(error)) from None
+
+    def unwritten(self) -> dict[str, list[str]]:
+        """What the manager's Workloads say has happened and the history lacks: keys of events by job."""
+        written = {event.key for event in wait_until(self.history)}
+        found: dict[str, list[str]] = {}
+        for item in self.lab.manager.items(f"{KUEUE}/workloads"):
+            for event in workload_events(PrintedWorkload.of(item), Place()):
+                if event.key not in written:
+                    found.setdefault(event.job.removeprefix("Job/"), []).append(event.key)
+        return found
+
+    def recorded(self) -> None:
+        """The history has all that the Workloads say, and each job once, whichever replica wrote it.
+
+        A job has another Workload where somebody deleted the first; what etcd forgot may have been written before.
+        """
+
+        def is_written() -> bool:
+            assert self.unwritten() == {}, "not written"
+            own = [event for event in self.history() if not event.copy]
+            arrived = Counter(event.uid for event in own if event.kind is Kind.ARRIVED)
+            over = Counter(event.uid for event in own if event.kind in (Kind.ENDED, Kind.DELETED))
+            ended = Counter(event.job.removeprefix("Job/") for event in own if event.kind is Kind.ENDED)
+            expected = self.bound.keys() - self.forgotten
+            assert {name: ended[name] for name in expected | ended.keys() if ended[name] != 1} == {}, "ended"
+            assert {
+                uid: (arrived[uid], over[uid]) for uid in arrived | over if arrived[uid] != 1 or over[uid] != 1
+            } == {}
+            return True
+
+        wait_until(is_written, pause=0.5)
 
     def settle(self) -> None:
         """Every job has ended, ran, and left nothing behind."""

@@ -56,6 +56,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
     data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "30s"})
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
+    data["admissionController"]["history"] = {"volumeClaim": "history", "every": "2s"}
     data["kueue"] |= {"version": RELEASE} if RELEASE else {}
     with controller_lab(tmp_path_factory.mktemp("lab"), data) as lab:
         proxies = {
@@ -73,6 +74,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
             wait_until_connected(lab)
             yield made
             made.settle()
+            made.recorded()
             assert bugs(made) == []
         finally:
             made.over.set()
