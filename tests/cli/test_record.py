@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from tests.cli.live_fleet import Fleet, serve
@@ -116,6 +119,73 @@ def test_metrics_are_rows_of_queues_and_what_they_do_not_tell_is_said(tmp_path: 
     (tmp_path / "empty.txt").write_text("# HELP go_goroutines x\ngo_goroutines 1\n")
     told = refusal(run("record", tmp_path / "other", "--from", str(tmp_path / "empty.txt")))
     assert "has no kueue_admission_wait_time_seconds" in told
+
+
+@pytest.fixture
+def prometheus() -> Iterator[tuple[str, list[dict[str, str]], list[bytes]]]:
+    """Its address, what it was asked, and what it answers."""
+    asked: list[dict[str, str]] = []
+    answers: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            place, _, query = self.path.partition("?")
+            asked.append({"path": place, **dict(parse_qsl(query))})
+            self.send_response(200 if answers else 503)
+            self.end_headers()
+            self.wfile.write(answers[0] if answers else b"<html>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked, answers
+        server.shutdown()
+        thread.join()
+
+
+def test_a_prometheus_is_asked_for_each_day_and_now(
+    prometheus: tuple[str, list[dict[str, str]], list[bytes]], tmp_path: Path
+) -> None:
+    address, asked, answers = prometheus
+    labels = {"__name__": "kueue_admission_wait_time_seconds_count", "cluster_queue": "dws"}
+    result = [{"metric": labels, "values": [[1795161600, "7"], [1795248000, "9"]]}]
+    answers.append(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode())
+    done = run("record", tmp_path / "history", "--from", f"{WORKER}={address}/", "--since", "30d")
+    assert done.stdout.startswith("2 new events "), done.output
+    assert "metrics tell of no single job" in done.stderr
+    rows = events(tmp_path / "history")
+    assert [(row.cluster, row.region, (row.counts or {})["admitted"]) for row in rows] == [
+        (WORKER, "us-east4", 7),
+        (WORKER, "us-east4", 9),
+    ]
+    days, now = asked
+    assert {days["path"], now["path"]} == {"/api/v1/query_range"}
+    assert (float(days["start"]) % 86_400, days["step"], days["end"]) == (0, "86400.0", now["end"])
+    assert 29 * 86_400 <= float(now["end"]) - float(days["start"]) <= 30 * 86_400
+    assert now["start"] == now["end"]
+    assert run("record", tmp_path / "history", "--from", address).stdout.startswith("2 new events ")
+    assert len(asked) == 3, "without --since it is asked for now alone"
+
+
+def test_a_prometheus_that_has_nothing_or_does_not_answer_is_named(
+    prometheus: tuple[str, list[dict[str, str]], list[bytes]], tmp_path: Path
+) -> None:
+    address, _, answers = prometheus
+    told = refusal(run("record", tmp_path / "history", "--from", address))
+    assert told.startswith(f"{address}: Prometheus does not answer: 503 Service Unavailable")
+    answers.append(b'{"status": "success", "data": {"resultType": "matrix", "result": []}}')
+    assert "has none of Kueue's waits" in refusal(run("record", tmp_path / "history", "--from", address))
+    answers[0] = b'{"status": "error", "error": "query timed out"}'
+    told = refusal(run("record", tmp_path / "history", "--from", address))
+    assert "does not answer as Prometheus does: query timed out" in told
+    told = refusal(run("record", tmp_path / "history", "--from", f"nobody={address}"))
+    assert "there is no cluster nobody" in told
+    told = refusal(run("record", tmp_path / "history", "--from", "http://127.0.0.1:9"))
+    assert "Connection refused" in told
+    assert "add --from http://..." in refusal(run("record", tmp_path / "history", "--since", "30d"))
 
 
 def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:

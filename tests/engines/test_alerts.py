@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from alerting import Collector, evaluate, firing, kueue_metric
+from kueue_admission.history.metrics import QUERY, SINCE, read_answer, read_metrics
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.objects.dashboard_charts import sections
@@ -241,3 +243,14 @@ def test_dashboards_count_each_job_once_however_many_replicas_there_are() -> Non
     ]
     assert jobs_that_wait(replicas) == [7.0]
     assert jobs_that_wait([Collector(WORKER).follow(lambda _: pending("standalone"), 5)]) == [7.0]
+
+
+def test_prometheus_tells_record_what_kueue_counted_of_one_of_its_clusters() -> None:
+    """As from the text that Kueue serves, but for its own times."""
+    text = (Path(__file__).parents[2] / "examples" / "dws-multikueue" / "metrics.txt").read_text()
+    both = [Collector(name).follow(lambda _: text, 10) for name in (MANAGER, WORKER)]
+    matrix = {"resultType": "matrix", "result": evaluate(QUERY, both, 10, 300)}
+    rows = read_answer({"status": "success", "data": matrix}, "prometheus", MANAGER)
+    [printed] = read_metrics(text, "metrics.txt", 0.0)
+    counts = {name: count for name, count in (printed.counts or {}).items() if name != SINCE}
+    assert [(row.time, row.cluster_queue, row.counts) for row in rows] == [(at, "dws", counts) for at in (0, 300, 600)]

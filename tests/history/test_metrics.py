@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kueue_admission.forms.problem import SpecError
-from kueue_admission.history.metrics import is_metrics, judge_counted, read_metrics
+from kueue_admission.history.metrics import is_metrics, judge_counted, read_answer, read_metrics
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.goals import Goal, Standing
 
@@ -113,3 +113,60 @@ def test_only_metrics_are_taken_for_metrics() -> None:
     assert not any(
         map(is_metrics, ("", "submitted,queue\n", "apiVersion: v1\n", "# a comment\nkind: List\n", "JobID|\n"))
     )
+
+
+WAIT = "kueue_admission_wait_time_seconds"
+
+
+def answer(*series: tuple[str, dict[str, str], list[tuple[float, str]]]) -> dict[str, object]:
+    """As Prometheus answers a query of a range."""
+    result: list[dict[str, object]] = [
+        {"metric": {"__name__": name, **labels}, "values": values} for name, labels, values in series
+    ]
+    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
+def test_an_answer_of_prometheus_has_a_row_for_each_time() -> None:
+    own, other = {"instance": "kueue:8443"}, {"instance": "node:9100"}
+    [first, second] = read_answer(
+        answer(
+            (f"{WAIT}_count", {"cluster_queue": "dws", **own}, [(1000.0, "2"), (2000.0, "5")]),
+            (f"{WAIT}_bucket", {"cluster_queue": "dws", "le": "320", **own}, [(1000.0, "1"), (2000.0, "4")]),
+            ("process_start_time_seconds", own, [(1000.0, "400"), (2000.0, "400")]),
+            ("process_start_time_seconds", other, [(1000.0, "900"), (2000.0, "900")]),
+        ),
+        "http://p",
+        "manager",
+    )
+    assert (first.time, first.counts) == (1000.0, {"admitted": 2, "waitedAtMost320": 1, "countedSeconds": 600})
+    assert (second.time, second.counts) == (2000.0, {"admitted": 5, "waitedAtMost320": 4, "countedSeconds": 1600})
+
+
+def test_of_a_prometheus_of_several_clusters_one_counts() -> None:
+    both = answer(
+        *(
+            (f"{WAIT}_count", {"cluster_queue": "dws", "cluster": name}, [(1000.0, "2")])
+            for name in ("manager", "other")
+        )
+    )
+    [row] = read_answer(both, "http://p", "manager")
+    assert row.counts == {"admitted": 2}
+    with pytest.raises(SpecError, match=r"http://p: has metrics of manager, other, .* none of third; name the cluster"):
+        read_answer(both, "http://p", "third")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"status": "error", "error": "bad_data"},
+        {"status": "success", "data": {"resultType": "vector", "result": []}},
+        {"status": "success", "data": {"resultType": "matrix"}},
+        {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": []}]}},
+        {"status": "success", "data": {"resultType": "matrix", "result": [1]}},
+        answer((f"{WAIT}_count", {}, [(1000.0, "many")])),
+    ],
+)
+def test_what_is_no_answer_of_prometheus_is_refused(document: dict[str, object]) -> None:
+    with pytest.raises(SpecError, match="does not answer as Prometheus does"):
+        read_answer(document, "http://p", "manager")

@@ -1,7 +1,8 @@
 """What Kueue's metrics count, where no Workload was recorded: of each ClusterQueue how many were admitted and waited.
 
-The text that Kueue serves at `/metrics`, and that Prometheus gives for `/federate`. Nothing in it tells one job from
-another. Source: kueue@v0.19.2 pkg/metrics/metrics.go, and https://prometheus.io/docs/instrumenting/exposition_formats/.
+The text that Kueue serves at `/metrics`, and that Prometheus gives for `/federate`; or Prometheus' answer to a query of
+a range. Nothing in it tells one job from another. Source: kueue@v0.19.2 pkg/metrics/metrics.go,
+https://prometheus.io/docs/instrumenting/exposition_formats/ and https://prometheus.io/docs/prometheus/latest/querying/api/.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kueue_admission.forms.form_rules import OBJECT
+from kueue_admission.forms.manifest import Manifest, is_object
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.goals import Goal, Judged, Standing
@@ -20,6 +22,8 @@ _SAMPLE: Final = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? 
 _LABEL: Final = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 _WAIT: Final = "kueue_admission_wait_time_seconds"
 _START: Final = "process_start_time_seconds"
+QUERY: Final = f'{{__name__=~"{_WAIT}_(bucket|count)|kueue_pending_workloads|kueue_evicted_workloads_total|{_START}"}}'
+"""What Prometheus is asked for, as of a time: nothing is computed there."""
 WITHIN: Final = "waitedAtMost"
 """Before the seconds of a bucket, in `counts`."""
 SINCE: Final = "countedSeconds"
@@ -59,6 +63,45 @@ def read_metrics(text: str, source: str, now: float) -> list[Event]:
         wrong, fix = f"has no {_WAIT}", "give the metrics of Kueue's controller; it has some once a job was admitted"
         raise SpecError([OBJECT.at("", wrong, fix, source=source)])
     return found
+
+
+def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
+    """A row for each ClusterQueue and time of the answer to `QUERY` over a range; may be none. Raises SpecError.
+
+    Where series have the label `cluster`, as a Prometheus of several clusters gives them, those of CLUSTER count alone.
+    """
+    data = answer.get("data")
+    try:
+        if answer.get("status") != "success" or not is_object(data) or data["resultType"] != "matrix":
+            raise ValueError(answer.get("error") or "it has no matrix")
+        series = [(_labels(each["metric"]), [_point(point) for point in each["values"]]) for each in data["result"]]
+    except (KeyError, TypeError, ValueError) as failed:
+        wrong = f"does not answer as Prometheus does: {failed}"
+        fix = "give the address of Prometheus' HTTP API, such as http://localhost:9090"
+        raise SpecError([OBJECT.at("", wrong, fix, source=source)]) from None
+    named = {labels["cluster"] for labels, _ in series if "cluster" in labels}
+    if named and cluster not in named:
+        wrong = f"has metrics of {', '.join(sorted(named))}, by their label cluster, and none of {cluster}"
+        raise SpecError([OBJECT.at("", wrong, "name the cluster: --from CLUSTER=ADDRESS", source=source)])
+    series = [(labels, values) for labels, values in series if labels.get("cluster", cluster) == cluster]
+    # Everything that Prometheus reads has a time at which it started; Kueue's is on the address of its other metrics.
+    own = {labels.get("instance") for labels, _ in series if labels["__name__"] != _START}
+    times: dict[float, list[_Sample]] = {}
+    for labels, values in series:
+        for at, value in values:
+            if labels["__name__"] != _START or labels.get("instance") in own:
+                times.setdefault(at, []).append(_Sample(labels["__name__"], labels, value))
+    return [row for at, samples in sorted(times.items()) for row in _rows(samples, at)]
+
+
+def _labels(given: Manifest) -> dict[str, str]:
+    found = {str(name): str(value) for name, value in given.items()}
+    return {"__name__": found["__name__"], **found}
+
+
+def _point(given: Sequence[object]) -> tuple[float, float]:
+    at, value = given
+    return float(str(at)), float(str(value))
 
 
 def _rows(samples: Sequence[_Sample], time: float) -> Iterator[Event]:

@@ -58,8 +58,13 @@ def record(
             "--from",
             metavar="[CLUSTER=]FILE",
             help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, a CSV, or "
-            "Kueue's metrics; of the cluster that is named, else a dump is the manager's; repeatable.",
+            "Kueue's metrics, as text or at the address of a Prometheus; of the cluster that is named, else a dump is "
+            "the manager's; repeatable.",
         ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="With the address of a Prometheus: each of the last 30d, ..."),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete events instead, by --older-than and --team.")] = False,
     older_than: Annotated[
@@ -69,9 +74,10 @@ def record(
 ) -> None:
     """Write what happens to jobs into Parquet files, a folder for each day, and go on until Ctrl-C.
 
-    Arrivals, requests, nominations, reservations, checks, admissions, evictions, ends, and nodes by pool, with no event
-    twice: started again, it writes what it missed as far as Workloads still say it. Of pods only what admission sees is
-    kept. It needs the right to list and watch Workloads and Nodes on every cluster, and the extra `history`.
+    Arrivals, requests, nominations, reservations, checks, admissions, evictions, ends, stock-outs, and nodes by pool,
+    with no event twice: started again, it writes what it missed as far as Workloads still say it. Of pods only what
+    admission sees is kept. It needs the right to list and watch Workloads and Nodes on every cluster, for stock-outs
+    ProvisioningRequests too, and the extra `history`.
 
     \b
     Examples:
@@ -79,26 +85,37 @@ def record(
       kueue-fleet record fleet.yaml --store gs://bucket/history --once
       kueue-fleet record fleet.yaml --store history \\
           --from dump/ --from worker-us-east4=worker.yaml
+      kueue-fleet record fleet.yaml --store history \\
+          --from http://localhost:9090 --since 30d
       TZ=UTC sacct -a -X --parsable2 -S 2026-10-01 -o JobID,Account,\\
       Partition,Submit,Start,End,State,ReqTRES,NNodes > jobs.txt
       kueue-fleet record fleet.yaml --store history --from jobs.txt
       kueue-fleet record fleet.yaml --store history --prune \\
           --older-than 90d --team vision
     """
-    for option, given in (("--older-than", older_than), ("--team", team), ("--keep", keep), ("--max-size", max_size)):
+    for option, given in (
+        ("--older-than", older_than),
+        ("--team", team),
+        ("--keep", keep),
+        ("--max-size", max_size),
+        ("--since", since),
+    ):
         if given == "":  # As of a variable of a shell that is not set.
             raise console.mistyped(f"{option}: is empty; give a value, or leave the option out")
     if not prune and (older_than or team):
         raise console.mistyped("--older-than and --team: say what --prune deletes; add --prune")
     if (prune or once or sources) and (keep or max_size):
         raise console.mistyped("--keep and --max-size: bound a store while clusters are followed; use --prune instead")
+    if since is not None and not any(map(_is_prometheus, sources or [])):
+        raise console.mistyped("--since: says from when on a Prometheus is asked; add --from http://...")
     bounds = _bounds(keep, max_size)
+    back = 0.0 if since is None else _age("--since", since)
     fleet = load_fleet(file)
     with _opened(store, create=not prune) as opened:
         if prune:
             _prune(fleet, opened, older_than, team)
         elif sources:
-            _say(sum(opened.add(_elsewhere(fleet, opened, source, label or [])) for source in sources), store)
+            _say(sum(opened.add(_elsewhere(fleet, opened, source, label or [], back)) for source in sources), store)
         elif once:
             _say(opened.add(_once(fleet, opened, kubeconfig, label or [])), store)
         else:
@@ -167,8 +184,41 @@ def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | N
     console.line(f"{console.count(gone, 'event')} deleted from {store.where}")
 
 
-def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) -> list[Event]:
-    """The new events of a dump of a cluster, of sacct, or of a CSV. Raises CommandError."""
+def _is_prometheus(given: str) -> bool:
+    """Whether a --from is the address of a server, with the name of a cluster before it or without."""
+    from kueue_fleet.cli.prometheus import is_address
+
+    return is_address(given) or is_address(given.partition("=")[2])
+
+
+def _asked(fleet: FleetSpec, given: str, back: float) -> list[Event]:
+    """What a Prometheus says that Kueue counted now, and on each of the days before. Raises CommandError."""
+    from kueue_admission.forms.suggest import instead
+    from kueue_fleet.cli.prometheus import ask, is_address
+
+    named, _, address = ("", "", given) if is_address(given) else given.partition("=")
+    if named and named not in fleet.cluster_names:
+        fix = instead(named, fleet.cluster_names, "clusters")
+        raise console.mistyped(f"--from {given}: there is no cluster {named}; {fix}")
+    cluster, now = named or fleet.home, time.time()
+    found = ask(address, cluster, now, now - back)
+    _warn_of_metrics(address, found)
+    return _on(fleet, cluster, found)
+
+
+def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
+    """Rows of metrics as those of a cluster: others have queues of the same names."""
+    from dataclasses import replace
+
+    region = fleet.cluster(cluster).region
+    return [
+        replace(each, cluster=cluster, region=region, key=f"{cluster}/{each.key}", uid=f"{cluster}/{each.uid}")
+        for each in rows
+    ]
+
+
+def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], back: float) -> list[Event]:
+    """The new events of a dump of a cluster, of sacct, of a CSV, or of metrics. Raises CommandError."""
     from dataclasses import replace
 
     from kueue_admission.forms.problem import SpecError
@@ -177,6 +227,10 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     from kueue_admission.history.metrics import is_metrics
     from kueue_fleet.controller.history import IF_THERE, PATHS
 
+    if _is_prometheus(given):
+        recorder = _recorder(fleet, fleet.home, store, labels)
+        recorder.note(_asked(fleet, given, back))
+        return recorder.take()
     cluster, separator, path = given.partition("=")
     named = bool(separator) and cluster in fleet.cluster_names
     source = Path(path if named else given)
@@ -187,9 +241,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     if str(source) == "-" or not source.is_dir():
         text = read_text(source, "a dump of Workloads, sacct's output, a CSV, or metrics")
         if is_metrics(text):
-            where = cluster if named else fleet.home
-            region = fleet.cluster(where).region
-            recorder.note(replace(each, cluster=where, region=region) for each in _counted(text, source))
+            recorder.note(_on(fleet, cluster if named else fleet.home, _counted(text, source)))
             return recorder.take()
         if (reader := table_reader(text)) is not None:
             try:
@@ -215,20 +267,26 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
 def _counted(text: str, source: Path) -> list[Event]:
     """The rows of metrics, and on the way what they do not tell. Raises CommandError."""
     from kueue_admission.forms.problem import SpecError
-    from kueue_admission.history.metrics import SINCE, read_metrics
+    from kueue_admission.history.metrics import read_metrics
 
     printed = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
     try:
         found = read_metrics(text, console.source_name(source), printed)
     except SpecError as wrong:
         raise console.wrong_input(source, wrong.problems) from None
+    _warn_of_metrics(console.source_name(source), found)
+    return found
+
+
+def _warn_of_metrics(source: str, found: list[Event]) -> None:
+    from kueue_admission.history.metrics import SINCE
+
     since = "" if any(SINCE in (each.counts or {}) for each in found) else ", nor since when they were counted"
     console.warning(
-        f"{console.source_name(source)}: metrics tell of no single job: not known is what each asked for, where and "
+        f"{source}: metrics tell of no single job: not known is what each asked for, where and "
         f"how long it ran, and for which team{since}; so replay, plan, cost and evidence have nothing of it, and of "
         "the goals only waits of whole ClusterQueues can be judged"
     )
-    return found
 
 
 def _unprinted(document: Document) -> Iterator[Problem]:
