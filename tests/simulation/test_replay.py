@@ -226,6 +226,24 @@ def test_what_passes_between_two_runs_is_what_passed() -> None:
     assert observe(past(*runs), one_cluster()).between == 10.0
 
 
+def test_what_a_run_waited_for_nodes_of_a_fixed_pool_is_left_to_the_simulation() -> None:
+    fleet = parse_fleet_text((EXAMPLES / "plan" / "fleet.yaml").read_text(), "plan")
+    quick = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:00:02"), (Kind.ENDED, "09:30:00")]
+    late = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:10:02"), (Kind.ENDED, "09:40:00")]
+
+    def ran(flavor: str, *runs: Sequence[tuple[Kind, str]]) -> list[float | None]:
+        history = past(*runs)
+        for job in history.jobs:
+            job.runs[0].cluster, job.runs[0].flavors = "batch", (flavor,)
+        found = observe(history, fleet)
+        assert sorted(found.run_times[()]) == sorted(found.ran(job) or 0.0 for job in history.jobs)
+        return [found.ran(job) for job in history.jobs]
+
+    assert ran("l4-reserved", *5 * [quick], late) == 6 * [1800.0]
+    assert ran("l4-ondemand", *5 * [quick], late) == [*5 * [1800.0], 2400.0], "nodes of others were made for it"
+    assert ran("l4-reserved", quick, late) == [1800.0, 2400.0], "what is usual is not known"
+
+
 def test_losses_of_nodes_are_drawn_by_the_hours_that_jobs_ran() -> None:
     lost = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:00:00"), (Kind.INTERRUPTED, "09:30:00")]
     lost += [(Kind.STARTED, "09:40:00"), (Kind.ENDED, "11:00:00")]

@@ -70,6 +70,13 @@ class Observed:
     file: WorkloadFile = field(default_factory=WorkloadFile)
     between: float = 0.0
     """Seconds from the end of a run until the next one begins there, which each run takes longer here."""
+    for_nodes: dict[str, float] = field(default_factory=dict)
+    """Seconds of a job's last run, by its uid, in which it waited for nodes that others had; these are simulated."""
+
+    def ran(self, job: PastJob) -> float | None:
+        """How long a job ran once it had its nodes; None: it did not end, or never began."""
+        seconds = job.run_seconds
+        return None if seconds is None else max(0.0, seconds - self.for_nodes.get(job.arrival.uid, 0.0))
 
     def run_time(self, job: PastJob, source: random.Random, ran: float = 0.0) -> float | None:
         """How long such a job runs that has run for `ran`, from then on; None: nothing is known."""
@@ -102,6 +109,27 @@ def _between_runs(past: Past) -> float:
     return median(found) if len(found) >= FEW else 0.0
 
 
+def _for_nodes(past: Past, fleet: FleetSpec) -> dict[str, float]:
+    """How much longer than usual pods took to start where the number of nodes stays: others were on the nodes.
+
+    Quota does not say which node has room: two GPUs may be free on two nodes, and a pod that asks for both waits.
+    """
+    fixed = {
+        (cluster, flavor.name)
+        for cluster in fleet.job_clusters
+        for flavor in fleet.flavors
+        if (pools := fleet.flavor_nodes(flavor, cluster)) and all(pool.autoscaling is None for pool in pools)
+    }
+    found = {
+        job.arrival.uid: run.started - run.admitted
+        for job in past.jobs
+        for run in job.runs[-1:]
+        if run.started is not None and not run.interruptions and any((run.cluster, f) in fixed for f in run.flavors)
+    }
+    usual = median(found.values()) if len(found) >= FEW else math.inf
+    return {uid: seconds - usual for uid, seconds in found.items() if seconds > usual}
+
+
 def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
     queue = f"{job.arrival.namespace}/{job.arrival.queue}"
     asked = ",".join(f"{name}={amount:g}" for name, amount in sorted((job.arrival.requests or {}).items()))
@@ -111,11 +139,11 @@ def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
 def observe(past: Past, fleet: FleetSpec) -> Observed:
     """What the history shows. Waits and losses of nodes count in the region where they were, and elsewhere if only that
     is known."""
-    found = Observed(between=_between_runs(past))
+    found = Observed(between=_between_runs(past), for_nodes=_for_nodes(past, fleet))
     for job in past.jobs:
-        if job.run_seconds is not None:
+        if (ran := found.ran(job)) is not None:
             for name in _classes(job):
-                found.run_times.setdefault(name, []).append(job.run_seconds)
+                found.run_times.setdefault(name, []).append(ran)
     waits: dict[tuple[str, str, str], list[Waited]] = {}
     for wait in past.waits:
         for flavor in wait.flavors or ("",):
@@ -304,7 +332,7 @@ class Replay:
         begin, source = self.window.begin, random.Random(f"{seed}:{workload.key}:run")  # noqa: S311
         last = job.runs[-1] if job.runs else None
         running = None if is_more else _running(job, begin)
-        seconds = None if is_more else job.run_seconds
+        seconds = None if is_more else self.drawn.ran(job)
         if seconds is None:
             ran = self.past.end - last.began if last is not None and last.ended is None and not is_more else 0.0
             more = self.drawn.run_time(job, source, ran)
