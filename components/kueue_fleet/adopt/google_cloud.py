@@ -15,8 +15,9 @@ from typing import Any, Final
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
-from kueue_fleet.fleet_file.model.pool_properties import property_at
-from kueue_fleet.google.clusters import STORAGE_ADDONS
+from kueue_fleet.fleet_file.model.cluster_properties import cluster_fields as read_back
+from kueue_fleet.fleet_file.model.property_rows import property_at
+from kueue_fleet.google.node_pools import READONLY_PORT
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a file that is not such a description."""
@@ -56,7 +57,6 @@ _POOL_MOVED: Final = {
     "nodeLocations": "locations",
 }
 """The same of NodePool."""
-_READONLY_PORT: Final = "insecureKubeletReadonlyPortEnabled"
 
 
 def description_problems(cluster: str, description: object) -> list[Problem]:
@@ -89,33 +89,18 @@ def project_of(description: Object) -> str:
 
 def cluster_fields(description: Object) -> Data:
     """The fields of a cluster's entry, mode and name aside, as far as the description has them."""
+    mode = mode_of(description)
     fields: Data = {
-        "releaseChannel": property_at(description, "releaseChannel.channel") or "REGULAR",
-        "maintenance": _maintenance(description),
-        "databaseEncryptionKey": property_at(description, "databaseEncryption.keyName"),
+        **read_back(cluster_state(description), mode),
         "diskEncryptionKey": _of_nodes(description, "bootDiskKmsKey"),
         "nodeServiceAccount": _of_nodes(description, "serviceAccount"),
-        "rbacSecurityGroup": property_at(description, "authenticatorGroupsConfig.securityGroup"),
-        "binaryAuthorization": property_at(description, "binaryAuthorization.evaluationMode")
-        == "PROJECT_SINGLETON_POLICY_ENFORCE",
         "fleetMembership": bool(description.get("fleet")),
-        "costAllocation": bool(property_at(description, "costManagementConfig.enabled")),
     }
     if not str(fields["nodeServiceAccount"]).endswith(".iam.gserviceaccount.com"):
         # The project's default account, which is an Editor.
         del fields["nodeServiceAccount"]
-    if mode_of(description) == "Standard":
-        drivers = [
-            name for name, addon in STORAGE_ADDONS.items() if property_at(description, f"addonsConfig.{addon}.enabled")
-        ]
-        fields |= {
-            "zones": description.get("locations"),
-            "imageStreaming": bool(property_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
-            "storageDrivers": drivers,
-            "multiNetworking": bool(property_at(description, "networkConfig.enableMultiNetworking")),
-            "sliceController": bool(property_at(description, "addonsConfig.sliceControllerConfig.enabled")),
-            "nodeAutoProvisioning": _auto_provisioning(_block(description, "autoscaling")),
-        }
+    if mode == "Standard":
+        fields["nodeAutoProvisioning"] = _auto_provisioning(_block(description, "autoscaling"))
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -125,33 +110,6 @@ def _of_nodes(description: Object, name: str) -> Any:
         return property_at(description, f"autoscaling.autoprovisioningNodePoolDefaults.{name}")
     found = {str(property_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
     return found.pop() or None if len(found) == 1 else None
-
-
-def _maintenance(description: Object) -> Data | None:
-    window = _block(description, "maintenancePolicy.window")
-    times = _block(window, "recurringWindow.window")
-    if not times:
-        return None
-    return {
-        "start": times.get("startTime"),
-        "end": times.get("endTime"),
-        "recurrence": property_at(window, "recurringWindow.recurrence"),
-        "exclusions": [
-            {
-                "name": name,
-                "start": property_at(exclusion, "startTime"),
-                **({"end": end} if (end := property_at(exclusion, "endTime")) is not None else {}),
-                "scope": property_at(exclusion, "maintenanceExclusionOptions.scope") or "NO_UPGRADES",
-                **_end_behavior(exclusion),
-            }
-            for name, exclusion in _block(window, "maintenanceExclusions").items()
-        ],
-    }
-
-
-def _end_behavior(exclusion: Object) -> Data:
-    behavior = property_at(exclusion, "maintenanceExclusionOptions.endTimeBehavior")
-    return {"endTimeBehavior": behavior} if behavior else {}
 
 
 def _auto_provisioning(scaling: Object) -> Data | None:
@@ -269,7 +227,7 @@ def _copied(value: Any) -> Any:
     """A copy, in which a port that the provider has as text is text."""
     if isinstance(value, Mapping):
         return {
-            key: str(each).upper() if key == _READONLY_PORT and isinstance(each, bool) else _copied(each)
+            key: str(each).upper() if key == READONLY_PORT and isinstance(each, bool) else _copied(each)
             for key, each in value.items()
         }
     return [_copied(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value

@@ -26,14 +26,17 @@ from kueue_fleet.fleet_file.model.capacity import (
     Reserved,
     Spot,
 )
+from kueue_fleet.fleet_file.model.cluster_properties import LATER_ADDONS
+from kueue_fleet.fleet_file.model.cluster_properties import ROWS as CLUSTER_ROWS
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.pool_properties import ROWS, Row
+from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
+from kueue_fleet.fleet_file.model.pool_properties import ROWS
+from kueue_fleet.fleet_file.model.property_rows import Row
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.fleet_file.model.storage import Instance, Volume
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
-from kueue_fleet.google.clusters import LATER_ADDONS
 from kueue_fleet.google.resources import resources_on, stored
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
@@ -162,13 +165,10 @@ def _memberships(change: CloudPlan) -> Iterator[Difference]:
             text = "it stays a member of the project's GKE fleet"
             end = "end that with `gcloud container fleet memberships unregister`"
             yield consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
-        if before.rbac_security_group and after.rbac_security_group is None:
-            revoke = f'gcloud container clusters update {name} --location {after.region} --security-group=""'
-            text = f"{before.rbac_security_group} keeps its rights: revoke them with `{revoke}`"
-            yield consequence(f"clusters[{name}].rbacSecurityGroup", text)
-        if before.slice_controller and not after.slice_controller:
-            text = "GKE's slice controller stays on: turn it off with gcloud"
-            yield consequence(f"clusters[{name}].sliceController", text)
+        for row in CLUSTER_ROWS:
+            if row.stays and (was := row.value(before)) and not row.value(after):
+                text = row.stays.format(name=name, region=after.region, was=was)
+                yield consequence(f"clusters[{name}].{row.field}", text)
         for driver, addon in LATER_ADDONS.items():
             if driver in before.storage_drivers and driver not in after.storage_drivers:
                 update = f"gcloud container clusters update {name} --location {after.region} --update-addons {addon}"
@@ -380,7 +380,7 @@ _OWN_WORDS: Final[_Words] = {
 """Properties whose change reads better in words than as the field: their names, and the value in words."""
 
 
-def _in_the_fields_words(row: Row) -> Callable[[ResolvedNodePool], object]:
+def _in_the_fields_words(row: Row[NodePoolFields]) -> Callable[[ResolvedNodePool], object]:
     return lambda pool: in_words(row.value(pool.entry) or "none")
 
 

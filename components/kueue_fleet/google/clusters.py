@@ -6,39 +6,24 @@ otherwise. What a cluster can only have with an input of its owner, such as a ke
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from kueue_admission.forms.names import PRODUCT
-from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file import ClusterEntry
-from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
+from kueue_fleet.fleet_file.model.cluster_properties import ROWS
+from kueue_fleet.fleet_file.model.property_rows import properties_of, set_at
+from kueue_fleet.google.node_pools import (
+    CLOUD_PLATFORM_SCOPE,
+    IMAGE_TYPE,
+    NO_READONLY_PORT,
+    READONLY_PORT,
+    node_security,
+)
 from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.resource import CloudResource, workload_pool
 
-_AT_ANY_TIME = {
-    "recurringWindow": {
-        "startTime": "2026-01-01T00:00:00Z",
-        "endTime": "2026-01-02T00:00:00Z",
-        "recurrence": "FREQ=DAILY",
-    }
-}
-"""No policy, written out: where a policy is removed, the provider sends its exclusions back, and they stay."""
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
-
-
-STORAGE_ADDONS: Final = {
-    "PersistentDisk": "gcePersistentDiskCsiDriverConfig",
-    "Filestore": "gcpFilestoreCsiDriverConfig",
-    "GcsFuse": "gcsFuseCsiDriverConfig",
-    "Lustre": "lustreCsiDriverConfig",
-    "MultiTierCheckpoints": "highScaleCheckpointingConfig",
-}
-"""Addons of a cluster by the driver's name in the fleet file."""
-LATER_ADDONS: Final = {"Lustre": "LustreCsiDriver", "MultiTierCheckpoints": "HighScaleCheckpointing"}
-"""Drivers that no cluster has from the beginning, with gcloud's names: asked for where they are wanted; where they no
-longer are, the provider leaves them on."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +94,6 @@ def cluster(
         "subnetwork": subnetwork,
         "ipAllocationPolicy": {key: range_name for key, range_name in ranges.items() if range_name is not None},
         **access.properties(),
-        "releaseChannel": {"channel": spec.release_channel},
         "resourceLabels": {
             "managed-by": PRODUCT,
             "kueue-fleet-role": spec.role,
@@ -118,9 +102,6 @@ def cluster(
             **({} if deletion_protection else {"disposable": "true"}),
         },
         "deletionProtection": deletion_protection,
-        "maintenancePolicy": _maintenance(spec.maintenance) if spec.maintenance else _AT_ANY_TIME,
-        **({"minMasterVersion": spec.min_master_version} if spec.min_master_version else {}),
-        "costManagementConfig": {"enabled": spec.cost_allocation},
         "loggingConfig": {"enableComponents": _LOGGED},
         "monitoringConfig": {
             "enableComponents": _MONITORED,
@@ -129,72 +110,21 @@ def cluster(
         "masterAuth": {"clientCertificateConfig": {"issueClientCertificate": False}},
         "enableLegacyAbac": False,
         "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
-        **_switches(spec),
+        **properties_of(ROWS, spec),
     }
-    if addons := _addons(spec):
-        properties["addonsConfig"] = addons
     if spec.mode == "Autopilot" or spec.node_auto_provisioning:
-        kubelet = {"insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT}
+        kubelet = {READONLY_PORT: NO_READONLY_PORT}
         properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
     if spec.fleet_membership:
         properties["fleet"] = {"project": project}
-    if spec.rbac_security_group is not None:
-        properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
     if spec.mode == "Autopilot":
         properties |= _autopilot(spec, node_service_account)
     else:
         properties |= _standard(spec, node_service_account, workload_pool(project))
+        set_at(properties, f"nodePoolDefaults.nodeConfigDefaults.{READONLY_PORT}", NO_READONLY_PORT)
     # The pool that these described is gone once the cluster stands.
     ignored = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
     return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored)
-
-
-def _addons(spec: ClusterEntry) -> dict[str, Any]:
-    """Storage drivers: on or off where Standard clusters had them from the beginning; the newer ones where wanted."""
-    always = ("PersistentDisk", "Filestore", "GcsFuse") if spec.mode == "Standard" else ()
-    slices = {"sliceControllerConfig": {"enabled": True}} if spec.slice_controller else {}
-    return slices | {
-        addon: {"enabled": driver in spec.storage_drivers}
-        for driver, addon in STORAGE_ADDONS.items()
-        if driver in always or (driver in spec.storage_drivers and driver in LATER_ADDONS)
-    }
-
-
-def _switches(spec: ClusterEntry) -> dict[str, Any]:
-    """What is off unless the entry says otherwise, and is written even then.
-
-    The provider keeps what it read where a program says nothing: enforcement, or a key, would outlive its field.
-    """
-    key = spec.database_encryption_key
-    enforced = "PROJECT_SINGLETON_POLICY_ENFORCE" if spec.binary_authorization else "DISABLED"
-    return {
-        "databaseEncryption": {"state": "ENCRYPTED", "keyName": key} if key else {"state": "DECRYPTED"},
-        "binaryAuthorization": {"evaluationMode": enforced},
-    }
-
-
-def _maintenance(window: Maintenance) -> dict[str, Any]:
-    policy: dict[str, Any] = {
-        "recurringWindow": {
-            "startTime": timestamp_text(window.start),
-            "endTime": timestamp_text(window.end),
-            "recurrence": window.recurrence,
-        }
-    }
-    if window.exclusions:
-        policy["maintenanceExclusions"] = [
-            {
-                "exclusionName": exclusion.name,
-                "startTime": timestamp_text(exclusion.start),
-                **({"endTime": timestamp_text(exclusion.end)} if exclusion.end else {}),
-                "exclusionOptions": {
-                    "scope": exclusion.scope,
-                    **({"endTimeBehavior": exclusion.end_time_behavior} if exclusion.end_time_behavior else {}),
-                },
-            }
-            for exclusion in window.exclusions
-        ]
-    return policy
 
 
 def _autopilot(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
@@ -211,7 +141,7 @@ def _autopilot(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
 
 def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any) -> dict[str, Any]:
     """What only a Standard cluster takes; its default pool lives for minutes and still needs an account."""
-    properties: dict[str, Any] = {
+    return {
         "removeDefaultNodePool": True,
         "initialNodeCount": 1,
         "nodeConfig": node_security(node_service_account, spec.disk_encryption_key),
@@ -219,17 +149,8 @@ def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any)
         "enableShieldedNodes": True,
         "datapathProvider": "ADVANCED_DATAPATH",
         "enableIntranodeVisibility": True,
-        **({"enableMultiNetworking": True} if spec.multi_networking else {}),
-        "nodePoolDefaults": {
-            "nodeConfigDefaults": {
-                "gcfsConfig": {"enabled": spec.image_streaming},
-                "insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT,
-            }
-        },
         "clusterAutoscaling": _auto_provisioning(spec, node_service_account),
     }
-    # Zones that are not named would stay those that were.
-    return properties | ({"nodeLocations": list(spec.node_locations)} if spec.node_locations else {})
 
 
 def _auto_provisioning(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:

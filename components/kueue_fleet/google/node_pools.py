@@ -26,8 +26,10 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes."""
 IMAGE_TYPE = "COS_CONTAINERD"
 """Google's own operating system for nodes (5.5.1)."""
 
+READONLY_PORT = "insecureKubeletReadonlyPortEnabled"
+"""The kubelet's port without authentication."""
 NO_READONLY_PORT = "FALSE"
-"""The kubelet's port without authentication is closed; the API takes text here."""
+"""It is closed; the provider takes text here."""
 
 
 def node_pool(
@@ -151,7 +153,7 @@ def node_security(service_account: Any, disk_encryption_key: str | None) -> dict
         "imageType": IMAGE_TYPE,
         "workloadMetadataConfig": {"mode": "GKE_METADATA"},
         "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
-        "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT},
+        "kubeletConfig": {READONLY_PORT: NO_READONLY_PORT},
         "metadata": {"disable-legacy-endpoints": "true"},
     }
     if disk_encryption_key:

@@ -213,7 +213,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "zones on Autopilot": (
         {"clusters/1/zones": ["us-east4-a"]},
-        ["clusters[worker-a].zones: us-east4-a given, but mode is Autopilot; remove zones or set mode to Standard"],
+        ["clusters[worker-a].zones: set, but mode is Autopilot; remove it or set mode to Standard"],
     ),
     "zone of another region": (
         standard("us-east1-b"),

@@ -82,8 +82,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "clusters[batch].systemPool: set, but mode is Autopilot; remove it or set mode to Standard",
             ("clusters[batch].nodeAutoProvisioning: set, but mode is Autopilot; remove it or set mode to Standard"),
-            "clusters[batch].storageDrivers: set, but mode is Autopilot; remove it or set mode to Standard",
             "clusters[batch].imageStreaming: set, but mode is Autopilot; remove it or set mode to Standard",
+            "clusters[batch].storageDrivers: set, but mode is Autopilot; remove it or set mode to Standard",
             (
                 "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
                 "it is never admitted (Autopilot adds requests for it to every pod); cover ephemeral-storage too"

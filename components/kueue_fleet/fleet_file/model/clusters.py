@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from enum import Enum, auto
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
@@ -141,6 +142,19 @@ class JobSetInstallation(SpecModel):
     """Where JobSet runs."""
 
 
+class Mark(Enum):
+    """What fields of a cluster have in common, as metadata of each."""
+
+    STANDARD_ONLY = auto()
+    OF_ITS_OWNER = auto()
+
+
+STANDARD_ONLY: Final = Mark.STANDARD_ONLY
+"""Marks a field that only Standard clusters have."""
+OF_ITS_OWNER: Final = Mark.OF_ITS_OWNER
+"""Marks a field that is decided where the cluster is made: one that exists has it from its owner."""
+
+
 class ClusterEntry(RuledModel):
     """One GKE cluster. Its name is also the name of its kubeconfig context."""
 
@@ -159,13 +173,13 @@ class ClusterEntry(RuledModel):
     upsert_existing_objects: Flag = False
     """Whether `pulumi up` takes over objects of the same names that are in the cluster, such as namespaces and queues;
     default: it fails."""
-    zones: ListOfText[Zone] = ()
+    zones: Annotated[ListOfText[Zone], STANDARD_ONLY] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
     mode: Literal["Autopilot", "Standard"] = "Autopilot"
     """Who manages the nodes: GKE, or the pools of this file."""
-    release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"] = "REGULAR"
+    release_channel: Annotated[Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"], OF_ITS_OWNER] = "REGULAR"
     """GKE's release channel; default REGULAR."""
-    min_master_version: GkeVersion | None = None
+    min_master_version: Annotated[GkeVersion | None, OF_ITS_OWNER] = None
     """Least version of the control plane, such as "1.34" or 1.34.1-gke.1829001, and that of a new cluster; default: the
     channel's. GKE upgrades from there: an exclusion with endTimeBehavior keeps a minor version."""
     deletion_protection: Flag | None = None
@@ -173,40 +187,40 @@ class ClusterEntry(RuledModel):
     a protected fleet, set it to false, run `pulumi up`, then remove the worker."""
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """What of Kueue is different on this cluster."""
-    system_pool: SystemPool = Field(default_factory=SystemPool)
+    system_pool: Annotated[SystemPool, STANDARD_ONLY, OF_ITS_OWNER] = Field(default_factory=SystemPool)
     """Nodes for Kueue and the like, Standard only."""
-    node_auto_provisioning: NodeAutoProvisioning | None = None
+    node_auto_provisioning: Annotated[NodeAutoProvisioning | None, STANDARD_ONLY, OF_ITS_OWNER] = None
     """Let GKE make node pools, Standard only; default: off. Autopilot always does."""
-    maintenance: Maintenance | None = None
+    maintenance: Annotated[Maintenance | None, OF_ITS_OWNER] = None
     """When GKE may upgrade the cluster; default: any time."""
-    database_encryption_key: KmsKey | None = None
+    database_encryption_key: Annotated[KmsKey | None, OF_ITS_OWNER] = None
     """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
     disk_encryption_key: KmsKey | None = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.2)."""
     node_service_account: GoogleServiceAccountAddress | None = None
     """Address of the nodes' Google service account, with its roles; default: the fleet makes one (CIS GKE 5.2.1)."""
-    rbac_security_group: Text | None = None
+    rbac_security_group: Annotated[Text | None, OF_ITS_OWNER] = None
     """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
     is removed keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`."""
-    binary_authorization: Flag = False
+    binary_authorization: Annotated[Flag, OF_ITS_OWNER] = False
     """Whether images need the attestations of the project's policy (CIS GKE 5.10.4); default false."""
-    fleet_membership: Flag = True
+    fleet_membership: Annotated[Flag, OF_ITS_OWNER] = True
     """Whether the cluster is a member of the project's GKE fleet; default true."""
-    cost_allocation: Flag = True
+    cost_allocation: Annotated[Flag, OF_ITS_OWNER] = True
     """Whether the bill says which namespace used what; default true."""
-    image_streaming: Flag = True
+    image_streaming: Annotated[Flag, STANDARD_ONLY] = True
     """Whether containers start before their image is there in full; default true."""
-    multi_networking: Flag = False
+    multi_networking: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
     """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
     Taken back, it replaces the cluster."""
-    slice_controller: Flag = False
+    slice_controller: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
     """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs ask for; Standard only, with the
     channel RAPID. Default false. It stays on once it was, until it is turned off with gcloud."""
-    storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]] = (
-        "PersistentDisk",
-        "Filestore",
-        "GcsFuse",
-    )
+    storage_drivers: Annotated[
+        ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]],
+        STANDARD_ONLY,
+        OF_ITS_OWNER,
+    ] = ("PersistentDisk", "Filestore", "GcsFuse")
     """Storage drivers; default: the first three. Autopilot has these anyway, and takes [Lustre] alone. Lustre and
     MultiTierCheckpoints stay on once they were, until `gcloud container clusters update NAME --location REGION
     --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
@@ -269,12 +283,12 @@ class ClusterEntry(RuledModel):
 
     @where_read
     def _of_its_owner(self) -> Iterator[Problem]:
-        for alias in self._said(_OF_ITS_OWNER) if self.existing else ():
+        for alias in self._said(OF_ITS_OWNER) if self.existing else ():
             yield EXCLUDED.at(alias, "set, but existing says that the cluster is there", "remove it, or existing")
 
-    def _said(self, fields: Mapping[str, str]) -> Iterator[str]:
-        """Those of the fields that are not as they are by default."""
-        for name, alias in fields.items():
+    def _said(self, mark: Mark) -> Iterator[str]:
+        """The fields with that mark that are not as they are by default."""
+        for alias, name in fields_marked(mark).items():
             if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
                 yield alias
 
@@ -282,40 +296,15 @@ class ClusterEntry(RuledModel):
     def _standard_only(self) -> Iterator[Problem]:
         if self.mode != "Autopilot":
             return
-        if self.zones:
-            yield EXCLUDED.at(
-                "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
-            )
-        for alias in self._said(_STANDARD_ONLY):
+        for alias in self._said(STANDARD_ONLY):
             if alias != "storageDrivers" or self.storage_drivers != ("Lustre",):
-                fix = "remove it or set mode to Standard"
-                yield EXCLUDED.at(alias, "set, but mode is Autopilot", fix)
+                yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
 
 
-_STANDARD_ONLY: Final = {
-    "system_pool": "systemPool",
-    "node_auto_provisioning": "nodeAutoProvisioning",
-    "multi_networking": "multiNetworking",
-    "slice_controller": "sliceController",
-    "storage_drivers": "storageDrivers",
-    "image_streaming": "imageStreaming",
-}
-_OF_ITS_OWNER: Final = {
-    "release_channel": "releaseChannel",
-    "min_master_version": "minMasterVersion",
-    "system_pool": "systemPool",
-    "node_auto_provisioning": "nodeAutoProvisioning",
-    "maintenance": "maintenance",
-    "database_encryption_key": "databaseEncryptionKey",
-    "rbac_security_group": "rbacSecurityGroup",
-    "binary_authorization": "binaryAuthorization",
-    "fleet_membership": "fleetMembership",
-    "cost_allocation": "costAllocation",
-    "multi_networking": "multiNetworking",
-    "slice_controller": "sliceController",
-    "storage_drivers": "storageDrivers",
-}
-"""What is decided where the cluster is made."""
+def fields_marked(mark: Mark) -> Mapping[str, str]:
+    """The fields of a cluster with that mark: their names in Python, and in the file by the latter."""
+    fields = ClusterEntry.model_fields.items()
+    return {field.alias or name: name for name, field in fields if mark in field.metadata}
 
 
 _TOKEN_SECONDS: Final = (600, 2**32)

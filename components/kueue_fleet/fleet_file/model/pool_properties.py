@@ -1,7 +1,7 @@
 """A node pool of the file as Google's provider has it: for each property, the field of the file that says it.
 
-The table is read in both directions. Google's side of a fleet is rendered by it, and the rules of GKE judge what is
-rendered; `import` reads a pool that runs already back by it; and what a rule says of a property holds for the field.
+Google's side of a fleet is rendered by the table, and the rules of GKE judge what is rendered; `import` reads a pool
+that runs already back by it; and what a rule says of a property holds for the field.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields
+from kueue_fleet.fleet_file.model.property_rows import Row, field_at, properties_of, property_at, same, set_at
 from kueue_fleet.gke.accelerator_networks import cards_of
 from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
@@ -39,44 +39,9 @@ _RESERVATION: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One property."""
-
-    property: str
-    """Its path."""
-    field: str
-    """The path of the field in the file."""
-    value: Callable[[NodePoolFields], Any]
-    """What the property is, the default filled in; None: it is not said."""
-    back: Callable[[Any], Any] = lambda value: value
-    """What the field is, from what the property is; None: it is not said."""
-    is_first: bool = False
-    """Whether the property is a list, and the field its one item."""
-    in_turn: bool = False
-    """Whether GKE changes it by new nodes, one after another, as in an upgrade."""
-
-
-def _of(field: str) -> Callable[[Any], Any]:
-    """The value of a field, at a dotted path; None where part of the path is not said."""
-    names = [re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name) for name in field.split(".")]
-
-    def value(pool: Any) -> Any:
-        for name in names:
-            pool = None if pool is None else getattr(pool, name)
-        return pool
-
-    return value
-
-
-def _same(property_: str, field: str | None = None, *, in_turn: bool = False) -> Row:
-    """A property that is as in the file, under the same name unless `field` says another."""
-    return Row(property_, field or property_, _of(field or property_), in_turn=in_turn)
-
-
-def _of_kubelets(field: str) -> Row:
+def _of_kubelets(field: str) -> Row[NodePoolFields]:
     """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/node-system-config (GKE makes the nodes again)."""
-    return _same(f"nodeConfig.kubeletConfig.{field}", f"kubeletConfig.{field}", in_turn=True)
+    return same(f"nodeConfig.kubeletConfig.{field}", f"kubeletConfig.{field}", in_turn=True)
 
 
 def _machine(pool: NodePoolFields) -> MachineType | None:
@@ -94,7 +59,7 @@ def _gpus(pool: NodePoolFields) -> list[dict[str, Any]]:
         "count": (asked and asked.count) or (own and own.gpus),
     }
     for field, property_ in _OF_GPUS.items():
-        _set(found, property_, _of(field)(asked or Accelerator()))
+        set_at(found, property_, field_at(field)(asked or Accelerator()))
     return [{name: value for name, value in found.items() if value is not None}]
 
 
@@ -106,17 +71,8 @@ def _accelerator(gpus: Any) -> dict[str, Any] | None:
     for field, property_ in _OF_GPUS.items():
         value = property_at(first, property_)
         # GKE's API has whole numbers as text.
-        _set(found, field, int(value) if str(value).isdecimal() else value)
+        set_at(found, field, int(value) if str(value).isdecimal() else value)
     return found
-
-
-def _set(block: dict[str, Any], path: str, value: Any) -> None:
-    """A value at a dotted path; None is not said."""
-    if value is not None:
-        *parents, last = path.split(".")
-        for parent in parents:
-            block = block.setdefault(parent, {})
-        block[last] = value
 
 
 def _taints(pool: NodePoolFields) -> list[dict[str, Any]] | None:
@@ -216,16 +172,16 @@ def reservation_path(capacity: Reserved | Calendar) -> str:
     return "".join(text.format(name) for text, name in parts if name is not None)
 
 
-ROWS: Final = (
-    _same("name"),
+ROWS: Final[tuple[Row[NodePoolFields], ...]] = (
+    same("name"),
     Row("nodeLocations", "zones", lambda pool: list(pool.zones) or None),
-    _same("nodeCount"),
-    _same("autoscaling.totalMinNodeCount"),
-    _same("autoscaling.totalMaxNodeCount"),
-    _same("autoscaling.locationPolicy"),
-    _same("initialNodeCount"),
+    same("nodeCount"),
+    same("autoscaling.totalMinNodeCount"),
+    same("autoscaling.totalMaxNodeCount"),
+    same("autoscaling.locationPolicy"),
+    same("initialNodeCount"),
     Row("management.autoRepair", "management.autoRepair", lambda pool: pool.repairs),
-    _same("management.autoUpgrade"),
+    same("management.autoUpgrade"),
     # Nothing for flex-start, whose short-lived upgrades are GKE's own: the provider has no word for that strategy, and
     # any settings would always differ from GKE's. Source:
     # https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
@@ -238,10 +194,10 @@ ROWS: Final = (
     ),
     # Left out, the provider would keep whatever the pool has.
     Row("maxPodsPerNode", "maxPodsPerNode", lambda pool: pool.max_pods_per_node or PODS_PER_NODE, int),
-    _same("networkConfig.acceleratorNetworkProfile", "acceleratorNetworkProfile"),
+    same("networkConfig.acceleratorNetworkProfile", "acceleratorNetworkProfile"),
     Row("networkConfig.additionalNodeNetworkConfigs", "acceleratorNetworks", _networks, _networks_back),
-    _same("nodeConfig.machineType", "machineType", in_turn=True),
-    _same("nodeConfig.diskSizeGb", "diskSizeGb", in_turn=True),
+    same("nodeConfig.machineType", "machineType", in_turn=True),
+    same("nodeConfig.diskSizeGb", "diskSizeGb", in_turn=True),
     Row(
         "nodeConfig.diskType",
         "diskType",
@@ -280,14 +236,7 @@ ROWS: Final = (
 
 def pool_properties(pool: NodePoolFields) -> dict[str, Any]:
     """What the file says of a pool, as properties; `UNKNOWN` where a field of the file could not be read."""
-    made: dict[str, Any] = {}
-    for row in ROWS:
-        try:
-            value = row.value(pool)
-        except NotKnownError:
-            value = UNKNOWN
-        _set(made, row.property, value)
-    return made
+    return properties_of(ROWS, pool)
 
 
 def pool_view(pool: NodePoolFields, cluster: ClusterEntry | None = None) -> Pool:
@@ -331,7 +280,7 @@ def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
         value = property_at(properties, row.property)
         back = None if value is None else row.back(value)
         if not row.field.startswith("capacity"):
-            _set(made, row.field, back)
+            set_at(made, row.field, back)
     if "tpuTopology" in made:
         made.pop("compactPlacement", None)
     return {**made, "capacity": _capacity(properties)}
@@ -352,11 +301,3 @@ def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "spot"}
     open_ones = affinity.get("consumeReservationType") == "ANY_RESERVATION"
     return {"type": "onDemand", **({"affinity": "Any"} if open_ones else {})}
-
-
-def property_at(properties: Mapping[str, Any], path: str) -> Any:
-    """The property at a dotted path; None where there is none."""
-    value: Any = properties
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
