@@ -164,6 +164,7 @@ def test_of_a_prometheus_of_several_clusters_one_counts() -> None:
         {"status": "success", "data": {"resultType": "matrix"}},
         {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": []}]}},
         {"status": "success", "data": {"resultType": "matrix", "result": [1]}},
+        {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": [], "values": []}]}},
         answer((f"{WAIT}_count", {}, [(1000.0, "many")])),
     ],
 )

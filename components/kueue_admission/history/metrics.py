@@ -75,7 +75,7 @@ def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
         if answer.get("status") != "success" or not is_object(data) or data["resultType"] != "matrix":
             raise ValueError(answer.get("error") or "it has no matrix")
         series = [(_labels(each["metric"]), [_point(point) for point in each["values"]]) for each in data["result"]]
-    except (KeyError, TypeError, ValueError) as failed:
+    except (AttributeError, KeyError, TypeError, ValueError) as failed:
         wrong = f"does not answer as Prometheus does: {failed}"
         fix = "give the address of Prometheus' HTTP API, such as http://localhost:9090"
         raise SpecError([OBJECT.at("", wrong, fix, source=source)]) from None
