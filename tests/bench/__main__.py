@@ -23,6 +23,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from compiled_wheel import installed_wheel
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.check.clusters import MAX_WORKERS
@@ -51,9 +52,13 @@ class Figure(NamedTuple):
     peer_value: float = 0.0
 
 
-def run_module(module: str, arguments: list[str]) -> Any:
-    """What a module of the benchmark prints, in a new process; what it says of its progress is passed on."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'components'}:{ROOT / 'tests/support'}"}
+def run_module(module: str, arguments: list[str], *, compiled: bool = False) -> Any:
+    """What a module of the benchmark prints, in a new process; what it says of its progress is passed on.
+
+    `compiled`: with kueue-admission as its compiled wheel installs it.
+    """
+    places = [*([installed_wheel()] if compiled else []), ROOT, ROOT / "components", ROOT / "tests/support"]
+    environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout)
@@ -139,6 +144,9 @@ def simulation() -> Iterator[Figure]:
         yield Figure(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
         cpu, bare = simulated["cpuSeconds"], simulated["agendaSeconds"]
         yield Figure(f"simulate {name}: CPU", cpu, "s", None, "3 events of each in a bare heap", bare)
+        fast = run_module("tests.bench.simulation", [name], compiled=True)
+        assert fast["means"] == simulated["means"]
+        yield Figure(f"simulate {name}, compiled: CPU", fast["cpuSeconds"], "s", None, "interpreted", cpu)
         yield Figure(f"simulate {name}: memory", simulated["peakMiB"], "MiB", 1024)
         for label, mean in simulated["means"].items():
             published = HARNESS_MEANS[name][label] / 1000
@@ -160,7 +168,10 @@ def replay() -> Iterator[Figure]:
     yield Figure("record a month of 15000 jobs: CPU", row["recordSeconds"], "s")
     yield Figure("store of a month: for each job", row["bytesOfJob"], "B")
     simulated = row["simulateSeconds"]
-    yield Figure("replay a month of 15000 jobs: CPU", row["replaySeconds"], "s", 10.0, "simulating them", simulated)
+    seconds = row["replaySeconds"]
+    yield Figure("replay a month of 15000 jobs: CPU", seconds, "s", 10.0, "simulating them", simulated)
+    fast = run_module("tests.bench.replay", ["15000"], compiled=True)["replaySeconds"]
+    yield Figure("replay a month of 15000 jobs, compiled: CPU", fast, "s", 10.0, "interpreted", seconds)
     yield Figure("replay a month of 15000 jobs: memory", row["peakMiB"], "MiB")
 
 

@@ -245,7 +245,7 @@ class _Engine(Engine):
         if self.cache.ledger is not None:
             vars(self.cache.ledger)["catch_up"] = lambda used: None
             if chance.late_order:
-                vars(self.queues)["usage_of"] = lambda local_queue: self._ranks.get(local_queue, 0.0)
+                self.queues.usage_of = lambda local_queue: self._ranks.get(local_queue, 0.0)
         self.withdrawn: set[str] = set()
         """Workloads that gave their quota back because a queue was stopped, of which Kueue has yet to see its write."""
         self._replaced: dict[str, tuple[WorkloadInfo, WorkloadInfo]] = {}

@@ -58,7 +58,7 @@ class Gates:
 _FIELDS: Final = {
     each.name: "".join("TAS" if word == "tas" else word.capitalize() for word in each.name.split("_"))
     for each in fields(Gates)
-    if each.type == "bool"
+    if isinstance(each.default, bool)
 }
 """Kueue's name of each gate, by the field."""
 

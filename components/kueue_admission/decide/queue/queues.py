@@ -5,6 +5,7 @@ Source: kueue@v0.19.2 pkg/cache/queue/manager.go, pkg/controller/core/workload_c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -32,6 +33,8 @@ class Queues:
         self.names: list[str] = []
         self.local_queues: dict[str, LocalQueue] = {}
         self.decisions: list[Decision] = []
+        self.usage_of: Callable[[str], float] = self._consumed
+        """The usage by which the queues order a LocalQueue."""
         self.status = QueueStatus(self.cache, self.timers, lambda name: len(self.pending[name]))
         self.configure()
         self.status.take_over(self.names)
@@ -58,8 +61,7 @@ class Queues:
                 self.pending[name] = PendingQueue(spec.queueing_strategy, matches, usage)
         self.status.configure()
 
-    def usage_of(self, local_queue: str) -> float:
-        """The usage by which the queues order a LocalQueue."""
+    def _consumed(self, local_queue: str) -> float:
         return 0.0 if self.cache.ledger is None else self.cache.ledger.usage(local_queue)
 
     def place(self, info: WorkloadInfo) -> Place | None:
