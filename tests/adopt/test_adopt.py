@@ -542,6 +542,103 @@ def test_the_same_object_twice_is_refused() -> None:
         adopt_fleet([AdoptedCluster("one", "us-east4", [flavor, flavor])], IDENTITY)
 
 
+def _object(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "expected"),
+    [
+        (
+            _object("LocalQueue", "lq", spec={"clusterQueue": "a"}),
+            {"spec": {"clusterQueue": "b"}},
+            "one.LocalQueue default/lq: is given twice",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"a": "b"}}},
+            {"metadata": {"name": "ml"}},
+            "one.Namespace ml: is given twice",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ml"}},
+            {"data": {"a": "b"}},
+            "one.Secret ml/s: is given twice",
+        ),
+    ],
+)
+def test_an_object_that_is_given_twice_is_not_lost(given: Any, other: Any, expected: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet([AdoptedCluster("one", "us-east4", [given, {**given, **other}])], IDENTITY)
+    assert str(refused.value.problems[0]).startswith(expected)
+
+
+def test_where_no_namespace_is_given_an_object_is_where_kubectl_puts_it() -> None:
+    queue = _object("ClusterQueue", "q", spec={"namespaceSelector": {}})
+    queue["metadata"]["namespace"] = "ml"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ml"}}
+    given = [queue, _object("LocalQueue", "lq", spec={"clusterQueue": "q"}), secret, secret]
+    adopted = adopt_fleet([AdoptedCluster("one", "us-east4", given, (), "Autopilot")], IDENTITY)
+    assert adopted.notes[1:] == ("Secret ml/s on one is left out: a fleet file has no place for it",)
+    assert adopted.data["localQueues"] == [{"namespace": "default", "name": "lq", "clusterQueue": "q"}]
+
+
+@pytest.mark.parametrize("name", ["gke-tenant", "kube-tenant", "system-tenant"])
+def test_what_a_tenant_calls_like_a_part_of_the_system_is_named(name: str) -> None:
+    objects, fleet = rendered()
+    own = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name, "namespace": "team-vision"}}
+    objects["worker-a"] += [own, {**own, "metadata": {"name": "q", "namespace": "gke-managed-system"}}]
+    left_out = f"ResourceQuota team-vision/{name} on worker-a is left out: a fleet file has no place for it"
+    assert adopt(objects, fleet).notes[1:] == (left_out,)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("teamRegions: [a]", "teamRegions: "),
+        ("budgets: 5", "budgets: "),
+        ("following: {clusterQueues: {a: 1}}", "following.clusterQueues"),
+        ("fallback: x", "fallback: "),
+        ("controller: [x]", "controller: "),
+    ],
+)
+def test_settings_of_the_controller_that_are_malformed_are_named(text: str, expected: str) -> None:
+    settings = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kueue-fleet-controller", "namespace": "kueue-fleet"},
+        "data": {"config.yaml": text},
+    }
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet([AdoptedCluster("one", "us-east4", [settings], (), "Autopilot")], IDENTITY)
+    assert str(refused.value.problems[0]).startswith(f"one.ConfigMap kueue-fleet-controller.{expected}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("ValidatingAdmissionPolicy", "variables", ["a"]),
+        ("ValidatingAdmissionPolicy", "variables", "a"),
+        ("LimitRange", "limits", "a"),
+        ("LimitRange", "limits", [None]),
+        ("ResourceClaimTemplate", "spec", {"devices": {"requests": {"a": "b"}}}),
+        ("Deployment", "template", "a"),
+        ("Deployment", "template", {"spec": {"initContainers": ["a"], "containers": "a"}}),
+    ],
+)
+def test_parts_of_objects_that_are_malformed_are_passed_over(kind: str, field: str, value: Any) -> None:
+    names = {
+        "ValidatingAdmissionPolicy": "kueue-fleet-team-team-vision",
+        "Deployment": "kueue-fleet-controller",
+    }
+    objects, fleet = rendered()
+    name = names.get(kind, "kueue-fleet")
+    for items in objects.values():
+        items[:] = [item for item in items if (item["kind"], item["metadata"]["name"]) != (kind, name)]
+        metadata = {"name": name, "namespace": "team-vision"}
+        items.append({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {field: value}})
+    assert any(f"{kind} " in note and "left out" in note for note in adopt(objects, fleet).notes)
+
+
 def test_a_quota_that_is_missing_where_its_flavor_is_cannot_be_said() -> None:
     objects, fleet = rendered()
     groups = find(objects["worker-b"], "ClusterQueue", "vision")["spec"]["resourceGroups"]

@@ -38,3 +38,8 @@ def inside(data: object, *names: str) -> Manifest:
     for name in names:
         data = data.get(name) if is_object(data) else None
     return data if is_object(data) else {}
+
+
+def maps_in(data: object) -> list[Manifest]:
+    """The maps of a list; none where it is no list."""
+    return [each for each in data if is_object(each)] if isinstance(data, list) else []

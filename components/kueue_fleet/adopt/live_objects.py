@@ -68,7 +68,11 @@ def key_of(item: Object) -> Key:
     """What an object is known by."""
     metadata = item["metadata"]
     group = str(item.get("apiVersion", "")).rpartition("/")[0]
-    return group, str(item["kind"]), str(metadata.get("namespace", "")), str(metadata["name"])
+    kind, namespace = str(item["kind"]), str(metadata.get("namespace") or "")
+    if group == KUEUE_GROUP and kind in MODELS:
+        # kubectl puts a LocalQueue into `default` where its file names no namespace; the other kinds are in none.
+        namespace = (namespace or "default") if kind == "LocalQueue" else ""
+    return group, kind, namespace, str(metadata["name"])
 
 
 def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects, list[Problem]]:
@@ -105,7 +109,14 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
         )
         return
     group, _, version = str(item.get("apiVersion", "")).rpartition("/")
-    if kind == "Namespace" and not group:
+    key = key_of(item)
+    known = found.given.get(key)
+    if known is not None and (known != item or kind in MODELS):
+        subject = f"{kind} {key[2]}/{name}" if key[2] else f"{kind} {name}"
+        yield IMPORT_FORM.at(subject, "is given twice", "give the objects of one cluster only, each once")
+    elif known is not None:
+        return
+    elif kind == "Namespace" and not group:
         found.namespaces[name] = dict(metadata.get("labels") or {})
     elif kind == "PriorityClass" and group == "scheduling.k8s.io":
         if not name.startswith(_SYSTEM_PRIORITIES):
@@ -116,7 +127,7 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
         yield IMPORT_FORM.at(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
         spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
-        namespace = metadata.get("namespace", "default") if kind == "LocalQueue" else None
+        namespace = key[2] if kind == "LocalQueue" else None
         yield from _add(found, kind, name, spec_as_v1beta2(kind, spec) if version == "v1beta1" else spec, namespace)
 
 
@@ -127,9 +138,7 @@ def _add(
     if wrong:
         yield from (problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong)
     elif namespace is not None:
-        found.local_queues[str(namespace), name] = spec
-    elif name in found.of(kind):
-        yield IMPORT_FORM.at(f"{kind} {name}", "is given twice", "give the objects of one cluster only")
+        found.local_queues[namespace, name] = spec
     else:
         found.specs.setdefault(kind, {})[name] = spec
 

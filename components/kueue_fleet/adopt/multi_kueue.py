@@ -6,6 +6,7 @@ from datetime import date
 from typing import Final
 
 from kueue_admission.api.resources import DEPLOYMENT
+from kueue_admission.forms.manifest import maps_in
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
@@ -116,7 +117,7 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
 def _plugin_image(platform: Platform) -> str:
     """The image that the manager's controllers take the plugin from; a problem where none of them is given."""
     for cluster, _, pod in platform.controllers():
-        for container in pod.get("initContainers") or ():
+        for container in maps_in(pod.get("initContainers")):
             if cluster == platform.manager and PLUGIN in str([container.get("command"), container.get("args")]):
                 return str(container.get("image"))
     platform.problem(

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from kueue_admission.api.resources import DEPLOYMENT
+from kueue_admission.forms.form_rules import MISSING, UNKNOWN_FIELD
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.problem import Problem, Rule, SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_REFUSED
+from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
+from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
+_OF_RELEASES: Final = (MISSING, UNKNOWN_FIELD)
 Mode = Literal["Autopilot", "Standard"]
 """Who manages the nodes of a GKE cluster."""
 
@@ -84,8 +89,17 @@ class Platform:
 
     @cached_property
     def controller_settings(self) -> Data | None:
-        """What the ConfigMap of the fleet's own controller says; see `settings`."""
-        return self.settings(CONTROLLER_NAME)
+        """What the ConfigMap of the fleet's own controller says; see `settings`.
+
+        Fields of another form than the controller's are problems. Other releases may have others, or fewer.
+        """
+        found = self.settings(CONTROLLER_NAME)
+        if found is None:
+            return None
+        path = f"{self.manager or self.clusters[0].name}.ConfigMap {CONTROLLER_NAME}"
+        wrong = [each for each in read_form(ControllerConfiguration, found)[1] if each.rule not in _OF_RELEASES]
+        self.problems += [each.at(path) for each in wrong]
+        return {} if wrong else found
 
     def settings(self, name: str) -> Data | None:
         """What the ConfigMap of a part of the fleet says, on the manager or on the only cluster, if it is there.
@@ -137,7 +151,7 @@ class Platform:
         """Deployments of Kueue and of the fleet's own controller, with their clusters and the specs of their pods."""
         for cluster, item in self.others("Deployment"):
             if item["metadata"]["name"] in (DEPLOYMENT, CONTROLLER_NAME):
-                yield cluster, item, ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+                yield cluster, item, dict(inside(item, "spec", "template", "spec"))
 
     def where(self, specs: Specs) -> Data:
         """`clusters` of an entry, where it is not the default."""

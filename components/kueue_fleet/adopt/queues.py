@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.live_objects import Data
@@ -76,7 +77,7 @@ def _of_class(platform: Platform, name: str, specs: Specs) -> Data | None:
 
 def _class_of(given: Data, name: str, spec: Data) -> Data | None:
     """The fields that a class and its flavor are said by; None where the file has no place for all of them."""
-    created = (given.get("nodePoolAutoCreation") or {"enabled": True}).get("enabled", False)
+    created = not given.get("nodePoolAutoCreation") or inside(given, "nodePoolAutoCreation").get("enabled", False)
     fields = {key: value for key, value in given.items() if key != "nodePoolAutoCreation"}
     data = {**fields, **({} if created else {"nodePoolAutoCreation": False})}
     try:

@@ -63,7 +63,9 @@ def _is_of_installation(key: Key, item: Object) -> bool:
     default = name == "default" and kind in ("Namespace", "ServiceAccount")
     labels = item["metadata"].get("labels") or {}
     of_kueue = group != KUEUE_GROUP and (labels.get("app.kubernetes.io/name") == "kueue" or name == DEPLOYMENT)
-    of_system = namespace.startswith(_SYSTEM) or name.startswith(_SYSTEM)
+    # In a namespace of its owner a name says nothing, but for the certificates that Kubernetes puts into each.
+    of_system = namespace.startswith(_SYSTEM) or (kind, name) == ("ConfigMap", "kube-root-ca.crt")
+    of_system = of_system or (not namespace and group != KUEUE_GROUP and name.startswith(_SYSTEM))
     return default or of_kueue or of_system or is_configuration(item)
 
 

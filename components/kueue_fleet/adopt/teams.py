@@ -17,7 +17,7 @@ from kueue_admission.api.manifests import (
     TEAM_LABEL,
     namespace_labels,
 )
-from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.manifest import inside, maps_in
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
@@ -175,7 +175,7 @@ def _let_through(platform: Platform, team: str, variable: str) -> list[str]:
     """The names that the policy on the team's jobs has in a variable; `drop_defaults` drops what is the default."""
     for _, policy in platform.others("ValidatingAdmissionPolicy"):
         if policy["metadata"]["name"] == team_policy_name(team):
-            for each in (policy.get("spec") or {}).get("variables") or ():
+            for each in maps_in(inside(policy, "spec").get("variables")):
                 if each.get("name") == variable:
                     return re.findall(r"'([^']+)'", str(each.get("expression")))
     return []
@@ -194,7 +194,7 @@ def _guard(platform: Platform, namespace: str) -> Data:
 def _limit_range(platform: Platform, namespace: str) -> Data:
     """The LimitRange that a fleet makes; others stay as they are."""
     found = _in_namespace(platform, "LimitRange", namespace).get(GUARD, {})
-    items = (found.get("spec") or {}).get("limits") or []
+    items = maps_in(inside(found, "spec").get("limits"))
     if len(items) != 1 or items[0].get("type") != "Container":
         return {}
     return {"limitRange": {name: amounts for name, amounts in items[0].items() if name != "type"}}
@@ -204,7 +204,7 @@ def _claim_templates(platform: Platform, namespace: str) -> Data:
     """Templates with one request for a number of devices, as a fleet makes them; others stay as they are."""
     found = []
     for name, item in _in_namespace(platform, "ResourceClaimTemplate", namespace).items():
-        requests = inside(item, "spec", "spec", "devices").get("requests") or [{}]
+        requests = maps_in(inside(item, "spec", "spec", "devices").get("requests")) or [{}]
         devices = inside(requests[0], "exactly")
         if len(requests) == 1 and devices.get("allocationMode", "ExactCount") == "ExactCount" and devices:
             count = devices.get("count", 1)
