@@ -16,6 +16,7 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import check_manifests
 from kueue_fleet.simulation.job_fields import check_job_fields
+from kueue_fleet.simulation.job_values import field_faults, object_faults
 
 POD = "spec/template/spec"
 MAIN = f"{POD}/containers/0"
@@ -50,6 +51,19 @@ def said(changes: dict[str, Any], job: dict[str, Any] = JOB) -> list[str]:
     name = f"j.yaml:1: {made['kind']} team-a/{made['metadata']['name']}."
     assert all(text.startswith(name) for text in found)
     return [text.removeprefix(name) for text in found]
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def affine(requirement: dict[str, Any]) -> dict[str, Any]:
+    return {
+        f"{POD}/affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}}
+    }
+
+
+def exits(codes: dict[str, Any], action: str = "Ignore") -> dict[str, Any]:
+    return {"spec/podFailurePolicy": {"rules": [{"action": action, "onExitCodes": codes}]}}
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -133,6 +147,159 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {f"{POD}/restartPolicy": "OnFailure", "spec/podFailurePolicy": {"rules": []}},
         "spec.podFailurePolicy: is for pods that are not restarted, and Kubernetes refuses it",
     ),
+    "no image": (
+        {f"{MAIN}/image": REMOVED},
+        "containers[0].image: is missing, and Kubernetes refuses the job; write it",
+    ),
+    "no image of what runs first": (
+        {f"{POD}/initContainers": [{"name": "i"}]},
+        "initContainers[0].image: is missing, and Kubernetes refuses the job",
+    ),
+    "a probe of nothing": (
+        {f"{MAIN}/readinessProbe": {"periodSeconds": 5}},
+        "readinessProbe: does not say what it is, and Kubernetes refuses it; write exec, httpGet, tcpSocket or grpc",
+    ),
+    "a probe of two kinds": (
+        {f"{MAIN}/startupProbe": {"exec": {"command": ["a"]}, "tcpSocket": {"port": 1}}},
+        "startupProbe: has exec and tcpSocket, and Kubernetes takes one of them; keep exec or tcpSocket",
+    ),
+    "a probe by no command": ({f"{MAIN}/livenessProbe": {"exec": {}}}, "livenessProbe.exec.command: is missing"),
+    "a probe of port 0": ({f"{MAIN}/livenessProbe": {"tcpSocket": {"port": 0}}}, "tcpSocket.port: is 0; write 1 to"),
+    "a port in quotes": (
+        {f"{MAIN}/livenessProbe": {"httpGet": {"port": "8080"}}},
+        "httpGet.port: '8080' is neither a number nor the name of a port; write the number, without quotes",
+    ),
+    "a scheme in small letters": (
+        {f"{MAIN}/livenessProbe": {"httpGet": {"port": 1, "scheme": "https"}}},
+        "httpGet.scheme: is 'https', which Kubernetes does not know; did you mean HTTPS?",
+    ),
+    "a negative period": (
+        {f"{MAIN}/livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": -1}},
+        "livenessProbe.periodSeconds: is -1; write 0 or more",
+    ),
+    "two successes to be alive": (
+        {f"{MAIN}/livenessProbe": {"tcpSocket": {"port": 1}, "successThreshold": 2}},
+        "livenessProbe.successThreshold: is more than 1",
+    ),
+    "a grace period of readiness": (
+        {f"{MAIN}/readinessProbe": {"tcpSocket": {"port": 1}, "terminationGracePeriodSeconds": 5}},
+        "readinessProbe.terminationGracePeriodSeconds: is not for readiness",
+    ),
+    "a probe of what runs first": (
+        {f"{POD}/initContainers": [{"name": "i", "image": "a", "readinessProbe": {"tcpSocket": {"port": 1}}}]},
+        "initContainers[0].readinessProbe: is for containers that stay, and Kubernetes refuses it of others",
+    ),
+    "a hook of nothing": ({f"{MAIN}/lifecycle": {"preStop": {}}}, "preStop: does not say what it is, and Kubernetes"),
+    "a label with a blank": (
+        {"spec/template/metadata": {"labels": {"owner": "John Doe"}}},
+        "spec.template.metadata.labels[owner]: 'John Doe' has characters or a form that are not allowed, and",
+    ),
+    "a long label": ({"metadata/labels/a": "x" * 64}, "metadata.labels[a]: "),
+    "a key with two slashes": (
+        {"spec/template/metadata": {"labels": {"a/b/c": "d"}}},
+        "spec.template.metadata.labels[a/b/c]: 'a/b/c' has a prefix that has characters",
+    ),
+    "a key of an annotation with a blank": (
+        {"spec/template/metadata": {"annotations": {"a b": "c"}}},
+        "spec.template.metadata.annotations[a b]: 'a b' has characters or a form that are not allowed",
+    ),
+    "too much in annotations": (
+        {"metadata/annotations": {"a": "b" * 300_000}},
+        "metadata.annotations: have 300,001 bytes",
+    ),
+    "a selector with a blank": ({f"{POD}/nodeSelector": {"a": "b c"}}, "spec.nodeSelector[a]: 'b c' has characters or"),
+    "a variable from nowhere": (
+        {f"{MAIN}/env/+": {"name": "A", "valueFrom": {}}},
+        "valueFrom: does not say what it is",
+    ),
+    "a field that pods do not have": (
+        {f"{MAIN}/env/+": {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.nam"}}}},
+        "fieldRef.fieldPath: there is no metadata.nam for variables; did you mean metadata.name?",
+    ),
+    "variables of nothing": (
+        {f"{MAIN}/envFrom": [{}]},
+        "envFrom[0]: does not say what it is, and Kubernetes refuses it",
+    ),
+    "variables of a ConfigMap without a name": (
+        {f"{MAIN}/envFrom": [{"configMapRef": {}}]},
+        "envFrom[0].configMapRef.name: is missing",
+    ),
+    "one name for two ports": (
+        {f"{MAIN}/ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
+        "ports[1].name: a is the name of another port",
+    ),
+    "a long name of a port": (
+        {f"{MAIN}/ports": [{"containerPort": 1, "name": "HTTP"}]},
+        "ports[0].name: 'HTTP' is not the name of a port",
+    ),
+    "a toleration without a key": (
+        {f"{POD}/tolerations": [{"value": "a", "effect": "NoSchedule"}]},
+        "tolerations[0]: has no key, and Kubernetes takes that with operator Exists only",
+    ),
+    "seconds of another effect": (
+        {f"{POD}/tolerations": [{"key": "a", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5}]},
+        "tolerations[0].tolerationSeconds: is for effect NoExecute",
+    ),
+    "an affinity to nothing": (
+        {f"{POD}/affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}},
+        "nodeSelectorTerms: is missing",
+    ),
+    "an affinity to no value": (affine({"key": "a", "operator": "In"}), "values: is empty, and In needs some"),
+    "an affinity to a value with Exists": (
+        affine({"key": "a", "operator": "Exists", "values": ["b"]}),
+        "values: is not for operator Exists; remove it, or use In",
+    ),
+    "a host name with a capital": ({f"{POD}/hostname": "Main"}, "spec.hostname: 'Main' has characters or a form"),
+    "more than 32 bits": (
+        {"spec/backoffLimit": 2**40},
+        "spec.backoffLimit: is 1099511627776; write 2147483647 or less",
+    ),
+    "a rule for no failure": (
+        {"spec/podFailurePolicy": {"rules": [{"action": "Ignore"}]}},
+        "podFailurePolicy.rules[0]: does not say what it is, and Kubernetes refuses it; write onExitCodes or onPodCond",
+    ),
+    "a rule for success": (exits({"operator": "In", "values": [0]}), "onExitCodes.values: has 0, which is no failure"),
+    "exit codes in disorder": (exits({"operator": "In", "values": [2, 1]}), "onExitCodes.values: is not in order"),
+    "exit codes of no container": (
+        exits({"operator": "In", "values": [1], "containerName": "mian"}),
+        "onExitCodes.containerName: there is no container mian; did you mean main?",
+    ),
+    "indexes that fail without a limit": (
+        exits({"operator": "In", "values": [1]}, action="FailIndex"),
+        "rules[0].action: is FailIndex, and Kubernetes takes that with backoffLimitPerIndex only",
+    ),
+    "pods that are replaced early": (
+        {**exits({"operator": "In", "values": [1]}), "spec/podReplacementPolicy": "TerminatingOrFailed"},
+        "spec.podReplacementPolicy: is not Failed",
+    ),
+    "a volume of a ConfigMap without a name": (
+        {f"{POD}/volumes": [{"name": "v", "configMap": {}}]},
+        "volumes[0].configMap.name: is missing",
+    ),
+    "a volume of a Secret by name": (
+        {f"{POD}/volumes": [{"name": "v", "secret": {"optional": True}}]},
+        "volumes[0].secret.secretName: is missing",
+    ),
+    "memory in small letters": (
+        {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "memory"}}]},
+        "emptyDir.medium: is 'memory', which Kubernetes does not know; did you mean Memory?",
+    ),
+    "a volume with a capital": (
+        {f"{POD}/volumes": [{"name": "V", "emptyDir": {}}]},
+        "volumes[0].name: 'V' has characters",
+    ),
+    "a mode in decimal": (
+        {f"{POD}/volumes": [{"name": "v", "configMap": {"name": "a", "defaultMode": 644}}]},
+        "configMap.defaultMode: is 644; write 511 or less",
+    ),
+    "no name servers": (
+        {f"{POD}/dnsPolicy": "None"},
+        "spec.dnsPolicy: is None, and Kubernetes then takes no pod without",
+    ),
+    "ephemeral containers": (
+        {f"{POD}/ephemeralContainers": [{"name": "e", "image": "a"}]},
+        "spec.ephemeralContainers: cannot be in a template",
+    ),
     "a selector": (
         {"spec/selector": {"matchLabels": {}}},
         "spec.selector: is set, and Kubernetes makes it itself; remove",
@@ -175,6 +342,14 @@ OF_JOBSETS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no Service": ({"spec/network": {"subdomain": "a_b"}}, "spec.network.subdomain: a_b is not the name of a Service"),
     "what a Job has": ({"spec/backoffLimit": 1}, "spec.backoffLimit: is not a field that Kubernetes has here"),
+    "a label of its Jobs": (
+        {"spec/replicatedJobs/0/template/metadata": {"labels": {"a": "b c"}}},
+        "spec.replicatedJobs[0].template.metadata.labels[a]: 'b c' has characters or a form that are not allowed",
+    ),
+    "a label of its pods": (
+        {"spec/replicatedJobs/0/template/spec/template/metadata": {"labels": {"a": "b c"}}},
+        "spec.replicatedJobs[0].template.spec.template.metadata.labels[a]: 'b c' has characters or a form",
+    ),
     "what its Jobs have not": (
         {"spec/replicatedJobs/0/template/spec/template/spec/containers/0/img": "x"},
         "spec.replicatedJobs[0].template.spec.template.spec.containers[0].img: is not a field that Kubernetes has here",
@@ -201,6 +376,39 @@ def test_refused_of_jobsets(case: str) -> None:
 )
 def test_images_that_can_be_pulled(image: str) -> None:
     assert said({f"{MAIN}/image": image}) == []
+
+
+ALLOWED: list[dict[str, Any]] = [
+    {f"{MAIN}/readinessProbe": {"httpGet": {"port": "http", "path": "/"}, "successThreshold": 3}},
+    {f"{MAIN}/livenessProbe": {"grpc": {"port": 1}, "terminationGracePeriodSeconds": 5}},
+    {
+        f"{POD}/initContainers": [
+            {"name": "i", "image": "a", "restartPolicy": "Always", "startupProbe": {"exec": {"command": ["a"]}}}
+        ]
+    },
+    {f"{MAIN}/lifecycle": {"preStop": {"sleep": {"seconds": 5}}}},
+    {"spec/template/metadata": {"labels": {"a.b/C_d": "", "e": "F-g.h_1"}, "annotations": {"A.b/C": "any text"}}},
+    {f"{MAIN}/env/+": {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a/b']"}}}},
+    {f"{POD}/tolerations": [{"operator": "Exists"}, {"key": "a", "effect": "NoExecute", "tolerationSeconds": 5}]},
+    affine({"key": "a", "operator": "NotIn", "values": ["b"]}),
+    affine({"key": "a", "operator": "Gt", "values": ["1"]}),
+    exits({"operator": "NotIn", "values": [0, 1]}),
+    {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]},
+    {f"{POD}/terminationGracePeriodSeconds": 2**40},
+]
+
+
+@pytest.mark.parametrize("changes", ALLOWED)
+def test_what_kubernetes_takes_is_not_refused(changes: dict[str, Any]) -> None:
+    assert said(changes) == []
+
+
+@pytest.mark.parametrize("value", [None, 1, "a", True, [], ["a"], {}, {"a": 1}, [None]])
+def test_any_value_is_answered(value: Any) -> None:
+    for type_, fields in TABLE.items():
+        for field in fields:
+            list(object_faults(type_, {field.removesuffix("!"): value}))
+            list(field_faults(f"{type_}.{field.removesuffix('!')}", value))
 
 
 def test_what_is_not_given_is_not_refused() -> None:

@@ -1,8 +1,8 @@
-"""What the API server refuses of the fields of Jobs and JobSets: fields that there are not, and values.
+"""What the API server refuses of the fields of Jobs and JobSets: fields that there are not, and values of another type.
 
 `job_fields.json` has each type that their specs lead to, by field: its type, `[]` before that of the items of a list,
-`{}` before that of the values of a map, and `!` behind the name of a field that has to be there. Of the rules between
-fields only those are here that people break.
+`{}` before that of the values of a map, and `!` behind the name of a field that has to be there. What values may be is
+in `job_values`. Of the rules between fields only those are here that people break.
 
 Source: kubernetes@v1.36.3 api/openapi-spec/v3/apis__batch__v1_openapi.json (JobSpec), pkg/apis/core/validation and
 pkg/apis/batch/validation (values, volumes, mounts, variables, policies);
@@ -20,43 +20,15 @@ from pkgutil import get_data
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
+from kueue_fleet.simulation.job_values import field_faults, metadata_faults, object_faults
 from kueue_fleet.simulation.provisioning_request import job_fault
 
-_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
-    "Container.imagePullPolicy": ("Always", "IfNotPresent", "Never"),
-    "ContainerPort.protocol": ("TCP", "UDP", "SCTP"),
-    "JobSpec.completionMode": ("NonIndexed", "Indexed"),
-    "JobSpec.podReplacementPolicy": ("TerminatingOrFailed", "Failed"),
-    "JobSetSpecFailurePolicy.restartStrategy": ("Recreate", "BlockingRecreate", "InPlaceRestart"),
-    "JobSetSpecFailurePolicyRules.action": ("FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"),
-    "JobSetSpecReplicatedJobsDependsOn.status": ("Ready", "Complete"),
-    "JobSetSpecStartupPolicy.startupPolicyOrder": ("AnyOrder", "InOrder"),
-    "JobSetSpecSuccessPolicy.operator": ("All", "Any"),
-    "LabelSelectorRequirement.operator": ("In", "NotIn", "Exists", "DoesNotExist"),
-    "NodeSelectorRequirement.operator": ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
-    "PodFailurePolicyOnExitCodesRequirement.operator": ("In", "NotIn"),
-    "PodFailurePolicyRule.action": ("FailIndex", "FailJob", "Ignore", "Count"),
-    "PodSpec.dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
-    "PodSpec.preemptionPolicy": ("PreemptLowerPriority", "Never"),
-    "Toleration.effect": ("NoSchedule", "PreferNoSchedule", "NoExecute", ""),
-    "Toleration.operator": ("Exists", "Equal", "Lt", "Gt", ""),
-    "TopologySpreadConstraint.whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),
-}
-_LEAST: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("JobSpec.activeDeadlineSeconds", "JobSpec.backoffLimit", "JobSpec.backoffLimitPerIndex"), 0),
-    **dict.fromkeys(("JobSpec.maxFailedIndexes", "JobSpec.ttlSecondsAfterFinished"), 0),
-    **dict.fromkeys(("JobSetSpec.ttlSecondsAfterFinished", "JobSetSpecFailurePolicy.maxRestarts"), 0),
-    **dict.fromkeys(("PodSpec.activeDeadlineSeconds", "ContainerPort.containerPort"), 1),
-    **dict.fromkeys(("PodSpec.terminationGracePeriodSeconds", "SecurityContext.runAsUser"), 0),
-    **dict.fromkeys(("PodSecurityContext.runAsUser", "PodSecurityContext.fsGroup"), 0),
-    "TopologySpreadConstraint.maxSkew": 1,
-}
-_MOST_PORT: Final = 65_535
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -89,40 +61,47 @@ def check_job_fields(manifests: Iterable[Document]) -> Iterator[Problem]:
 
 
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:
-    spec = _map(job.get("spec"))
+    spec = inside(job, "spec")
     if job["kind"] not in ("Job", "JobSet"):
         return
-    for field in ("labels", "annotations"):
-        yield from _fields("{}string", job["metadata"].get(field), f"metadata.{field}")
+    yield from _metadata(job["metadata"], "metadata")
     yield from _fields(f"{job['kind']}Spec", spec, "spec")
     if job["kind"] == "Job":
         yield from _rules(spec, "spec")
         return
     yield from _of_jobset(str(job["metadata"].get("name") or "xxxxx"), spec)
-    for index, each in enumerate(_maps(spec.get("replicatedJobs"))):
-        yield from _rules(_map(_map(each.get("template")).get("spec")), f"spec.replicatedJobs[{index}].template.spec")
+    for index, each in enumerate(maps_in(spec.get("replicatedJobs"))):
+        yield from _metadata(inside(each, "template", "metadata"), f"spec.replicatedJobs[{index}].template.metadata")
+        yield from _rules(inside(each, "template", "spec"), f"spec.replicatedJobs[{index}].template.spec")
+
+
+def _metadata(metadata: Mapping[str, Any], path: str) -> Iterator[tuple[str, Fault]]:
+    """Labels and annotations; the rest of the metadata of a job is looked at where jobs are read."""
+    for field in ("labels", "annotations"):
+        yield from _fields("{}string", metadata.get(field), f"{path}.{field}")
+    yield from ((f"{path}{below}", fault) for below, fault in metadata_faults(metadata))
 
 
 def _of_jobset(name: str, spec: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:
     """Names that its Jobs and their Service cannot have, and names of jobs that it has not."""
-    jobs = [str(each.get("name")) for each in _maps(spec.get("replicatedJobs"))]
+    jobs = [str(each.get("name")) for each in maps_in(spec.get("replicatedJobs"))]
     for index, job in enumerate(jobs):
         if _LABEL.fullmatch(f"{name}-{job}") is None:
             wrong = f"{job} makes Jobs {name}-{job}-0, a name that JobSet refuses"
             fix = "write lower-case letters, digits and hyphens in both names, with a letter first"
             yield f"spec.replicatedJobs[{index}].name", job_fault(wrong, fix)
-    subdomain = _map(spec.get("network")).get("subdomain")
+    subdomain = inside(spec, "network").get("subdomain")
     if subdomain and _LABEL.fullmatch(str(subdomain)) is None:
         fix = "write lower-case letters, digits and hyphens, with a letter first"
         yield "spec.network.subdomain", job_fault(f"{subdomain} is not the name of a Service", fix)
-    of_success, of_coordinator = _map(spec.get("successPolicy")), _map(spec.get("coordinator"))
+    of_success, of_coordinator = inside(spec, "successPolicy"), inside(spec, "coordinator")
     named = [("successPolicy", job) for job in of_success.get("targetReplicatedJobs") or ()]
     for field, job in (*named, *(("coordinator", job) for job in (of_coordinator.get("replicatedJob"),) if job)):
         if job not in jobs:
             fix = f"did you mean {near}?" if (near := nearest(str(job), jobs)) else f"use one of {', '.join(jobs)}"
             yield f"spec.{field}", job_fault(f"there is no replicatedJob {job}", fix)
-    for index, each in enumerate(_maps(spec.get("replicatedJobs"))):
-        for other in _maps(each.get("dependsOn")):
+    for index, each in enumerate(maps_in(spec.get("replicatedJobs"))):
+        for other in maps_in(each.get("dependsOn")):
             if other.get("name") not in jobs[:index]:
                 wrong = f"there is no replicatedJob {other.get('name')} before this one, and JobSet refuses it"
                 yield f"spec.replicatedJobs[{index}].dependsOn", job_fault(wrong, "name one that is before it")
@@ -160,10 +139,12 @@ def _object(kind: str, value: Mapping[str, Any], path: str) -> Iterator[tuple[st
         found = list(_fields(known[name], item, at))
         yield from found
         if not found and item is not None:
-            yield from _value(f"{kind}.{name}", item, at)
+            yield from ((at, fault) for fault in field_faults(f"{kind}.{name}", item))
     for name in _types()[kind]:
         if name.endswith("!") and value.get(name[:-1]) in (None, "") and kind != "PodSpec":
             yield f"{path}.{name[:-1]}", job_fault("is missing", "write it")
+    if value.keys() <= known.keys():
+        yield from ((f"{path}{below}", fault) for below, fault in object_faults(kind, value))
 
 
 def _plain(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:
@@ -179,18 +160,6 @@ def _another(value: Any, wanted: type) -> Fault:
     return job_fault(f"is {given}, and Kubernetes takes {_WORDS[wanted]}", fix)
 
 
-def _value(field: str, value: Any, at: str) -> Iterator[tuple[str, Fault]]:
-    values, least = _VALUES.get(field), _LEAST.get(field)
-    if values is not None and value not in values:
-        near = nearest(str(value), values)
-        fix = f"did you mean {near}?" if near else f"write one of {', '.join(filter(None, values))}"
-        yield at, job_fault(f"is {value!r}, which Kubernetes does not know", fix)
-    if least is not None and value < least:
-        yield at, job_fault(f"is {value}", f"write {least} or more")
-    if field == "ContainerPort.containerPort" and value > _MOST_PORT:
-        yield at, job_fault(f"is {value}", f"write {_MOST_PORT} or less")
-
-
 def _rules(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Fault]]:
     """Rules between fields, of a Job whose fields may be anything."""
     indexed = spec.get("completionMode") == "Indexed"
@@ -200,20 +169,20 @@ def _rules(spec: Mapping[str, Any], path: str) -> Iterator[tuple[str, Fault]]:
             yield f"{path}.{name}", job_fault(wrong, "write completionMode: Indexed, or remove it")
     if spec.get("selector") is not None and not spec.get("manualSelector"):
         yield f"{path}.selector", job_fault("is set, and Kubernetes makes it itself", "remove it")
-    pod = _map(_map(spec.get("template")).get("spec"))
+    pod = inside(spec, "template", "spec")
     if spec.get("podFailurePolicy") is not None and pod.get("restartPolicy") != "Never":
         wrong = "is for pods that are not restarted, and Kubernetes refuses it"
         yield f"{path}.podFailurePolicy", job_fault(wrong, "write restartPolicy: Never")
     at = f"{path}.template.spec"
-    for index, each in enumerate(_maps(pod.get("tolerations"))):
+    for index, each in enumerate(maps_in(pod.get("tolerations"))):
         if each.get("operator") == "Exists" and each.get("value"):
             wrong = "has a value, and with operator Exists Kubernetes refuses it"
             yield f"{at}.tolerations[{index}]", job_fault(wrong, "remove the value, or the operator")
-    volumes = [str(each.get("name")) for each in _maps(pod.get("volumes"))]
-    for index, volume in enumerate(_maps(pod.get("volumes"))):
+    volumes = [str(each.get("name")) for each in maps_in(pod.get("volumes"))]
+    for index, volume in enumerate(maps_in(pod.get("volumes"))):
         yield from _volume(volume, volumes[:index], f"{at}.volumes[{index}]")
     for field in ("initContainers", "containers"):
-        for index, container in enumerate(_maps(pod.get(field))):
+        for index, container in enumerate(maps_in(pod.get(field))):
             yield from _container(container, volumes, f"{at}.{field}[{index}]")
 
 
@@ -231,7 +200,7 @@ def _container(container: Mapping[str, Any], volumes: list[str], at: str) -> Ite
     if isinstance(image, str) and IMAGE.fullmatch(image) is None:
         yield f"{at}.image", job_fault(f"{image!r} is not the name of an image, and no node can pull it", "correct it")
     paths: dict[str, int] = {}
-    for index, mount in enumerate(_maps(container.get("volumeMounts"))):
+    for index, mount in enumerate(maps_in(container.get("volumeMounts"))):
         where, name = str(mount.get("mountPath") or ""), str(mount.get("name"))
         here = f"{at}.volumeMounts[{index}]"
         if name not in volumes:
@@ -244,7 +213,7 @@ def _container(container: Mapping[str, Any], volumes: list[str], at: str) -> Ite
         below = str(mount.get("subPath") or "")
         if below.startswith("/") or ".." in below.split("/"):
             yield f"{here}.subPath", job_fault(f"{below} leads out of the volume", "write a path below it")
-    for index, each in enumerate(_maps(container.get("env"))):
+    for index, each in enumerate(maps_in(container.get("env"))):
         place, variable = f"{at}.env[{index}]", each.get("name")
         if isinstance(variable, str) and "=" in variable:
             yield (
@@ -253,11 +222,3 @@ def _container(container: Mapping[str, Any], volumes: list[str], at: str) -> Ite
             )
         if each.get("value") and each.get("valueFrom") is not None:
             yield place, job_fault("has a value and valueFrom, and Kubernetes refuses both", "keep one of the two")
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
