@@ -38,6 +38,7 @@ from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
 from kueue_fleet.google.resources import resources_on, stored
+from kueue_fleet.google.storage import why_not_resized
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
@@ -439,22 +440,11 @@ def _storage(change: CloudPlan) -> Iterator[Difference]:
 
 
 def _refused_size(before: Volume, after: Volume) -> str | None:
-    """Why Google gives what is there no such size, though the provider asks for it.
-
-    Sources: https://docs.cloud.google.com/managed-lustre/docs/increase-capacity,
-    https://docs.cloud.google.com/filestore/docs/service-tiers-zonal (a range of capacities is kept).
-    """
-    sides = (before, after) if isinstance(before, Instance) and isinstance(after, Instance) else ()
-    sizes = [side.capacity_gib for side in sides if side.capacity_gib is not None]
-    if len(sizes) < 2 or sizes[0] == sizes[1] or not isinstance(before, Instance):
+    """Why Google gives what is there no such size, though the provider asks for it."""
+    if not (isinstance(before, Instance) and isinstance(after, Instance)):
         return None
-    change = f"{sizes[0]} -> {sizes[1]}: `pulumi up` fails, since"
-    if sizes[1] < sizes[0] and not before.shrinks:
-        return f"{change} it can only grow; make another entry, copy what is in it, and remove this one"
-    if not any(all(least <= size <= most for size in sizes) for least, most, _ in before.sizes):
-        ranges = " or ".join(f"{least} to {most}" for least, most, _ in before.sizes)
-        return f"{change} an instance stays in the range of sizes that it was made in, {ranges}"
-    return None
+    why = why_not_resized(before, after)
+    return f"{before.capacity_gib} -> {after.capacity_gib}: `pulumi up` fails, since {why}" if why else None
 
 
 def _not_asked_for(

@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, HyperdiskMl, Lustre, MultiTierCheckpoints
+from kueue_fleet.fleet_file.model.storage import (
+    FILESTORE_SIZES,
+    Bucket,
+    Filestore,
+    HyperdiskMl,
+    Instance,
+    Lustre,
+    MultiTierCheckpoints,
+)
 from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 
@@ -23,6 +31,8 @@ _CHECKPOINTS: Final = "gke-managed-checkpointing/sa/gke-checkpointing-multitier-
 _MULTI_ZONE: Final = {"goog-gke-multi-zone": "true"}
 """Label without which the driver attaches no disk of a volume that has one in each of several zones. Source:
 kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pkg/constants (MultiZoneLabel)."""
+_FILESTORE: Final = "gcp:filestore/instance:Instance"
+_LUSTRE: Final = "gcp:lustre/instance:Instance"
 _PEERED_PREFIX: Final = 20
 """Length of the prefix of the range that Lustre instances get their addresses from."""
 _LUSTRE_PORT: Final = "988"
@@ -87,7 +97,7 @@ def _made(
             **({"hierarchicalNamespace": {"enabled": True}} if volume.hierarchical_namespace else {}),
         }
     elif isinstance(volume, Filestore):
-        type_ = "gcp:filestore/instance:Instance"
+        type_ = _FILESTORE
         properties |= {
             "tier": volume.tier,
             "fileShares": {"name": SHARE, "capacityGb": volume.capacity_gib},
@@ -95,7 +105,7 @@ def _made(
             "deletionProtectionEnabled": kept["protect"],
         }
     else:
-        type_ = "gcp:lustre/instance:Instance"
+        type_ = _LUSTRE
         properties |= {
             "instanceId": properties.pop("name"),
             "filesystem": SHARE,
@@ -104,6 +114,45 @@ def _made(
             "network": network,
         }
     yield CloudResource(type_, f"{name}/{place.location.lower()}", properties, **kept)
+
+
+def why_not_resized(before: Instance, after: Instance) -> str | None:
+    """Why Google does not give the file server that is there the size of `after`; None where it may.
+
+    Sources: https://docs.cloud.google.com/managed-lustre/docs/increase-capacity,
+    https://docs.cloud.google.com/filestore/docs/service-tiers-zonal (a range of capacities is kept).
+    """
+    old, new = before.capacity_gib, after.capacity_gib
+    if old is None or new is None or old == new:
+        return None
+    if new < old and not before.shrinks:
+        return "it can only grow; make another entry, copy what is in it, and remove this one"
+    if not any(least <= old <= most and least <= new <= most for least, most, _ in before.sizes):
+        ranges = " or ".join(f"{least} to {most}" for least, most, _ in before.sizes)
+        return f"an instance stays in the range of sizes that it was made in, {ranges}"
+    return None
+
+
+def refused_update(token: str, state: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """Why Google refuses an update of a resource of this type, which the provider takes; None where it may take it."""
+    before, after = (_server(token, each) for each in (state, wanted))
+    return why_not_resized(before, after) if before is not None and after is not None else None
+
+
+def _server(token: str, properties: Mapping[str, Any]) -> Instance | None:
+    """The file server that a resource is, as far as its size goes; None for others, and where that is not known."""
+    try:
+        if token == _FILESTORE:
+            share, tier = properties["fileShares"], properties["tier"]
+            server: Instance = Filestore.model_construct(tier=tier, capacity_gib=int(share["capacityGb"]))
+            return server if tier in FILESTORE_SIZES else None
+        if token == _LUSTRE:
+            speed, size = properties["perUnitStorageThroughput"], properties["capacityGib"]
+            server = Lustre.model_construct(per_unit_storage_throughput=int(speed), capacity_gib=int(size))
+            return server if server.sizes else None
+    except (KeyError, TypeError, ValueError):  # Of other programs, or not known yet.
+        return None
+    return None
 
 
 def _disk(

@@ -151,7 +151,7 @@ def object_faults(kind: str, value: Mapping[str, Any]) -> Faults:
             yield "", job_fault(wrong, f"keep {' or '.join(given)}")
     needed = _NEEDED.get(kind)
     # An image that is there and empty is no name of one, which `check_job_fields` says.
-    empty = (None,) if kind == "Container" else (None, "", [])
+    empty: tuple[object, ...] = (None,) if kind == "Container" else (None, "", [])
     if needed is not None and value.get(needed) in empty:
         yield f".{needed}", job_fault("is missing, and Kubernetes refuses the job", "write it")
     if (rule := _RULES.get(kind)) is not None:

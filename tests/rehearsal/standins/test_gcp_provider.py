@@ -131,6 +131,62 @@ def test_a_type_without_facts_is_updated_and_keeps_its_name() -> None:
     assert parse_struct(answer.properties) == {"projectId": "acme-batch-2", "name": "batch"}
 
 
+LUSTRE = "gcp:lustre/instance:Instance"
+FILESTORE = "gcp:filestore/instance:Instance"
+
+
+class _AbortedError(Exception):
+    """A call that the plugin ended."""
+
+
+class _Call:
+    """A call of Pulumi's engine."""
+
+    def abort(self, code: Any, details: str) -> None:
+        """End it."""
+        raise _AbortedError(details)
+
+
+def resized(token: str, before: dict[str, Any], after: dict[str, Any]) -> str:
+    """What an update is refused with; empty: it is not."""
+    request = provider_pb2.UpdateRequest(
+        type=token, urn=URN, id="data", olds=render_struct(before), news=render_struct(after)
+    )
+    try:
+        GcpProvider("10.2.0", EngineLog(None)).Update(request, _Call())
+    except _AbortedError as refused:
+        return str(refused)
+    return ""
+
+
+def lustre(size: int, speed: int = 1000) -> dict[str, Any]:
+    return {"instanceId": "data", "capacityGib": str(size), "perUnitStorageThroughput": str(speed)}
+
+
+def filestore(size: int, tier: str) -> dict[str, Any]:
+    return {"name": "data", "tier": tier, "fileShares": {"name": "share", "capacityGb": size}}
+
+
+@pytest.mark.parametrize(
+    ("token", "before", "after", "why"),
+    [
+        (LUSTRE, lustre(18000), lustre(9000), "it can only grow"),
+        (LUSTRE, lustre(18000), lustre(1584000), "an instance stays in the range of sizes that it was made in"),
+        (FILESTORE, filestore(2048, "BASIC_HDD"), filestore(1024, "BASIC_HDD"), "it can only grow"),
+        (FILESTORE, filestore(9984, "ZONAL"), filestore(10240, "ZONAL"), "an instance stays in the range of sizes"),
+        (LUSTRE, lustre(9000), lustre(18000), ""),
+        (FILESTORE, filestore(2048, "ZONAL"), filestore(1024, "ZONAL"), ""),
+        (FILESTORE, filestore(2048, "OF_TOMORROW"), filestore(1024, "OF_TOMORROW"), ""),
+    ],
+)
+def test_file_servers_get_no_size_that_google_refuses(
+    token: str, before: dict[str, Any], after: dict[str, Any], why: str
+) -> None:
+    refused = resized(token, before, after)
+    assert why in refused
+    assert bool(refused) is bool(why)
+
+
 def test_the_function_that_describes_a_project_is_answered_from_its_id() -> None:
     asked = render_struct({"projectId": "p-1234"})
     request = provider_pb2.InvokeRequest(tok="gcp:organizations/getProject:getProject", args=asked)
