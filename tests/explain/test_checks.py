@@ -92,6 +92,12 @@ class TestFailedChecks:
         found = explained(objects(queue()), job("a", active=False, status=status))
         assert found.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
         assert found.next_step == "Do what that says, then set spec.active to true."
+        [change] = found.changes
+        assert change.outcome == "admitted if what that says does not happen again"
+
+    def test_one_that_was_deactivated_by_hand_is_admitted(self) -> None:
+        [change] = explained(objects(queue()), job("a", active=False)).changes
+        assert (change.kind, change.outcome) == ("active", "admitted")
 
 
 MANY = (AdmissionCheck("ask", PROVISIONING_CONTROLLER), *(AdmissionCheck(n, MULTIKUEUE_CONTROLLER) for n in "ab"))

@@ -214,6 +214,30 @@ def test_a_job_that_chooses_its_nodes_gets_them() -> None:
     assert found["flavors"] == {"main": {"nvidia.com/gpu": "l4-ondemand"}}
 
 
+TAINTED = """\
+name: lab
+project: lab-project
+clusters: [{ name: batch, role: standalone, region: us-central1, mode: Standard }]
+nodePools: [{ name: l4, machineType: g2-standard-24, autoscaling: { totalMaxNodeCount: 4 } }]
+flavors: [{ name: l4, nodeLabels: { cloud.google.com/gke-accelerator: nvidia-l4 } }]
+clusterQueues:
+- name: gpu
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, nvidia.com/gpu]
+    flavors: [{ name: l4, resources: [{ name: cpu, nominalQuota: 20 }, { name: nvidia.com/gpu, nominalQuota: 4 }] }]
+teams: [{ name: team-vision, localQueues: [{ name: gpu, clusterQueue: gpu }] }]
+"""
+"""The pool has GKE's taint of nodes with GPUs, which pods that request one tolerate by themselves."""
+
+
+def test_pods_that_do_not_tolerate_the_taint_of_their_node_pool_never_run() -> None:
+    jobs = [job("gpu", requests={"cpu": "1", "nvidia.com/gpu": 1}), job("cpu", requests={"cpu": "1"})]
+    found = run(jobs, spec=parse_fleet_text(TAINTED, "lab"), until=2000)
+    assert found["gpu"]["state"] == "Finished"
+    assert found["cpu"]["finishedAt"] is None
+
+
 def as_job(name: str) -> dict[str, Any]:
     """The Job that kubectl takes."""
     labels = {f"{PREFIX}queue-name": "gpu", f"{PREFIX}priority-class": "urgent", f"{PREFIX}max-exec-time-seconds": "60"}

@@ -33,7 +33,7 @@ def clock(seconds: float) -> str:
 def workload(name: str, *, created: float = -600, priority: int = 0, queue: str = "gpu", **true: float) -> Object:
     """A Workload with these conditions, each True since so many seconds from noon."""
     requests = {GPU: "1", "cpu": "10", "memory": "1Gi"}
-    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": requests}}]}}
+    template = {"spec": {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": requests}}]}}
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",

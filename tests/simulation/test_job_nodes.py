@@ -29,7 +29,7 @@ def documents(
     """A Job or JobSet of such pods, with these fields in their spec."""
     requests = {"cpu": "1", "memory": "1Gi"} | ({GPU: gpus} if gpus else {})
     limits = {name: amount for name, amount in requests.items() if "/" in name}
-    containers = [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
+    containers = [{"name": "main", "image": "busybox", "resources": {"requests": requests, "limits": limits}}]
     template = {
         "metadata": {"annotations": annotations or {}},
         "spec": {"restartPolicy": "Never", "containers": containers, **pod},

@@ -23,7 +23,7 @@ def found(
     """What is said of a Job whose pods request this, with dots for slashes, or have these fields."""
     requests = {GPU: 1, "cpu": 10} | pod.pop("requests", {})
     limits = {name: amount for name, amount in requests.items() if "/" in name}
-    containers = [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
+    containers = [{"name": "main", "image": "busybox", "resources": {"requests": requests, "limits": limits}}]
     template = {
         "metadata": {"annotations": annotations},
         "spec": {"restartPolicy": "Never", "containers": containers, **pod},

@@ -23,7 +23,7 @@ def found(standard: str = "baseline", **given: Any) -> str:
     data["teams"][0]["podSecurity"] = standard
     container, annotations = (given.pop(name, {}) for name in ("container", "annotations"))
     resources = {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}
-    containers = [{"name": "main", "resources": resources, **container}]
+    containers = [{"name": "main", "image": "busybox", "resources": resources, **container}]
     labels = {"kueue.x-k8s.io/queue-name": "main"}
     metadata = {"name": "j", "namespace": "team-vision", "labels": labels, "annotations": annotations}
     selector = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
@@ -49,7 +49,10 @@ REFUSED: list[tuple[Json, str]] = [
     ({"resources": {"limits": {GPU: 1}}}, "has nvidia.com/gpu in the limits of the pod"),
     ({"container": {"name": "Main"}}, 'has a container "Main", a name that has characters or a form that are not'),
     ({"initContainers": [{"image": "init"}]}, "has a container without a name, and Kubernetes refuses the pod"),
-    ({"initContainers": [{"name": "main"}]}, "has two containers of the name main, and Kubernetes refuses the pod"),
+    (
+        {"initContainers": [{"name": "main", "image": "busybox"}]},
+        "has two containers of the name main, and Kubernetes refuses the pod",
+    ),
 ]  # fmt: skip
 
 
@@ -92,7 +95,11 @@ def whole(kind: str, version: str = "0.19.2", **given: Any) -> str:
     data["kueue"] = {"version": version}
     selector = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
     resources = {"requests": {"cpu": "10m", GPU: 1}, "limits": {GPU: 1}}
-    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "resources": resources}], "nodeSelector": selector}
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "busybox", "resources": resources}],
+        "nodeSelector": selector,
+    }
     annotations = {TOPOLOGY.format(each): "rack" for each in given.pop("topologies", ())}
     template: Json = {"metadata": {"annotations": annotations}, "spec": pod}
     labels = {"kueue.x-k8s.io/queue-name": "main", **given.pop("labels", {})}
@@ -111,7 +118,11 @@ def test_what_is_refused_of_a_job_as_a_whole(kind: str, change: Json, said: str)
 
 
 def test_what_is_null_is_as_if_it_were_left_out() -> None:
-    container = {"name": "main", "resources": {"requests": {"cpu": None, GPU: 1}, "limits": {GPU: 1}}}
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "resources": {"requests": {"cpu": None, GPU: 1}, "limits": {GPU: 1}},
+    }
     pod = {"restartPolicy": "Never", "containers": [container], "resources": {"requests": {"cpu": 1}}}
     replicated = {"name": "w", "replicas": None, "template": {"spec": {"template": {"spec": pod}}}}
     assert "Kubernetes refuses" not in whole("JobSet", replicatedJobs=[replicated])
@@ -127,7 +138,10 @@ def test_jobs_that_are_taken_as_a_whole() -> None:
 def test_where_nothing_is_dispatched_no_job_is_left_to_kueue() -> None:
     fleet = read_fleet_text(Path("examples/lab/fleet.yaml").read_text(), "lab").whole()
     labels = {"kueue.x-k8s.io/queue-name": "gpu"}
-    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "resources": {"limits": {GPU: 1}}}]}
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "busybox", "resources": {"limits": {GPU: 1}}}],
+    }
     job: Json = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": pod}}}
     job["metadata"] = {"name": "j", "namespace": "vision", "labels": labels}
     job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"

@@ -49,7 +49,9 @@ def workload(*conditions: dict[str, str], flavor: str = "multikueue", pods: int 
                 {
                     "name": "main",
                     "count": pods,
-                    "template": {"spec": {"containers": [{"name": "m", "resources": {"requests": requests}}]}},
+                    "template": {
+                        "spec": {"containers": [{"name": "m", "image": "busybox", "resources": {"requests": requests}}]}
+                    },
                 }
             ],
         },

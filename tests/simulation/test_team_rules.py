@@ -21,7 +21,13 @@ def found(
     data: dict[str, Any], labels: dict[str, str] | None = None, spec: dict[str, str] | None = None, **pod: Any
 ) -> list[str]:
     resources = {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "resources": resources}], **pod}}
+    template = {
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "busybox", "resources": resources}],
+            **pod,
+        }
+    }
     metadata = {"name": "j", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu", **(labels or {})}}
     job = {
         "apiVersion": "batch/v1",

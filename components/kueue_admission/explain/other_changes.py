@@ -40,7 +40,9 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
     if not workload.active:
         said = workload.status.evicted_message not in ("", DEACTIVATED_BY_HAND)
         what = f"{'do what that says, then ' if said else ''}set spec.active to true"
-        trials.offer("active", what, Edit(workload=_submitted_again))
+        # A check or a limit of time may decide the same again.
+        then = " if what that says does not happen again" if said else ""
+        trials.offer("active", what, Edit(workload=_submitted_again), then=then)
         return
     wanted = workload.local_queue
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
@@ -80,7 +82,9 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
 def failed_check_changes(trials: Trials, workload: Workload) -> None:
     """For a workload whose check failed after its quota was gone: another Workload of its job, with fresh checks."""
     what = f"delete the Workload (kubectl delete workload {workload.name} -n {workload.namespace}): Kueue makes another"
-    trials.offer("check", f"{what} for its job, with its checks Pending", Edit(workload=_submitted_again))
+    what = f"{what} for its job, with its checks Pending"
+    then = " if the check, which decides again, is Ready then"
+    trials.offer("check", what, Edit(workload=_submitted_again), then=then)
 
 
 def _submitted_again(workload: Workload) -> Workload:

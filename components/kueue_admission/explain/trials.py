@@ -97,10 +97,11 @@ class Trials:
         outcome = None if decided is None else decided.outcome
         return outcome is Outcome.ADMITTED or (preempting and outcome is Outcome.PREEMPTING)
 
-    def offer(self, kind: str, what: str, edit: Edit) -> bool:
+    def offer(self, kind: str, what: str, edit: Edit, *, then: str = "") -> bool:
         """Keep the change if it helps; whether it admits the workload.
 
-        A copy that a manager made on this worker follows its job there.
+        A copy that a manager made on this worker follows its job there. `then`: what comes between quota and admission,
+        and is not known.
         """
         if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
             what = f"{what}, in its job on the manager"
@@ -109,9 +110,9 @@ class Trials:
         preempts: tuple[str, ...] = ()
         if decided is not None and decided.outcome is Outcome.PREEMPTING:
             preempts = tuple(sorted(target.info.key for target in decided.targets))
-            outcome = f"admitted once {len(preempts)} preempted {_workloads(len(preempts))} stopped"
+            outcome = f"admitted once {len(preempts)} preempted {_workloads(len(preempts))} stopped{then}"
         elif decided is not None and decided.outcome is Outcome.ADMITTED:
-            outcome = "admitted"
+            outcome = f"admitted{then}"
         elif after.entry is None and after.state != self.before.state and after.admits:
             outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
         elif (after.reason, after.message) == (self.before.reason, self.before.message):

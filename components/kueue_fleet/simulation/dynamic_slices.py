@@ -92,7 +92,7 @@ def _nodes(topology: object) -> int | None:
     return slice_nodes(_MACHINE, topology) if whole else None
 
 
-def check_dynamic_slices(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+def check_slice_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """What keeps jobs from the slices that they ask for, or from cubes that they ask for no slice of."""
     for job, queue in queued_jobs(fleet, manifests):
         cubes = any(pool.entry.accelerator_topology_mode for pool in tpu_pools(fleet, queue))

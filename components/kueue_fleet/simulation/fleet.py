@@ -37,7 +37,7 @@ from kueue_fleet.fleet_file.quota_windows import quota_windows, together
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.compute_domains import check_channels, check_domains, claim_templates, claims_apart
-from kueue_fleet.simulation.dynamic_slices import as_placed, check_dynamic_slices
+from kueue_fleet.simulation.dynamic_slices import as_placed, check_slice_jobs
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
 from kueue_fleet.simulation.job_amounts import warn_of_amounts
@@ -213,7 +213,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     problems = [
         *check_provisioning_requests(fleet, named),
         *check_tpu_jobs(fleet, named),
-        *check_dynamic_slices(fleet, named),
+        *check_slice_jobs(fleet, named),
         *(each for each in maybe if each.severity == "error"),
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),

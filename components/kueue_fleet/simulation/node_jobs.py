@@ -13,7 +13,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/tpus-autopilot (both sele
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -225,14 +225,11 @@ def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate
     return known[0] if known and all(known) else None
 
 
-def nowhere_on(
-    fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str, given: Container[str] | None = None
-) -> Fault | None:
-    """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods. `given`: the flavors that they got."""
+def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str) -> Fault | None:
+    """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods."""
     found = [
         _without_nodes(fleet, fleet.cluster(cluster), flavor, chosen)
         for flavor, chosen in possible_flavors(fleet, queue, pods, cluster)
-        if given is None or flavor.name in given
     ]
     return (found[0] if all(found) else None) if found else NO_FLAVOR
 

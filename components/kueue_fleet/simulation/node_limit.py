@@ -82,7 +82,10 @@ class Nodes:
             flavors = {flavor for _, flavor in assignment.flavors}
             pools = self._pools_of(flavors)
             given = places[assignment.name] = []
-            why = self._kept_away(by_name[assignment.name], job.record.cluster_queue, frozenset(flavors))
+            pods = by_name[assignment.name]
+            # Pods that choose nothing are kept away by taints of node pools alone.
+            chooses = pools is not None or pods.node_selector or pods.affinity is not None
+            why = self._kept_away(pods, job.record.cluster_queue) if chooses else ""
             if why:
                 why = f"pod set {assignment.name} {why}"
             elif pools is None:
@@ -102,16 +105,17 @@ class Nodes:
         have |= places
         return ""
 
-    def _kept_away(self, pods: PodSet, queue: str, flavors: frozenset[str]) -> str:
-        """Why no node of the flavors that the pods got takes them: labels that they choose, or taints of node pools;
-        empty where one may.
+    def _kept_away(self, pods: PodSet, queue: str) -> str:
+        """Why no node of any flavor of the queue takes the pods, by labels that they choose or by taints of node pools.
+
+        Empty where one may.
 
         Kueue looks at the labels and taints of flavors alone: it admits such a job, and its pods stay pending.
         """
-        asked = (queue, flavors, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
+        asked = (queue, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
         if asked not in self._kept:
             entry = self._fleet.queue(queue)
-            fault = nowhere_on(self._fleet, entry, pods, self._cluster, flavors) if entry is not None else None
+            fault = nowhere_on(self._fleet, entry, pods, self._cluster) if entry is not None else None
             self._kept[asked] = fault.wrong if fault is not None and fault is not NO_FLAVOR else ""
         return self._kept[asked]
 
