@@ -271,3 +271,17 @@ def test_an_empty_security_group_is_refused_with_the_command_that_revokes_one() 
         "clusters[worker-a].rbacSecurityGroup: empty, with which the Google provider crashes when it creates the "
         f"cluster; remove it; to revoke the rights of a group, use `{command}`"
     ]
+
+
+def test_a_worker_that_is_renamed_in_one_place_is_named_where_it_is_missed() -> None:
+    """Of a queue that is on some workers, where the fleet's own controller dispatches."""
+    section = {"name": "kueue-fleet.dev/dispatcher"}
+    changes = {
+        "clusterQueues/0/clusters": ["worker-a", "worker-b"],
+        "clusters/1/name": "worker-c",
+        "multiKueue/dispatcher": "External",
+        "multiKueue/external": section,
+        "admissionController": {"image": "example.com/controller:1.2"},
+    }
+    found = problems(changed(fleet_data(), changes))
+    assert any("clusters[0]: there is no cluster worker-a" in text for text in found)

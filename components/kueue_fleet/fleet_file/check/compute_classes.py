@@ -154,7 +154,8 @@ def _accelerators(
 def _asked_of_dws(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A class has no queued provisioning, which is all that a ProvisioningRequest of that class asks for."""
     fleet = scope.fleet
-    for cluster in fleet.clusters_of(queue):
+    # Clusters that there are not are named elsewhere.
+    for cluster in (name for name in fleet.clusters_of(queue) if name in fleet.cluster_names):
         for rule in queue_on(fleet, queue, cluster).check_rules:
             check = fleet.check(rule.name)
             if check is None or check.provisioning_request is None:
