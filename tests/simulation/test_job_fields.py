@@ -259,7 +259,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"spec/podFailurePolicy": {"rules": [{"action": "Ignore"}]}},
         "podFailurePolicy.rules[0]: does not say what it is, and Kubernetes refuses it; write onExitCodes or onPodCond",
     ),
-    "a rule for success": (exits({"operator": "In", "values": [0]}), "onExitCodes.values: has 0, which is no failure"),
+    "a rule for success": (
+        exits({"operator": "In", "values": [0]}),
+        "onExitCodes.values: has 0, which is not a failure",
+    ),
     "exit codes in disorder": (exits({"operator": "In", "values": [2, 1]}), "onExitCodes.values: is not in order"),
     "exit codes of no container": (
         exits({"operator": "In", "values": [1], "containerName": "mian"}),

@@ -150,7 +150,7 @@ def object_faults(kind: str, value: Mapping[str, Any]) -> Faults:
             wrong = f"has {' and '.join(given)}, and Kubernetes takes one of them"
             yield "", job_fault(wrong, f"keep {' or '.join(given)}")
     needed = _NEEDED.get(kind)
-    # An image that is there and empty is no name of one, which `check_job_fields` says.
+    # An image that is there and empty is not a name of one, which `check_job_fields` says.
     empty: tuple[object, ...] = (None,) if kind == "Container" else (None, "", [])
     if needed is not None and value.get(needed) in empty:
         yield f".{needed}", job_fault("is missing, and Kubernetes refuses the job", "write it")
@@ -308,7 +308,7 @@ def _exit_codes(value: Mapping[str, Any]) -> Faults:
     given = value.get("values")
     codes = [each for each in given if isinstance(each, int)] if isinstance(given, list) else []
     if value.get("operator") == "In" and 0 in codes:
-        yield ".values", job_fault("has 0, which is no failure, and Kubernetes refuses it", "remove it")
+        yield ".values", job_fault("has 0, which is not a failure, and Kubernetes refuses it", "remove it")
     if codes != sorted(set(codes)):
         yield ".values", job_fault("is not in order, or has one twice", "write each once, the least first")
 

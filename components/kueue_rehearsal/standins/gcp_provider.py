@@ -258,7 +258,10 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
-        """Changes the resource in place; what is left out and is Google's to choose stays."""
+        """Changes the resource in place; what is left out and is Google's to choose stays.
+
+        Raises PluginError when Google would refuse the change.
+        """
         inputs = parse_struct(request.news)
         olds = reveal(parse_struct(request.olds))
         if request.type == NODE_POOL and "nodeCount" in inputs:
