@@ -120,8 +120,8 @@ wheels: $(READY) ## wheels of kueue-fleet's distributions, in build/wheels, as a
 
 .PHONY: compiled-wheel
 compiled-wheel: $(READY) ## the wheel of kueue-admission for this Python, its decisions compiled by mypyc, in build/wheels (100 s of CPU)
-	@cd components/kueue_admission && HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 $(abspath $(BIN))/python -m hatchling build --target wheel \
-	    --directory $(abspath build/wheels) 2> build/compiled-wheel.log || { cat build/compiled-wheel.log; exit 1; }
+	@mkdir -p build && cd components/kueue_admission && HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 $(abspath $(BIN))/python -m hatchling build --target wheel \
+	    --directory $(abspath build/wheels) > ../../build/compiled-wheel.log 2>&1 || { cat ../../build/compiled-wheel.log; exit 1; }
 
 .PHONY: sdk
 sdk: $(READY) ## the components as packages for TypeScript (npm) and Python (wheel), in build/sdk; checks programs with them (OWNER=name)
