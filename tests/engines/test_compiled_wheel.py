@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,13 @@ TESTS = (
 """The corpora of all releases, and those that hold whole answers and simulations against what is expected."""
 
 
+_HEADER = Path(sysconfig.get_path("include")) / "Python.h"
+
+
+@pytest.mark.skipif(
+    not _HEADER.exists() or shutil.which("cc") is None,
+    reason=f"no C compiler, or no {_HEADER}: apt-get install gcc python3-dev",
+)
 def test_what_is_compiled_decides_as_kueue_does(tmp_path: Path) -> None:
     """Those that change private names of modules are left out: what is compiled does not look them up again."""
     places = [".", str(installed_wheel()), "components", "policies", "offline", "tests/support"]
