@@ -197,6 +197,7 @@ from kueue_fleet.gcp import StandaloneCluster as StandaloneCluster
 from kueue_fleet.gcp import TeamIdentity as TeamIdentity
 from kueue_fleet.gcp import TeamStorage as TeamStorage
 from kueue_fleet.gcp import WorkerCluster as WorkerCluster
+from kueue_fleet.jobs.new_job import JobRequest as JobRequest
 from kueue_fleet.kueue import AdmissionCheck as AdmissionCheck
 from kueue_fleet.kueue import AdmissionController as AdmissionController
 from kueue_fleet.kueue import ClusterQueue as ClusterQueue
@@ -225,6 +226,5 @@ from kueue_fleet.kueue import WorkerAccess as WorkerAccess
 from kueue_fleet.kueue import WorkerGrant as WorkerGrant
 from kueue_fleet.kueue import WorkloadPriorityClass as WorkloadPriorityClass
 from kueue_fleet.objects.dashboards import grafana_dashboard as grafana_dashboard
-from kueue_fleet.simulation.new_job import JobRequest as JobRequest
 
 __all__: list[str]

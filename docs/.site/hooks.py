@@ -28,7 +28,7 @@ CLASSES = {
         ("kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"),
     ),
     "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model",)),
-    "python/jobs.md": ("Submit jobs", ("kueue_fleet.cli", "kueue_fleet.simulation")),
+    "python/jobs.md": ("Submit jobs", ("kueue_fleet.cli", "kueue_fleet.jobs")),
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
 """Pages of all that `import kueue_fleet` has: title and packages; a name goes to the longest package that fits."""

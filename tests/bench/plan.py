@@ -26,10 +26,10 @@ from kueue_fleet.cli.replay import read_past
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.knobs import knob_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, list_prices
-from kueue_fleet.simulation.plan import Question, Terms, missed_by
-from kueue_fleet.simulation.planner import Planner
-from kueue_fleet.simulation.replay import Window
-from kueue_fleet.simulation.search import Point
+from kueue_fleet.planning.plan import Question, Terms, missed_by
+from kueue_fleet.planning.planner import Planner
+from kueue_fleet.planning.replay import Window
+from kueue_fleet.planning.search import Point
 from tests.bench.company_history import write
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"

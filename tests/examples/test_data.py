@@ -21,8 +21,8 @@ from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resources import resources_on
+from kueue_fleet.jobs.new_job import JobRequest, job_for
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.new_job import JobRequest, job_for
 
 FOLDER = Path(__file__).parents[2] / "examples" / "data"
 FLEET = FOLDER / "fleet.yaml"

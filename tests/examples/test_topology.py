@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK
 from kueue_fleet.google.node_pools import node_pool_properties
-from kueue_fleet.simulation.topology_nodes import topology_nodes
+from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_rehearsal.cloud.node_pools import parse_node_pool
 from kueue_rehearsal.cloud.node_templates import Place
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
+from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
 
 EUROPE, US = "worker-europe-west4", "worker-us-east4"
 GPU = "nvidia.com/gpu"

@@ -16,7 +16,7 @@ from tests.simulation.fleets import GPU, dispatched_data, fleet_data, workload_f
 
 from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_fleet.jobs.workload_file import WorkloadFile
 
 Json = dict[str, Any]
 

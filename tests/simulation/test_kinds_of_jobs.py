@@ -19,8 +19,8 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import read_raw
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import check_manifests, fleet_run, prepare_fleet
-from kueue_fleet.simulation.workload_file import WorkloadFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples/kinds-of-jobs"
 FLEET = parse_fleet_text((EXAMPLES / "fleet.yaml").read_text(), "fleet.yaml")

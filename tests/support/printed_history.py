@@ -14,10 +14,10 @@ from kueue_admission.history.schema import Event
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.jobs import FleetJob
-from kueue_fleet.simulation.workload_file import WorkloadFile
 
 Json = dict[str, Any]
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC).timestamp()

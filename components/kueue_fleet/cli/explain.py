@@ -141,10 +141,10 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_admission.simulate.result import Result
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.dispatch import report_of
+    from kueue_fleet.jobs.problems import Sources
+    from kueue_fleet.jobs.workload_file import read_workload_file
     from kueue_fleet.simulation.fleet import fleet_run
-    from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.offers import FleetDispatcher
-    from kueue_fleet.simulation.workload_file import read_workload_file
 
     fleet = load_fleet(stack)
     with well_formed(workload):

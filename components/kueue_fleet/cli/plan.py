@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from kueue_admission.forms.yaml_text import YamlDocument
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.fleet_file.knobs import Knob
-    from kueue_fleet.simulation.plan import Question
-    from kueue_fleet.simulation.planner import Answer, Candidate, Goal, Reason
-    from kueue_fleet.simulation.replay import Window
+    from kueue_fleet.planning.plan import Question
+    from kueue_fleet.planning.planner import Answer, Candidate, Goal, Reason
+    from kueue_fleet.planning.replay import Window
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
@@ -110,7 +110,7 @@ def plan(
     check_teams("--growth", grown.teams, fleet)
     document, text = _written(given)
     from kueue_fleet.fleet_file.goals import goals_of
-    from kueue_fleet.simulation.plan import Question
+    from kueue_fleet.planning.plan import Question
 
     knobs = _knobs(fleet, may_change or [], document, given.source)
     if budget is None and fleet.plan is not None:
@@ -159,7 +159,7 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
     from kueue_admission.forms.form_rules import FaultError
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.fleet_file.knobs import knob_of
-    from kueue_fleet.simulation.plan import parse_knob
+    from kueue_fleet.planning.plan import parse_knob
 
     try:
         knobs = [parse_knob(each, document.data) for each in may_change]
@@ -184,7 +184,7 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
 
 def held_out_of(window: Window, weeks: int) -> tuple[Window, Window | None]:
     """The time to search by, and the weeks at the end; a history of less than twice as many holds out none."""
-    from kueue_fleet.simulation.replay import Window
+    from kueue_fleet.planning.replay import Window
 
     border = window.end - weeks * _WEEK
     if not weeks or border - window.begin < weeks * _WEEK:
@@ -203,7 +203,7 @@ def _answer(
 ) -> Answer:
     from kueue_fleet.cli.plan_runs import simulations
     from kueue_fleet.cli.progress import counting
-    from kueue_fleet.simulation.planner import NoGoalKnownError, Planner
+    from kueue_fleet.planning.planner import NoGoalKnownError, Planner
 
     limit = math.inf if budget is None else budget
     count = min(processes or len(os.sched_getaffinity(0)), len(seeds))

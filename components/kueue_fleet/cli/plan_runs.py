@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import is_there, read_text, write_text
-from kueue_fleet.simulation.plan import Question, Tried
-from kueue_fleet.simulation.replay import Window
-from kueue_fleet.simulation.search import Point
+from kueue_fleet.planning.plan import Question, Tried
+from kueue_fleet.planning.replay import Window
+from kueue_fleet.planning.search import Point
 
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool as Processes

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kueue_admission.history.jobs import Past
     from kueue_admission.simulate.clock import Watch
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
-    from kueue_fleet.simulation.replay_fit import Fit, Spread, Waits
+    from kueue_fleet.planning.replay import Growth, Replay, Replayed, Window
+    from kueue_fleet.planning.replay_fit import Fit, Spread, Waits
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
@@ -87,7 +87,7 @@ def replay(
     from kueue_admission.simulate.what_if import parse_change
     from kueue_fleet.cli.progress import counting
     from kueue_fleet.cli.simulate_input import changed_fleet
-    from kueue_fleet.simulation.replay import Replay
+    from kueue_fleet.planning.replay import Replay
 
     try:
         changes = [parse_change(text) for text in what_if]
@@ -141,7 +141,7 @@ def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple
     """The history of the window, and of what was there when it began. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_admission.history.schema import Kind
-    from kueue_fleet.simulation.replay import Window
+    from kueue_fleet.planning.replay import Window
 
     first = begin.replace(tzinfo=UTC).timestamp() if begin is not None else None
     last = end.replace(tzinfo=UTC).timestamp() if end is not None else math.inf
@@ -162,7 +162,7 @@ def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple
 
 def read_growth(texts: Sequence[str]) -> Growth:
     """What --growth says. Raises CommandError."""
-    from kueue_fleet.simulation.replay import Growth
+    from kueue_fleet.planning.replay import Growth
 
     factor, teams = 1.0, dict[str, float]()
     for text in texts:
@@ -224,7 +224,7 @@ def _show(
     changes: Sequence[str],
     output: Output,
 ) -> None:
-    from kueue_fleet.simulation.replay_fit import fit_of, goals_in, waits_of
+    from kueue_fleet.planning.replay_fit import fit_of, goals_in, waits_of
 
     fit = fit_of(before, runs)
     # Of the fit a job that growth added is not part; of what a change does it is.

@@ -41,10 +41,10 @@ def of_stack(
     Raises:
         SimulationError: the workload file is none.
     """
+    from kueue_fleet.jobs.nodes import stays_pending
+    from kueue_fleet.jobs.problems import Sources
+    from kueue_fleet.jobs.workload_file import WorkloadFile
     from kueue_fleet.simulation.fleet import prepare_fleet
-    from kueue_fleet.simulation.job_problems import Sources
-    from kueue_fleet.simulation.node_jobs import stays_pending
-    from kueue_fleet.simulation.workload_file import WorkloadFile
 
     named = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
     fleet = load_fleet(named, as_published=as_published)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kueue_admission.read.printed import PrintedPod
     from kueue_fleet.cli.live_jobs import Clusters, LiveJob
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.simulation.new_job import JobRequest
+    from kueue_fleet.jobs.new_job import JobRequest
 
 POLL_SECONDS: Final = 2.0
 """How often a job is looked at that is followed."""
@@ -133,7 +133,7 @@ def submit(
             )
         job = _from_file(file, queue)
     else:
-        from kueue_fleet.simulation.new_job import job_for
+        from kueue_fleet.jobs.new_job import job_for
 
         mounts = (_split("--mount", each, ":/", "CLAIM:/PATH") for each in mount or ())
         wanted = _wanted(
@@ -175,7 +175,7 @@ def submit(
 
 def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
     """The options, and a template for the rest. Raises CommandError."""
-    from kueue_fleet.simulation.new_job import JobRequest, from_template
+    from kueue_fleet.jobs.new_job import JobRequest, from_template
 
     if template is None:
         missing = [f"--{each}" for each in ("queue", "image") if not given[each]]
@@ -244,9 +244,9 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     from kueue_admission.forms.names import KUEUE_API
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.cli.when import print_forecast
+    from kueue_fleet.jobs.workload_file import WorkloadFile
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.simulation.forecast import forecast
-    from kueue_fleet.simulation.workload_file import WorkloadFile
 
     now = time.time()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.simulation.new_job import JobRequest, job_for
+from kueue_fleet.jobs.new_job import JobRequest, job_for
 
 
 def submit(

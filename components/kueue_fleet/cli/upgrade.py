@@ -133,8 +133,8 @@ def _compare(
     """What both releases decide, by the option that gives the jobs."""
     if not (submitted or workload or any(document.data["kind"] in QUEUED for document in dump)):
         return {}  # What simulates is not imported.
+    from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
     from kueue_fleet.simulation.other_release import compare_dump, compare_jobs
-    from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
 
     found, file = {}, WorkloadFile()
     if workload is not None:

@@ -87,8 +87,8 @@ def when(
             "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted"
         )
     from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
     from kueue_fleet.simulation.forecast import forecast
-    from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
 
     usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
     fleet = load_fleet(file)
@@ -180,7 +180,7 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
-    from kueue_fleet.simulation.shared_gpu_jobs import share_refusal
+    from kueue_fleet.jobs.shared_gpus import share_refusal
 
     for pod_set in found.job.pod_sets:
         refusal = share_refusal(fleet, found.cluster_queue, pod_set)

@@ -21,12 +21,12 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.provisioning_request import refused_by_gke
+from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.objects.controller_configuration import enforced_budgets
-from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
-from kueue_fleet.simulation.provisioning_request import refused_by_gke
 from kueue_fleet.simulation.team_budgets import HeldBack
-from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
 @dataclass(frozen=True, slots=True)

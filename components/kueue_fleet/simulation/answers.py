@@ -10,8 +10,8 @@ from kueue_admission.decide.events import ActiveChanged, AllowedFlavorsChanged, 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.cluster import SimulatedCluster
+from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.simulation.admission_checks import Answer, Checks
-from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.node_limit import Nodes
 
 

@@ -18,8 +18,8 @@ from kueue_admission.simulate.agenda import Action
 from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_workers_since
 from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.objects.controller_configuration import queue_fallback
-from kueue_fleet.simulation.jobs import FleetJob
 
 
 class Fallback:

@@ -35,14 +35,16 @@ from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows, together
 from kueue_fleet.gke.prices import Prices, list_prices
-from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.compute_domains import check_channels, check_domains, claim_templates, claims_apart
-from kueue_fleet.simulation.dynamic_slices import as_placed, check_slice_jobs
-from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
-from kueue_fleet.simulation.job_amounts import warn_of_amounts
-from kueue_fleet.simulation.job_fields import check_job_fields
-from kueue_fleet.simulation.job_problems import (
+from kueue_fleet.jobs.amounts import warn_of_amounts
+from kueue_fleet.jobs.compute_domains import check_channels, check_domains, claim_templates, claims_apart
+from kueue_fleet.jobs.dynamic_slices import as_placed, check_slice_jobs
+from kueue_fleet.jobs.fields import check_job_fields
+from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
+from kueue_fleet.jobs.gpu_networks import warn_of_networks
+from kueue_fleet.jobs.nodes import check_job_nodes, warn_of_manager
+from kueue_fleet.jobs.not_known import start_not_known
+from kueue_fleet.jobs.pod_rules import check_pod_rules
+from kueue_fleet.jobs.problems import (
     STEP_LABEL,
     UNNAMED,
     Sources,
@@ -51,20 +53,18 @@ from kueue_fleet.simulation.job_problems import (
     check_jobs,
     check_kinds,
 )
-from kueue_fleet.simulation.job_slices import check_slices
-from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
-from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
-from kueue_fleet.simulation.not_known import start_not_known
-from kueue_fleet.simulation.pod_rules import check_pod_rules
-from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
+from kueue_fleet.jobs.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
+from kueue_fleet.jobs.shared_gpus import check_shared_gpus
+from kueue_fleet.jobs.slices import check_slices
+from kueue_fleet.jobs.storage import check_storage_jobs
+from kueue_fleet.jobs.team_rules import check_team_rules
+from kueue_fleet.jobs.topology_nodes import topology_nodes
+from kueue_fleet.jobs.tpus import check_tpu_jobs
+from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.quota_times import QuotaTimes
-from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
-from kueue_fleet.simulation.storage_jobs import check_storage_jobs
 from kueue_fleet.simulation.team_budgets import simulated_budgets
-from kueue_fleet.simulation.team_rules import check_team_rules
-from kueue_fleet.simulation.topology_nodes import topology_nodes
-from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
-from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 
 def prepare_fleet(

@@ -36,16 +36,16 @@ from kueue_admission.simulate.result import Snapshot
 from kueue_admission.simulate.runner import Arrival, ClusterRun, while_same
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.not_known import start_not_known
+from kueue_fleet.jobs.provisioning_request import PodSetTemplate
+from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.admission_checks import Checks
 from kueue_fleet.simulation.answers import Answers
 from kueue_fleet.simulation.fallback import Fallback
-from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.node_limit import Nodes
-from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.quota_times import QuotaTimes
-from kueue_fleet.simulation.workload_file import WorkloadFile
 
 WORKER_LOST_SECONDS: Final = 900.0
 """Kueue's default of multiKueue.workerLostTimeout."""

@@ -17,9 +17,9 @@ from kueue_admission.decide.pods import PodSet
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.simulation.jobs import FleetJob
-from kueue_fleet.simulation.node_jobs import NO_FLAVOR, nowhere_on
-from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.nodes import NO_FLAVOR, nowhere_on
+from kueue_fleet.jobs.workload_file import WorkloadFile
 
 
 @dataclass(slots=True)

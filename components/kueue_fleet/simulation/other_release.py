@@ -24,8 +24,8 @@ from kueue_fleet.diff.upgrade import with_version
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.fleet_rules import DECIDED_OTHERWISE
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.workload_file import WorkloadFile
 
 _Place = tuple[str, str]
 """Namespace and name of a job."""

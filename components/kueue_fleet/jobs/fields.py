@@ -1,8 +1,8 @@
 """What the API server refuses of the fields of Jobs and JobSets: fields that there are not, and values of another type.
 
-`job_fields.json` has each type that their specs lead to, by field: its type, `[]` before that of the items of a list,
+`fields.json` has each type that their specs lead to, by field: its type, `[]` before that of the items of a list,
 `{}` before that of the values of a map, and `!` behind the name of a field that has to be there. What values may be is
-in `job_values`. Of the rules between fields only those are here that people break.
+in `values`. Of the rules between fields only those are here that people break.
 
 Source: kubernetes@v1.36.3 api/openapi-spec/v3/apis__batch__v1_openapi.json (JobSpec), pkg/apis/core/validation and
 pkg/apis/batch/validation (values, volumes, mounts, variables, policies);
@@ -26,8 +26,8 @@ from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
-from kueue_fleet.simulation.job_values import field_faults, metadata_faults, object_faults
-from kueue_fleet.simulation.provisioning_request import job_fault
+from kueue_fleet.jobs.provisioning_request import job_fault
+from kueue_fleet.jobs.values import field_faults, metadata_faults, object_faults
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -50,7 +50,7 @@ _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 @cache
 def _types() -> Mapping[str, Mapping[str, str]]:
-    return dict(json.loads(get_data(__package__, "job_fields.json") or b""))
+    return dict(json.loads(get_data(__package__, "fields.json") or b""))
 
 
 def check_job_fields(manifests: Iterable[Document]) -> Iterator[Problem]:

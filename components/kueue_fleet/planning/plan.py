@@ -35,10 +35,10 @@ from kueue_fleet.fleet_file.model.planning import MayChange
 from kueue_fleet.fleet_file.parse import Reading, read_fleet
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
+from kueue_fleet.planning.replay import LATER, Growth, Replay, Replayed, Window
+from kueue_fleet.planning.replay_fit import goals_in, has_left, jobs_seen
+from kueue_fleet.planning.search import Point
 from kueue_fleet.simulation.fleet import accelerator_usd
-from kueue_fleet.simulation.replay import LATER, Growth, Replay, Replayed, Window
-from kueue_fleet.simulation.replay_fit import goals_in, has_left, jobs_seen
-from kueue_fleet.simulation.search import Point
 
 _LEVELS: Final = re.compile(r"(?P<least>[0-9]{1,12})\.\.(?P<most>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
 _LOOK: Final = 21_600.0

@@ -1,6 +1,6 @@
 """What the API server refuses of single objects in Jobs and JobSets whose fields are all of the right form.
 
-Each rule is for a type of `job_fields.json`, and so for every place where that type stands.
+Each rule is for a type of `fields.json`, and so for every place where that type stands.
 
 Source: kubernetes@v1.36.3 pkg/apis/core/validation/validation.go (validateProbe, validateHandler, validateLifecycle,
 validateInitContainers, validateContainerCommon, validateContainerPorts, validateEnvVarValueFrom, ValidateEnvFrom,
@@ -19,7 +19,7 @@ from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.suggest import nearest
-from kueue_fleet.simulation.provisioning_request import job_fault
+from kueue_fleet.jobs.provisioning_request import job_fault
 
 Faults = Iterator[tuple[str, Fault]]
 """Where below the object, beginning with a dot or empty, and what is wrong there."""

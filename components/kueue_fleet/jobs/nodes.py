@@ -46,8 +46,8 @@ from kueue_fleet.gke.labels import (
     accelerator_resource,
 )
 from kueue_fleet.gke.machines import tpus
-from kueue_fleet.simulation.not_known import is_label_known
-from kueue_fleet.simulation.provisioning_request import (
+from kueue_fleet.jobs.not_known import is_label_known
+from kueue_fleet.jobs.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

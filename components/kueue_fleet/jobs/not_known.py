@@ -16,8 +16,8 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
-from kueue_fleet.simulation.jobs import FleetJob
-from kueue_fleet.simulation.topology_nodes import placed_labels
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.topology_nodes import placed_labels
 
 
 def is_label_known(key: str, pool: ResolvedNodePool) -> bool:

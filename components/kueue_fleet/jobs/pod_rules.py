@@ -23,9 +23,8 @@ from kueue_admission.read.manifests import key_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.objects.pod_security import controls
-from kueue_fleet.simulation.job_amounts import requests_of
-from kueue_fleet.simulation.provisioning_request import (
+from kueue_fleet.jobs.amounts import requests_of
+from kueue_fleet.jobs.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_job,
@@ -33,6 +32,7 @@ from kueue_fleet.simulation.provisioning_request import (
     pod_set_templates,
     queued_jobs,
 )
+from kueue_fleet.objects.pod_security import controls
 
 _ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")

@@ -16,9 +16,9 @@ from kueue_fleet.fleet_file import FleetSpec, Spot
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
-from kueue_fleet.simulation.plan import FAR, Question, Terms, Tried, missed_by
-from kueue_fleet.simulation.replay import Replay, Window
-from kueue_fleet.simulation.search import Outcome, Point, Search
+from kueue_fleet.planning.plan import FAR, Question, Terms, Tried, missed_by
+from kueue_fleet.planning.replay import Replay, Window
+from kueue_fleet.planning.search import Outcome, Point, Search
 
 _WORSE: Final = (Standing.MISSED, Standing.AT_RISK, Standing.NOT_KNOWN, Standing.MET)
 

@@ -22,10 +22,10 @@ from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
-from kueue_fleet.simulation.node_jobs import nowhere
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate
-from kueue_fleet.simulation.team_rules import run_duration_fault
-from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
+from kueue_fleet.jobs.nodes import nowhere
+from kueue_fleet.jobs.provisioning_request import PodSetTemplate
+from kueue_fleet.jobs.team_rules import run_duration_fault
+from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 
 _PODS: Final = {
     "Job": ("spec", "template", "spec", "containers"),

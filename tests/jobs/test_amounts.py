@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.fleet_file.builders import standalone_data
-from tests.simulation.test_job_nodes import L4, documents
+from tests.jobs.test_nodes import L4, documents
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import check_manifests

@@ -20,8 +20,8 @@ from kueue_admission.read.fields import seconds_of
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import FleetSpec, Goals, WaitGoal, parse_fleet, parse_fleet_text
 from kueue_fleet.fleet_file.goals import Recorded, judge_recorded
-from kueue_fleet.simulation.replay import Growth, Replay, Window, observe, ready_after
-from kueue_fleet.simulation.replay_fit import Fit, fit_of, goals_in, waits_of
+from kueue_fleet.planning.replay import Growth, Replay, Window, observe, ready_after
+from kueue_fleet.planning.replay_fit import Fit, fit_of, goals_in, waits_of
 from printed_history import BEGIN, busy_month, recorded
 
 HOUR = 3600.0

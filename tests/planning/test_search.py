@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kueue_fleet.simulation.search import Evaluate, Outcome, Point, Search
+from kueue_fleet.planning.search import Evaluate, Outcome, Point, Search
 
 SIZES = (8, 8, 8)
 PRICES = (9.0, 5.0, 2.0)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.read.goals import Judged, Seen, Standing, judge
 from kueue_admission.simulate.goals import seen
 from kueue_fleet.fleet_file.goals import goals_of
-from kueue_fleet.simulation.replay import LATER, Replay, Replayed
+from kueue_fleet.planning.replay import LATER, Replay, Replayed
 
 SHARES: Final = {"p50": 0.5, "p90": 0.9}
 """The quantiles that are shown."""
