@@ -122,12 +122,19 @@ def submit(
         others = {
             "--image": image,
             "--name": name,
-            "--array": tasks,
-            "CMD": command,
-            "--gpus": gpus or None,
             "--template": template,
+            "--nodes": nodes,
+            "--gpus": gpus,
+            "--cpu": cpu,
+            "--memory": memory,
+            "--priority": priority,
+            "--time": run_limit,
+            "--array": tasks,
+            "--env": env,
+            "--mount": mount,
+            "CMD": command,
         }
-        if given := [option for option, value in others.items() if value is not None]:
+        if given := [option for option, value in others.items() if value not in (None, [])]:
             raise console.mistyped(
                 f"{', '.join(given)}: the job in {file} says that itself; leave out one or the other"
             )
