@@ -124,7 +124,7 @@ def any_of(value: object) -> Any:
         (lambda: kf.NodePoolEntry(**POOL, zones=any_of("us-central1-a")), "where a list is needed"),
         (
             lambda: kf.ClusterEntry(**{**WORKER_ENTRY, "zones": ["us-central1-a"]}),
-            "zones: us-central1-a given, but mode is Aut",
+            "zones: set, but mode is Autopilot",
         ),
         (
             lambda: kf.ResourceFlavorSpec(node_labels={"net": a_later_text()}),

@@ -23,6 +23,10 @@ CLUSTER: Final = "gcp:container/cluster:Cluster"
 """Pulumi type of a GKE cluster."""
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 """Pulumi type of a GKE node pool."""
+FILESTORE: Final = "gcp:filestore/instance:Instance"
+"""Pulumi type of a Filestore instance."""
+LUSTRE: Final = "gcp:lustre/instance:Instance"
+"""Pulumi type of an instance of Managed Lustre."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.model.storage import (
     MultiTierCheckpoints,
 )
 from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace
+from kueue_fleet.google.provider_facts import FILESTORE, LUSTRE
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 
 READS_OBJECTS: Final = "roles/storage.objectViewer"
@@ -31,8 +32,6 @@ _CHECKPOINTS: Final = "gke-managed-checkpointing/sa/gke-checkpointing-multitier-
 _MULTI_ZONE: Final = {"goog-gke-multi-zone": "true"}
 """Label without which the driver attaches no disk of a volume that has one in each of several zones. Source:
 kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pkg/constants (MultiZoneLabel)."""
-_FILESTORE: Final = "gcp:filestore/instance:Instance"
-_LUSTRE: Final = "gcp:lustre/instance:Instance"
 _PEERED_PREFIX: Final = 20
 """Length of the prefix of the range that Lustre instances get their addresses from."""
 _LUSTRE_PORT: Final = "988"
@@ -97,7 +96,7 @@ def _made(
             **({"hierarchicalNamespace": {"enabled": True}} if volume.hierarchical_namespace else {}),
         }
     elif isinstance(volume, Filestore):
-        type_ = _FILESTORE
+        type_ = FILESTORE
         properties |= {
             "tier": volume.tier,
             "fileShares": {"name": SHARE, "capacityGb": volume.capacity_gib},
@@ -105,7 +104,7 @@ def _made(
             "deletionProtectionEnabled": kept["protect"],
         }
     else:
-        type_ = _LUSTRE
+        type_ = LUSTRE
         properties |= {
             "instanceId": properties.pop("name"),
             "filesystem": SHARE,
@@ -142,11 +141,11 @@ def refused_update(token: str, state: Mapping[str, Any], wanted: Mapping[str, An
 def _server(token: str, properties: Mapping[str, Any]) -> Instance | None:
     """The file server that a resource is, as far as its size goes; None for others, and where that is not known."""
     try:
-        if token == _FILESTORE:
+        if token == FILESTORE:
             share, tier = properties["fileShares"], properties["tier"]
             server: Instance = Filestore.model_construct(tier=tier, capacity_gib=int(share["capacityGb"]))
             return server if tier in FILESTORE_SIZES else None
-        if token == _LUSTRE:
+        if token == LUSTRE:
             speed, size = properties["perUnitStorageThroughput"], properties["capacityGib"]
             server = Lustre.model_construct(per_unit_storage_throughput=int(speed), capacity_gib=int(size))
             return server if server.sizes else None

@@ -25,9 +25,8 @@ from kueue_admission.forms.unknown import holds_unknown, is_set
 from kueue_fleet.google.answers import function_answer
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.provider_facts import CLUSTER, FILESTORE, LUSTRE, NODE_POOL
 from kueue_fleet.google.resource_kinds import KINDS, RESERVATIONS, kind_of
-from kueue_fleet.google.storage import refused_update
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_rehearsal.standins.autonaming import generated_name
 from kueue_rehearsal.standins.gcp_checks import check_inputs
@@ -270,8 +269,11 @@ class GcpProvider(StandInProvider):
         given = _asked(request, olds, inputs)
         if request.preview or holds_unknown(reveal(inputs)):
             return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
-        if why := refused_update(request.type, olds, given):
-            raise PluginError(f"{request.type} {_pulumi_name(request.urn)}: Google refuses the update: {why}")
+        if request.type in (FILESTORE, LUSTRE):
+            from kueue_fleet.google.storage import refused_update  # It takes long, and few fleets come here.
+
+            if why := refused_update(request.type, olds, given):
+                raise PluginError(f"{request.type} {_pulumi_name(request.urn)}: Google refuses the update: {why}")
         state = self._applied(request.type, request.urn, given, request.id)
         return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))
 
