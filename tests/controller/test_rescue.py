@@ -233,10 +233,13 @@ def ended_job(*, suspend: bool = True, kind: str = "Complete") -> Json:
     return {**job(suspend=suspend), "status": {"conditions": [condition(kind)]}}
 
 
-async def test_a_job_that_ended_before_kueue_recorded_where_is_resumed_with_an_event() -> None:
+@pytest.mark.parametrize("also", [[], ["Admitted", "Evicted"]], ids=["never admitted", "evicted after its end"])
+async def test_a_job_that_has_ended_and_is_suspended_is_resumed_with_an_event(also: list[str]) -> None:
     made = fixture()
     made.api.put("/apis/batch/v1/jobs", ended_job())
-    assert await made.look(ended()) is None
+    item = ended()
+    item["status"]["conditions"] += [condition(each) for each in also]
+    assert await made.look(item) is None
     [(path, body, manager)] = made.api.applied
     assert (path, body["spec"], manager) == (f"{JOBS}/train-job", {"suspend": False}, RESCUE_MANAGER)
     assert [reason for reason, _, _ in made.told] == ["EndedSuspended"]

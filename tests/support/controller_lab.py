@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -462,20 +463,27 @@ def _kueue_values(
     return kueue_helm_values(fleet, name, kubernetes_version)
 
 
+def disconnected(lab: ControllerLab) -> list[str]:
+    """The workers that the manager's Kueue is not connected to."""
+    clusters = lab.manager.items(f"{KUEUE}/multikueueclusters")
+    assert clusters
+    return [item["metadata"]["name"] for item in clusters if condition(item, "Active") != "True"]
+
+
 def wait_until_connected(lab: ControllerLab) -> None:
     """Waits until the manager's Kueue is connected to every worker."""
-
-    def ready() -> bool:
-        clusters = lab.manager.items(f"{KUEUE}/multikueueclusters")
-        return bool(clusters) and all(condition(item, "Active") == "True" for item in clusters)
-
-    wait_until(ready)
+    wait_until(lambda: disconnected(lab) == [])
 
 
 def route(lab: ControllerLab, worker: str, server: str) -> None:
-    """The manager's Kueue reaches a worker by another address."""
+    """The manager's Kueue reaches a worker by another address, and tries it at once.
+
+    After n failures it waits 5 * 2^(n-1) seconds, up to 320, unless the kubeconfig differs (kueue@v0.19.2
+    pkg/controller/admissionchecks/multikueue/multikueuecluster.go, retryAfter): no two have the same text.
+    """
     file = lab.folder / f"multikueue-{worker}"
     write_kubeconfig_for(file, lab.workers[worker], server)
+    file.write_text(f"{file.read_text()}# {time.monotonic_ns()}\n")
     cluster = lab.manager.get(f"{KUEUE}/multikueueclusters/{worker}")
     path = f"/api/v1/namespaces/kueue-system/secrets/{cluster['spec']['clusterSource']['kubeConfig']['location']}"
     body = {"data": {"kubeconfig": base64.b64encode(file.read_bytes()).decode()}}

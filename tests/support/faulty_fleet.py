@@ -12,13 +12,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controller_faults import FaultProxy, Gate, Replicas
-from controller_lab import JOBS, ControllerLab, ControllerProcess, job
+from controller_lab import (
+    JOBS,
+    ControllerLab,
+    ControllerProcess,
+    disconnected,
+    job,
+    route,
+    wait_until_connected,
+)
 from kueue_admission.history.events import Place, workload_events
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.history.store import Store, StoreError
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_rehearsal.jobs.witness import Witnesses
-from one_cluster import KUEUE, Json, Refused, condition, wait_until
+from one_cluster import KUEUE, PATIENCE_SECONDS, Json, Refused, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
@@ -91,6 +99,12 @@ class Fleet:
 
         return wait_until(look)
 
+    def connect(self) -> None:
+        """Kueue is connected to every worker, and does not wait for minutes first, as it does after several faults."""
+        for name in disconnected(self.lab):
+            route(self.lab, name, self.gates[name].url)
+        wait_until_connected(self.lab)
+
     def other(self, identity: str) -> str:
         return "two" if identity == "one" else "one"
 
@@ -151,6 +165,21 @@ class Fleet:
                     return [time.monotonic()]
             time.sleep(0.2)
         return []
+
+    def wait_until_drained(self, worker: str) -> None:
+        """No copy is left on that worker. A busy machine takes minutes."""
+        copies: list[str] = []
+
+        def drained() -> bool:
+            copies[:] = [item["metadata"]["name"] for item in self.lab.workers[worker].items(f"{KUEUE}/workloads")]
+            return not copies
+
+        try:
+            wait_until(drained, seconds=3 * PATIENCE_SECONDS)
+        except AssertionError as failed:
+            left = [name for name in self.bound if any(copy.startswith(f"job-{name}-") for copy in copies)]
+            told = [self.describe(name) for name in left]
+            raise AssertionError(f"{failed}; copies are left: {copies}: {told}") from None
 
     def describe(self, name: str) -> Json:
         """Where a job stands, on every cluster, and what the manager's Kueue said of it last."""

@@ -19,11 +19,12 @@ from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 
 def component_types() -> set[str]:
     """Types of the resources that the components on Google Cloud declare, by what their source and `google` name."""
-    rendered = (path.read_text(encoding="utf-8") for path in Path(kueue_fleet.google.__path__[0]).glob("*.py"))
-    found = {
-        token for text in rendered if "CloudResource(" in text for token in re.findall(r'"(gcp:\w+/\w+:\w+)"', text)
-    }
-    found |= {CLUSTER, NODE_POOL}
+    found = {CLUSTER, NODE_POOL}
+    for path in Path(kueue_fleet.google.__path__[0]).glob("*.py"):
+        if "CloudResource(" in (text := path.read_text(encoding="utf-8")):
+            named = vars(importlib.import_module(f"kueue_fleet.google.{path.stem}")).values()
+            tokens = {*re.findall(r'"([^"\s]*)"', text), *(value for value in named if isinstance(value, str))}
+            found |= {token for token in tokens if re.fullmatch(r"gcp:\w+/\w+:\w+", token)}
     for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
             each = getattr(importlib.import_module(f"pulumi_{module}"), name)

@@ -73,12 +73,13 @@ class Rescue:
         return due
 
     async def resume(self, record: Record) -> None:
-        """Resume a job that has ended before Kueue recorded where; nothing runs by that. Raises ApiError.
+        """Resume a job that has ended, and that Kueue leaves suspended; nothing runs by that. Raises ApiError.
 
         Kueue 0.17 does not copy the end of a Job that is suspended: it is written as the Workload has it.
         """
-        never = record.finished and record.admitted_at is None and record.reserved_at is not None
-        if not never or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
+        not_admitted = record.admitted_at is None or record.evicted_at is not None
+        left_so = record.finished and record.reserved_at is not None and not_admitted
+        if not left_so or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
             return
         job, end = await self._job(record), end_of_job(record)
         if job is not None and job.is_suspended and job.ended_at is None and end:
@@ -90,7 +91,7 @@ class Rescue:
             return
         body = {**_head(record, job), "spec": {"suspend": False}}
         await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
-        self._done(record, ENDED_SUSPENDED, "It has ended on its worker before Kueue recorded that, and is resumed")
+        self._done(record, ENDED_SUSPENDED, "It has ended on its worker, was still suspended here, and is resumed")
 
     async def _job(self, record: Record) -> PrintedJob | None:
         """The job of a Workload; None if it is gone, or another one by now."""

@@ -13,7 +13,8 @@ Once no worker has a copy, the status is corrected. Nothing is done while the wo
 removed from a queue or unreachable, its pods still run.
 
 A job that ends on its worker before the manager has recorded that worker: its Workload is finished without having been
-admitted (step 3), and nothing resumes the manager's job any more.
+admitted (step 3), and nothing resumes the manager's job any more. The same where the Workload is evicted after the job
+has ended and before it is finished, as when its worker leaves the queue just then: Kueue suspends the job for that.
 
 A job whose remote Job was deleted: where its copy is finished for that before it is gone itself, the manager's Workload
 is finished too, and its job, which is still there, counts pods from then on. That is only said.

@@ -98,11 +98,12 @@ def bugs(fleet: Fleet) -> list[Json]:
 def a_round(
     fleet: Fleet, seed: int, fault_round: int, record_property: Callable[[str, object], None]
 ) -> Iterator[None]:
-    """One replica leads when it begins, and no fault is left when it ends."""
+    """One replica leads and Kueue is connected when it begins, and no fault is left when it ends."""
     print(f"seed {seed}")
     record_property("seed", seed)
     fleet.fault_round, fleet.recovered_after = fault_round, lambda seconds: record_property("recovered", seconds)
     fleet.leader()
+    fleet.connect()
     yield
     for proxy in fleet.proxies.values():
         proxy.noise, proxy.unreachable, proxy.held, proxy.on_patch = QUIET, False, (), None

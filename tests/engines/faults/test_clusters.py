@@ -17,7 +17,7 @@ import pytest
 
 from controller_lab import JOBS, MANAGER, restart_kueue, wait_until_connected
 from faulty_fleet import EU, RUN_SECONDS, US, Fleet
-from one_cluster import KUEUE, PATIENCE_SECONDS, Refused, wait_until
+from one_cluster import KUEUE, Refused, wait_until
 
 CONFIG_PATH = f"{KUEUE}/multikueueconfigs/multikueue"
 MERGE = "application/merge-patch+json"
@@ -79,9 +79,9 @@ def test_a_worker_is_drained_before_it_leaves_the_queue(fleet: Fleet) -> None:
             raise AssertionError(str(error)) from None
 
     def drain() -> None:
-        # What is bound to that region waits for it; all others go elsewhere first. A busy machine takes minutes.
+        # What is bound to that region waits for it; all others go elsewhere first.
         set_policy("Hold")
-        wait_until(lambda: not fleet.lab.workers[US].items(f"{KUEUE}/workloads"), seconds=3 * PATIENCE_SECONDS)
+        fleet.wait_until_drained(US)
         fleet.lab.manager.request("PATCH", CONFIG_PATH, {"spec": {"clusters": [EU]}}, MERGE)
 
     def come_back() -> None:
