@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLES = ("| risk | what is done | test |", "| OWASP Top 10 (2021) | what is done | test |")
+TABLES = ("| risk | protection | test |", "| OWASP Top 10 (2021) | protection | test |")
 
 
 def rows() -> list[str]:
