@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import typer
+
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.forms.known_messages import known_messages
@@ -33,6 +35,7 @@ _MOST_WAITING: Final = 8
 
 
 def explain(
+    context: typer.Context,
     workload: options.Workload = "",
     objects: options.Dumps = (),  # type: ignore[assignment]
     second: options.Second = None,
@@ -66,11 +69,12 @@ def explain(
       kueue-admission explain KF105
     """
     if is_code(workload):
+        options.refuse_idle(context, "", f"with {workload}, the code of a message")
         explain_code(workload)
         return
     if not objects:
         raise console.mistyped("what to explain is missing; give --objects PATH")
-    check_options(objects, second, at)
+    check_options(context, workload, objects, second, at, output)
     simulated = None
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
@@ -79,7 +83,14 @@ def explain(
     show(workload, objects, at, simulated, fair_sharing=fair_sharing, short=short, output=output)
 
 
-def check_options(objects: Sequence[str], second: float | None, at: datetime | None) -> None:
+def check_options(
+    context: typer.Context,
+    workload: str,
+    objects: Sequence[str],
+    second: float | None,
+    at: datetime | None,
+    output: Output,
+) -> None:
     """Raises CommandError for options that do not go together."""
     if second is not None and len(objects) > 1:
         raise console.mistyped("--second: simulates one cluster; give --objects once")
@@ -87,6 +98,10 @@ def check_options(objects: Sequence[str], second: float | None, at: datetime | N
         raise console.mistyped(
             "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
         )
+    if output is Output.json:
+        options.refuse_idle(context, "short", "with --output json")
+    if not workload:
+        options.refuse_idle(context, "short", "without a workload, as each has one line then")
 
 
 def show(

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from kueue_admission.cli import console
+
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all numbers that are drawn.")]
 """The option of commands that draw numbers."""
 Until = Annotated[
@@ -91,3 +93,24 @@ PrintedAt = Annotated[
 """When a cluster's objects were printed."""
 Short = Annotated[bool, typer.Option("--short", help="One line for each cluster.")]
 """How much an explanation says."""
+
+
+def refuse_idle(context: typer.Context, names: str, where: str) -> None:
+    """Raise CommandError where options were typed that do nothing here.
+
+    Args:
+        context: of the command.
+        names: of its parameters, with blanks between; empty: all but its arguments.
+        where: beside or without what they do nothing, such as "without --store".
+    """
+    idle = [
+        max(each.opts, key=len)
+        for each in context.command.params
+        if each.param_type_name == "option"
+        and (not names or each.name in names.split())
+        and (source := context.get_parameter_source(str(each.name))) is not None
+        and source.name == "COMMANDLINE"
+    ]
+    if idle:
+        does, them = ("does", "it") if len(idle) == 1 else ("do", "them")
+        raise console.mistyped(f"{', '.join(idle)}: {does} nothing {where}; leave {them} out")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.yaml_text import YamlDocument, dump_yaml, load_documents
@@ -77,6 +77,7 @@ _RotateBy = Annotated[
 
 
 def import_(
+    context: typer.Context,
     objects: Annotated[
         list[str],
         typer.Argument(
@@ -141,6 +142,8 @@ def import_(
     """
     if str(output) == "-":
         output = None
+    if output is None:
+        options.refuse_idle(context, "force", "without --output FILE")
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")

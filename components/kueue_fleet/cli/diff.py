@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.diff import Difference, compare_fleets
@@ -29,6 +29,7 @@ _HEADINGS = {
 
 
 def diff(
+    context: typer.Context,
     old: Annotated[
         Path,
         typer.Argument(metavar="OLD", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program; `-` reads stdin."),
@@ -61,6 +62,8 @@ def diff(
       kueue-fleet diff main-checkout .
       kueue-fleet diff old.yaml new.yaml --workload jobs.yaml
     """
+    if workload is None:
+        options.refuse_idle(context, "seed until", "without --workload")
     fleets = load_fleet(old), load_fleet(new)
     found = compare_fleets(*fleets)
     found += compare_costs(*fleets, load_prices(prices))

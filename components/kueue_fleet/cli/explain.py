@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def explain(
+    context: typer.Context,
     workload: options.Workload = "",
     objects: options.Dumps = (),  # type: ignore[assignment]
     stack: Annotated[
@@ -71,9 +72,11 @@ def explain(
     if is_code(workload):
         from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
 
+        options.refuse_idle(context, "", f"with {workload}, the code of a message")
         explain_code(workload, FLEET_RULES)
         return
-    _check_options(objects, stack, jobs, second, at, fair_sharing=fair_sharing)
+    _check_options(context, objects, stack, jobs, second, fair_sharing=fair_sharing)
+    check_options(context, workload, objects, second, at, output)
     simulated = None
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
@@ -112,11 +115,11 @@ def _beyond_kueue(stack: Path | None, snapshot: Snapshot, made: Explanation) -> 
 
 
 def _check_options(
+    context: typer.Context,
     objects: list[str],
     stack: Path | None,
     jobs: Path | None,
     second: float | None,
-    at: datetime | None,
     *,
     fair_sharing: bool,
 ) -> None:
@@ -128,7 +131,8 @@ def _check_options(
         )
     if simulates and second is None:
         raise console.mistyped("--stack: give --second SECONDS, the moment to explain")
-    check_options(objects, second, at)
+    if not simulates:
+        options.refuse_idle(context, "seed", "with --objects, of which no number is drawn")
     if simulates and fair_sharing:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output
 from kueue_admission.cli.interrupts import interruptible
 from kueue_admission.forms.names import KUEUE_API
@@ -82,8 +82,13 @@ def show_live(
         raise typer.Exit(1)
 
 
-def watch_interval(watch: bool, every: float, output: Output) -> float | None:
-    """Seconds between two looks; None without --watch. Raises CommandError for --watch with JSON."""
+def watch_interval(context: typer.Context, watch: bool, every: float, output: Output) -> float | None:
+    """Seconds between two looks; None without --watch.
+
+    Raises CommandError for --watch with JSON, and for --every without it.
+    """
+    if not watch:
+        options.refuse_idle(context, "every", "without --watch")
     if watch and output is Output.json:
         raise console.mistyped("--watch: shows text only; leave it out for --output json")
     return every if watch else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -30,6 +30,7 @@ class PreflightOutput(StrEnum):
 
 
 def preflight(
+    context: typer.Context,
     file: FleetFile,
     output: Annotated[
         PreflightOutput,
@@ -56,6 +57,8 @@ def preflight(
       kueue-fleet preflight --output github stacks/Pulumi.prod.yaml
       kueue-fleet preflight --page stacks/Pulumi.prod.yaml > prerequisites.md
     """
+    if page:
+        options.refuse_idle(context, "output", "with --page")
     fleet = load_fleet(file)
     if page:
         from kueue_fleet.gke.prices import list_prices

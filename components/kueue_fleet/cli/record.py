@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_files
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -36,6 +36,7 @@ Bounds = Callable[[float], tuple[float, int | None]]
 
 
 def record(
+    context: typer.Context,
     file: FleetFile,
     store: StoreOption,
     kubeconfig: Kubeconfig = None,
@@ -108,6 +109,12 @@ def record(
         raise console.mistyped("--keep and --max-size: bound a store while clusters are followed; use --prune instead")
     if since is not None and not any(map(_is_prometheus, sources or [])):
         raise console.mistyped("--since: says from when on a Prometheus is asked; add --from http://...")
+    if prune:
+        options.refuse_idle(context, "sources once label kubeconfig", "with --prune")
+    if sources:
+        options.refuse_idle(context, "once kubeconfig", "with --from")
+    if prune or once or sources:
+        options.refuse_idle(context, "every", "where a write is the only one")
     bounds = _bounds(keep, max_size)
     back = 0.0 if since is None else _age("--since", since)
     fleet = load_fleet(file)

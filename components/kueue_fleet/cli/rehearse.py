@@ -265,6 +265,8 @@ class _JobOptions(NamedTuple):
         """Raise CommandError where they contradict each other, or no report can be written."""
         if self.file is not None and self.none:
             raise console.mistyped(f"--jobs {self.file} and --no-jobs: contradict each other; leave one of them out")
+        if self.max_run_seconds is not None and self.none:
+            raise console.mistyped("--max-run-seconds and --no-jobs: no job runs; leave one of them out")
         if self.report is not None:
             if self.none:
                 raise console.mistyped("--html and --no-jobs: a report needs jobs; leave one of them out")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import typer
+
 from kueue_admission.cli import console, simulate_goals
 from kueue_admission.cli.console import Styled
 from kueue_admission.cli.input_files import Output, OutputOption
@@ -32,6 +34,7 @@ _REMIND_DAYS = 14
 
 
 def status(
+    context: typer.Context,
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
     watch: Watch = False,
@@ -53,7 +56,7 @@ def status(
       kueue-fleet status stacks/Pulumi.prod.yaml --watch
       kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
     """
-    interval = watch_interval(watch, every, output)
+    interval = watch_interval(context, watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
     check_store(store)

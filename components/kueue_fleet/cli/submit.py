@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import well_formed
 from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.manifest import inside
@@ -35,6 +35,7 @@ _SHOWN: Final = 40
 
 
 def submit(
+    context: typer.Context,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- CMD]", help="Program and arguments, behind `--`; default: those of the image."),
@@ -115,6 +116,8 @@ def submit(
     from kueue_fleet.cli.jobs import find_kubectl
     from kueue_fleet.cli.live_jobs import Clusters
 
+    if dry_run:
+        options.refuse_idle(context, "wait logs kubeconfig", "with --dry-run")
     if fleet is None:
         raise console.mistyped("--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE")
     spec = load_fleet(fleet)

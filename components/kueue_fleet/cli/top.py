@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import typer
+
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def top(
+    context: typer.Context,
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
     watch: Watch = False,
@@ -49,7 +52,7 @@ def top(
       kueue-fleet top stacks/Pulumi.prod.yaml --watch
       kueue-fleet top stacks/Pulumi.prod.yaml -o json | jq .weeks
     """
-    interval = watch_interval(watch, every, output)
+    interval = watch_interval(context, watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
     check_store(store)

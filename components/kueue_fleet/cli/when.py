@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_admission.forms.known_messages import with_code
 from kueue_admission.forms.manifest import inside, is_object
@@ -33,6 +33,7 @@ _SHARES: Final = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
 def when(
+    context: typer.Context,
     file: FleetFile,
     job: Annotated[
         str | None, typer.Option("--job", help="NAME, NAMESPACE/NAME or kind/NAME of a job that waits.")
@@ -86,6 +87,8 @@ def when(
         raise console.mistyped(
             "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted"
         )
+    if objects is not None:
+        options.refuse_idle(context, "kubeconfig", "with --objects")
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
     from kueue_fleet.simulation.forecast import forecast

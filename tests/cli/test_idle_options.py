@@ -1,0 +1,42 @@
+"""Options that do nothing beside others: no command takes them in silence."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.in_process import Command
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("explain KF503 --objects X", "--objects: does nothing with KF503, the code of a message; leave it out"),
+        ("explain KF503 --short --seed 0 -o json", "--seed, --short, --output: do nothing with KF503"),
+        ("explain --objects X --short", "--short: does nothing without a workload"),
+        ("explain a/b --objects X --short -o json", "--short: does nothing with --output json"),
+        ("explain a/b --objects X --second 5 --seed 7", "--seed: does nothing with --objects"),
+        ("diff a.yaml b.yaml --seed 1 --until 9", "--seed, --until: do nothing without --workload; leave them out"),
+        ("status f.yaml --every 9", "--every: does nothing without --watch"),
+        ("top f.yaml --every 9", "--every: does nothing without --watch"),
+        ("submit -q q --image i --dry-run --wait", "--wait: does nothing with --dry-run"),
+        ("submit -q q --image i --dry-run -l --kubeconfig k", "--logs, --kubeconfig: do nothing with --dry-run"),
+        ("when f.yaml --job a/b --objects d --kubeconfig k", "--kubeconfig: does nothing with --objects"),
+        ("preflight f.yaml --page -o json", "--output: does nothing with --page"),
+        ("record f.yaml --store s --prune --team a --once", "--once: does nothing with --prune"),
+        ("record f.yaml --store s --prune --team a --from x --label l", "--label, --from: do nothing with --prune"),
+        ("record f.yaml --store s --from x --once", "--once: does nothing with --from"),
+        ("record f.yaml --store s --from x --kubeconfig k", "--kubeconfig: does nothing with --from"),
+        ("record f.yaml --store s --once --every 5", "--every: does nothing where a write is the only one"),
+        ("import a=x --name f --project my-project --force", "--force: does nothing without --output FILE"),
+        ("rehearse run f.yaml --no-jobs --max-run-seconds 9", "--max-run-seconds and --no-jobs: no job runs"),
+    ],
+)
+def test_they_are_refused(typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = Command(monkeypatch, capsys)(typed)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_what_a_variable_says_is_not_typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("KUBECONFIG", "nofile")
+    ended = Command(monkeypatch, capsys)("explain KF503")
+    assert (ended.code, ended.err) == (0, "")
