@@ -91,7 +91,6 @@ from kueue_fleet.fleet_file.model.compute_classes import ClassReservation as Cla
 from kueue_fleet.fleet_file.model.compute_classes import ClassReservations as ClassReservations
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass as ComputeClass
 from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs as AdmissionControllerArgs
-from kueue_fleet.fleet_file.model.dispatch import CalendarWindow as CalendarWindow
 from kueue_fleet.fleet_file.model.dispatch import Dispatch as Dispatch
 from kueue_fleet.fleet_file.model.dispatch import DispatchWeights as DispatchWeights
 from kueue_fleet.fleet_file.model.dispatch import FleetCheck as FleetCheck
@@ -172,6 +171,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry as TeamEntry
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.model.teams import TeamLimitRange as TeamLimitRange
 from kueue_fleet.fleet_file.model.teams import TeamQueue as TeamQueue
+from kueue_fleet.fleet_file.model.windows import CalendarWindow as CalendarWindow
 from kueue_fleet.fleet_file.short import DwsCheck as DwsCheck
 from kueue_fleet.fleet_file.short import Flavor as Flavor
 from kueue_fleet.fleet_file.short import Manager as Manager

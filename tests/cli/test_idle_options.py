@@ -30,7 +30,9 @@ from tests.cli.in_process import Command
         ("rehearse run f.yaml --no-jobs --max-run-seconds 9", "--max-run-seconds and --no-jobs: no job runs"),
     ],
 )
-def test_they_are_refused(typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_they_are_refused(
+    typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     ended = Command(monkeypatch, capsys)(typed)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err

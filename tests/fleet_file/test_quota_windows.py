@@ -11,8 +11,9 @@ from tests.fleet_file.builders import standalone_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.per_cluster import quotas_on
+from kueue_fleet.fleet_file.model.windows import CalendarWindow, together
 from kueue_fleet.fleet_file.parse import read_fleet
-from kueue_fleet.fleet_file.quota_windows import fleet_in, next_border, open_windows, quota_windows, together
+from kueue_fleet.fleet_file.quota_windows import fleet_in, next_border, open_windows, quota_windows
 from small_fleets import SECOND_WORKER, WORKER, fleet_data
 
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]
@@ -170,3 +171,44 @@ def test_kueues_own_automation_is_refused_beside_them() -> None:
     assert problems(made) == []
     made["kueue"] = {"configuration": {"featureGates": {"MultiKueueManagerQuotaAutomation": True}}}
     assert any("has windows, but with the feature gate" in problem for problem in problems(made))
+
+
+def at_each_hour(windows: list[CalendarWindow], begin: datetime, days: int) -> dict[frozenset[str], datetime]:
+    """The same as `together`, by looking every half hour."""
+    found: dict[frozenset[str], datetime] = {}
+    spans = [(window.name, *times) for window in windows for times in window.opens(begin, begin + timedelta(days=days))]
+    for number in range(days * 48):
+        now = begin + timedelta(minutes=30 * number)
+        if names := frozenset(name for name, start, end in spans if start <= now < end):
+            found.setdefault(names, now)
+    return found
+
+
+def test_weeks_that_are_as_an_earlier_one_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    zones = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
+    windows = [
+        CalendarWindow.model_validate(
+            {
+                "name": f"w{number}",
+                "start": f"{2026 + 2 * (number // 3)}-0{1 + number}-02T{3 * number:02d}:30:00Z",
+                "duration": f"{5 + number}h",
+                "days": WEEKDAYS[: 1 + number % 3],
+                "timeZone": zones[number % 4],
+            }
+        )
+        for number in range(6)
+    ]
+    once = {"name": "once", "start": "2026-03-29T00:00:00Z", "duration": "9000h"}
+    windows.append(CalendarWindow.model_validate(once))
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    assert together(windows) == at_each_hour(windows, begin, 1500)
+
+    asked = []
+    opens = CalendarWindow.opens
+    monkeypatch.setattr(
+        CalendarWindow, "opens", lambda self, begin, end: asked.append(end - begin) or opens(self, begin, end)
+    )
+    yearly = [window.model_copy(update={"start": begin.replace(year=2026 + n)}) for n, window in enumerate(windows[:6])]
+    together(yearly)
+    together_for = sum(asked, timedelta()) / len(yearly)
+    assert together_for < timedelta(days=371 * 3), "six years and a week of 371 days were looked at whole"

@@ -304,6 +304,72 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {f"{POD}/ephemeralContainers": [{"name": "e", "image": "a"}]},
         "spec.ephemeralContainers: cannot be in a template",
     ),
+    "an alias of no address": (
+        {f"{POD}/hostAliases": [{"ip": "10.0.0.256", "hostnames": ["a.b"]}]},
+        "hostAliases[0].ip: '10.0.0.256' is not an IP address, and Kubernetes refuses it; write one, as 10.0.0.7",
+    ),
+    "an alias with zeros": ({f"{POD}/hostAliases": [{"ip": "010.0.0.1"}]}, "hostAliases[0].ip: '010.0.0.1' is not an"),
+    "an alias with an interface": (
+        {f"{POD}/hostAliases": [{"ip": "fe80::1%eth0"}]},
+        "hostAliases[0].ip: 'fe80::1%eth0'",
+    ),
+    "an alias without an address": ({f"{POD}/hostAliases": [{"hostnames": ["a"]}]}, "hostAliases[0].ip: is missing"),
+    "an alias with an underscore": (
+        {f"{POD}/hostAliases": [{"ip": "::1", "hostnames": ["a", "my_db"]}]},
+        "hostAliases[0].hostnames[1]: 'my_db' has characters or a form",
+    ),
+    "a name server by name": (
+        {f"{POD}/dnsConfig": {"nameservers": ["dns.example.com"]}},
+        "dnsConfig.nameservers[0]: 'dns.example.com' is not an IP address",
+    ),
+    "four name servers": (
+        {f"{POD}/dnsConfig": {"nameservers": ["1.1.1.1"] * 4}},
+        "dnsConfig.nameservers: has 4, and Kubernetes takes 3",
+    ),
+    "a node with a capital": ({f"{POD}/nodeName": "Node_1"}, "spec.nodeName: 'Node_1' has characters or a form"),
+    "a priority without a class": (
+        {f"{POD}/priority": 1000},
+        "spec.priority: is 1000, and Kubernetes makes no pod with another priority than the 0 of no priority class; "
+        "remove it, and name a priority class if it needs one",
+    ),
+    "a priority beside that of Kubernetes": (
+        {f"{POD}/priority": 1000, f"{POD}/priorityClassName": "system-node-critical"},
+        "another priority than the 2000001000 of its priority class",
+    ),
+    "a class with a capital": ({f"{POD}/priorityClassName": "High"}, "spec.priorityClassName: 'High' has characters"),
+    "an account with an underscore": ({f"{POD}/serviceAccountName": "my_account"}, "serviceAccountName: 'my_account'"),
+    "less than no scratch space": (
+        {f"{POD}/volumes": [{"name": "v", "emptyDir": {"sizeLimit": "-1Gi"}}]},
+        "volumes[0].emptyDir.sizeLimit: is -1Gi, and Kubernetes takes no negative one; write a positive amount",
+    ),
+    "scratch space in another unit": (
+        {f"{POD}/volumes": [{"name": "v", "emptyDir": {"sizeLimit": "10GB"}}]},
+        "volumes[0].emptyDir.sizeLimit: ",
+    ),
+    "another port of the host's network": (
+        {f"{POD}/hostNetwork": True, f"{MAIN}/ports/+": {"containerPort": 80, "hostPort": 8080}},
+        "containers[0].ports[0].hostPort: is not its containerPort, and with hostNetwork Kubernetes refuses that",
+    ),
+    "another name in the host's network": (
+        {f"{POD}/hostNetwork": True, f"{POD}/hostnameOverride": "a"},
+        "spec.hostnameOverride: is set beside hostNetwork, and Kubernetes refuses it; remove one of them",
+    ),
+    "processes of the host by other users": (
+        {f"{POD}/hostPID": True, f"{POD}/hostUsers": False},
+        "spec.hostPID: is set beside hostUsers: false, and Kubernetes refuses it",
+    ),
+    "spread twice": (
+        {
+            f"{POD}/topologySpreadConstraints": 2
+            * [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+        },
+        "topologySpreadConstraints[1]: is the second for zone with DoNotSchedule, and Kubernetes refuses it",
+    ),
+    "a gate with a blank": (
+        {f"{POD}/schedulingGates": [{"name": "my gate"}]},
+        "schedulingGates[0].name: 'my gate' has",
+    ),
+    "a negative group": ({f"{POD}/securityContext": {"runAsGroup": -1}}, "runAsGroup: is -1; write 0 or more"),
     "a selector": (
         {"spec/selector": {"matchLabels": {}}},
         "spec.selector: is set, and Kubernetes makes it itself; remove",
@@ -399,6 +465,12 @@ ALLOWED: list[dict[str, Any]] = [
     exits({"operator": "NotIn", "values": [0, 1]}),
     {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]},
     {f"{POD}/terminationGracePeriodSeconds": 2**40},
+    {f"{POD}/hostAliases": [{"ip": "10.0.0.7", "hostnames": ["db", "db.example.com"]}, {"ip": "fd00::7"}]},
+    {f"{POD}/priority": 0, f"{POD}/nodeName": "gke-a-1.b"},
+    {f"{POD}/priority": 2_000_000_000, f"{POD}/priorityClassName": "system-cluster-critical"},
+    {f"{POD}/priority": 7, f"{POD}/priorityClassName": "urgent"},
+    {f"{POD}/volumes": [{"name": "v", "emptyDir": {"sizeLimit": 0}}]},
+    {f"{POD}/hostNetwork": True, f"{MAIN}/ports/+": {"containerPort": 80, "hostPort": 80}},
 ]
 
 
@@ -429,6 +501,14 @@ def test_check_says_it_of_jobs_of_the_fleet() -> None:
     made = changed(made, {f"{MAIN}/imagePullPolicy": "always"})
     [problem] = check_manifests(fleet, [Document("j.yaml:1", made)]).problems
     assert problem.rule.code == "KF905"
+
+
+def test_a_priority_that_a_class_may_have_is_in_doubt() -> None:
+    resources = {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}
+    made = changed(JOB, {f"{MAIN}/resources": resources, f"{POD}/priority": 7, f"{POD}/priorityClassName": "urgent"})
+    found = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", made)])
+    assert (found.problems, [each.severity for each in found.warnings]) == ([], ["warning"])
+    assert "has priority 7, and Kubernetes makes no pod where urgent has another value" in str(found.warnings[0])
 
 
 def _reduced(schemas: dict[str, Any], name: str, found: dict[str, dict[str, str]]) -> str:

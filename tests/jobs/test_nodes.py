@@ -110,7 +110,7 @@ def test_pods_without_gpus_stay_pending_where_gke_makes_nodes_with_some(
     made = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in flavor.items()})
     [found] = map(str, check_manifests(parse_fleet(made), documents(kind=kind, gpus=0)).problems)
     assert f"pod set main requests no {GPU}, and flavor l4 puts it on nodes with {of}" in found
-    assert "stays pending on only" in found
+    assert "on only, whose taint nvidia.com/gpu only pods that request it tolerate by themselves" in found
 
 
 ANYWAY: Final = {"nodeLabels": REMOVED, "computeClass": CLASS | {"whenUnsatisfiable": "ScaleUpAnyway"}}
@@ -146,7 +146,7 @@ def test_tpus_of_autopilot_are_selected_by_kind_and_topology(selected: dict[str,
     container["resources"] = {field: {chips: 4} for field in ("requests", "limits")}
     found = [str(each) for each in check_manifests(parse_fleet(changed(standalone_data(), changes)), [job]).problems]
     assert [
-        "nothing selects cloud.google.com/gke-tpu-topology, so that GKE makes no node" in each for each in found
+        "nothing selects cloud.google.com/gke-tpu-topology, without which GKE makes no node" in each for each in found
     ] == ([] if whole else [True])
 
 

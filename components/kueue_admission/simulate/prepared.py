@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.goals import Goal
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.result import Result
@@ -14,13 +15,14 @@ from kueue_admission.simulate.result import Result
 class Prepared:
     """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`.
 
-    `fleet` is its name, and `goals` are those that it has, where the input is a fleet.
+    `fleet` is its name, and `goals` are those that it has, where the input is a fleet; `warnings` are of its jobs.
     """
 
     queues: frozenset[str]
     start: Callable[[Watch | None], Result]
     fleet: str = ""
     goals: Sequence[Goal] = ()
+    warnings: Sequence[Problem] = ()
 
     def run(self, watch: Watch | None = None) -> Result:
         """What happens, up to the end that was asked for, or until `watch` ends it. May be called once."""

@@ -15,7 +15,6 @@ from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
-from kueue_admission.simulate.raw import name_documents
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
@@ -41,7 +40,6 @@ def of_stack(
     Raises:
         SimulationError: the workload file is none.
     """
-    from kueue_fleet.jobs.nodes import stays_pending
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import WorkloadFile
     from kueue_fleet.simulation.fleet import prepare_fleet
@@ -73,7 +71,7 @@ def of_stack(
             sources=sources,
             prices=prices,
         )
-        for problem in stays_pending(other, name_documents(given)) if not changes else ():
+        for problem in prepared.warnings if not changes else ():
             console.warning(str(problem))
         return prepared
 

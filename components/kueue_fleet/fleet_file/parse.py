@@ -22,7 +22,8 @@ from kueue_fleet.fleet_file.fleet_rules import NOT_A_FLEET, OTHER_PROJECT, STRAY
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
-from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows, together
+from kueue_fleet.fleet_file.model.windows import together
+from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""

@@ -6,19 +6,16 @@ controller writes what holds now, and simulations go by the same function.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Set
-from datetime import UTC, datetime, timedelta
+from collections.abc import Set
+from datetime import datetime, timedelta
 
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
-from kueue_fleet.fleet_file.model.dispatch import CalendarWindow
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.windows import CalendarWindow
 
 _PERIOD = timedelta(days=8)
 """Longer than from one opening of a weekly window to the next, also where clocks change between them."""
-_YEAR = timedelta(days=371)
-"""It has every week and every change of the clocks."""
 
 
 def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
@@ -42,39 +39,6 @@ def next_border(fleet: FleetSpec, now: datetime) -> datetime | None:
         for border in times
     ]
     return min((border for border in borders if border > now), default=None)
-
-
-def together(windows: Iterable[CalendarWindow]) -> dict[frozenset[str], datetime]:
-    """Which windows are ever open at the same time, and when first: in the year after each of them begins."""
-    given = list(windows)
-    found: dict[frozenset[str], datetime] = {}
-    for begin, end in _years(sorted(window.start.astimezone(UTC) for window in given)):
-        changes: dict[datetime, list[tuple[bool, str]]] = {}
-        for window in given:
-            for start, over in window.opens(begin, end):
-                changes.setdefault(start, []).append((True, window.name))
-                changes.setdefault(over, []).append((False, window.name))
-        are_open: Counter[str] = Counter()
-        for at in sorted(changes):
-            for opens, name in changes[at]:
-                are_open[name] += 1 if opens else -1
-            now = frozenset(name for name, count in are_open.items() if count > 0)
-            if now and begin <= at < end:
-                found.setdefault(now, at)
-    return found
-
-
-def _years(starts: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
-    """The year after each start, those that overlap as one."""
-    begin = end = None
-    for start in starts:
-        if begin is None or end is None or start > end:
-            if begin is not None and end is not None:
-                yield begin, end
-            begin = start
-        end = start + _YEAR
-    if begin is not None and end is not None:
-        yield begin, end
 
 
 def fleet_in(fleet: FleetSpec, windows: Set[str]) -> FleetSpec:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
@@ -26,8 +27,8 @@ from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
-from kueue_fleet.jobs.provisioning_request import job_fault
-from kueue_fleet.jobs.values import field_faults, metadata_faults, object_faults
+from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates
+from kueue_fleet.jobs.values import PRIORITIES, field_faults, metadata_faults, object_faults
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -58,6 +59,18 @@ def check_job_fields(manifests: Iterable[Document]) -> Iterator[Problem]:
     for document in manifests:
         for at, fault in _faults(document.data):
             yield fault.rule.at(f"{label_of(document.data)}.{at}", fault.wrong, fault.fix).behind(document.where)
+
+
+def warn_of_priorities(manifests: Iterable[Document]) -> Iterator[Problem]:
+    """A priority beside a priority class, whose value no job says."""
+    for document in manifests:
+        for pod_set in pod_set_templates(document.data):
+            pod = inside(pod_set.template, "spec")
+            name, priority = pod.get("priorityClassName"), pod.get("priority")
+            if name and name not in PRIORITIES and priority is not None:
+                wrong = f"has priority {priority}, and Kubernetes makes no pod where {name} has another value"
+                fault = job_fault(wrong, "remove the priority, which the class says")
+                yield replace(of_pod_set(document, pod_set, fault), severity="warning")
 
 
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:

@@ -271,15 +271,15 @@ def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: Cluster
         taint = Taint(device, "present")
         if not any(each.tolerates(taint) for each in pods.tolerations):
             return job_fault(
-                f"requests no {device}, and flavor {flavor.name} puts it on nodes with {of}, whose taint {device} only "
-                f"pods that request it tolerate by themselves, so that it stays pending on {cluster.name}",
+                f"requests no {device}, and flavor {flavor.name} puts it on nodes with {of} on {cluster.name}, whose "
+                f"taint {device} only pods that request it tolerate by themselves",
                 f"request {device}, or use a queue with a flavor of nodes without",
             )
     missing = [key for key in (TPU_ACCELERATOR, TPU_TOPOLOGY) if key not in pods.keys]
     if cluster.mode == "Autopilot" and TPU_RESOURCE in pods.resources and missing and COMPUTE_CLASS not in pods.keys:
         return job_fault(
-            f"requests {TPU_RESOURCE} and nothing selects {' or '.join(missing)}, so that GKE makes no node for it on "
-            f"{cluster.name}",
+            f"requests {TPU_RESOURCE} and nothing selects {' or '.join(missing)}, without which GKE makes no node for "
+            f"it on {cluster.name}",
             "add both to the nodeLabels of the flavor, or to its pods",
         )
     return None

@@ -4,20 +4,24 @@ Each rule is for a type of `fields.json`, and so for every place where that type
 
 Source: kubernetes@v1.36.3 pkg/apis/core/validation/validation.go (validateProbe, validateHandler, validateLifecycle,
 validateInitContainers, validateContainerCommon, validateContainerPorts, validateEnvVarValueFrom, ValidateEnvFrom,
-ValidateTolerations, ValidateNodeSelectorRequirement, ValidatePodTemplateSpec, validate*VolumeSource),
+ValidateTolerations, ValidateNodeSelectorRequirement, ValidatePodTemplateSpec, ValidatePodSpec, ValidateHostAliases,
+validatePodDNSConfig, validatePodHostName, validateHostUsers, validateTopologySpreadConstraints, validate*VolumeSource),
+plugin/pkg/admission/priority/admission.go (admitPod),
 pkg/apis/batch/validation/validation.go (validateJobSpec, validatePodFailurePolicy, validateSuccessPolicy),
 pkg/kubelet/util of volumes (media of emptyDir).
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.form_rules import Fault, FaultError
 from kueue_admission.forms.manifest import inside, maps_in
+from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.suggest import nearest
 from kueue_fleet.jobs.provisioning_request import job_fault
 
@@ -25,6 +29,7 @@ Faults = Iterator[tuple[str, Fault]]
 """Where below the object, beginning with a dot or empty, and what is wrong there."""
 
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "AppArmorProfile.type": ("RuntimeDefault", "Localhost", "Unconfined"),
     "Container.imagePullPolicy": ("Always", "IfNotPresent", "Never"),
     "Container.terminationMessagePolicy": ("File", "FallbackToLogsOnError"),
     "ContainerPort.protocol": ("TCP", "UDP", "SCTP"),
@@ -47,8 +52,12 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "PodFailurePolicyOnPodConditionsPattern.status": ("True", "False", "Unknown"),
     "PodFailurePolicyRule.action": ("FailIndex", "FailJob", "Ignore", "Count"),
     "PodOS.name": ("linux", "windows"),
+    "PodSecurityContext.fsGroupChangePolicy": ("OnRootMismatch", "Always"),
+    "PodSecurityContext.seLinuxChangePolicy": ("MountOption", "Recursive"),
+    "PodSecurityContext.supplementalGroupsPolicy": ("Merge", "Strict"),
     "PodSpec.dnsPolicy": ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"),
     "PodSpec.preemptionPolicy": ("PreemptLowerPriority", "Never"),
+    "SecurityContext.procMount": ("Default", "Unmasked"),
     "SeccompProfile.type": ("RuntimeDefault", "Unconfined", "Localhost"),
     "Toleration.effect": ("NoSchedule", "PreferNoSchedule", "NoExecute", ""),
     "Toleration.operator": ("Exists", "Equal", "Lt", "Gt", ""),
@@ -87,8 +96,9 @@ _LEAST: Final[Mapping[str, int]] = {
     **dict.fromkeys(("PodSpec.activeDeadlineSeconds", "Probe.terminationGracePeriodSeconds"), 1),
     **dict.fromkeys(("PodSpec.terminationGracePeriodSeconds", "SecurityContext.runAsUser"), 0),
     **dict.fromkeys(("PodSecurityContext.runAsUser", "PodSecurityContext.fsGroup"), 0),
+    **dict.fromkeys(("PodSecurityContext.runAsGroup", "SecurityContext.runAsGroup"), 0),
     **dict.fromkeys(("SuccessPolicyRule.succeededCount",), 0),
-    "TopologySpreadConstraint.maxSkew": 1,
+    **dict.fromkeys(("TopologySpreadConstraint.maxSkew", "TopologySpreadConstraint.minDomains"), 1),
 }
 _ONE_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "EnvFromSource": ("configMapRef", "secretRef"),
@@ -120,6 +130,17 @@ _SUBSCRIPT: Final = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 _PORT_NAME: Final = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?")
 _MOST_ANNOTATIONS: Final = 256 * 1024
 """Bytes of the keys and values of an object's annotations. Source: apimachinery TotalAnnotationSizeLimitB."""
+_NAMES: Final = ("nodeName", "priorityClassName", "runtimeClassName", "serviceAccountName")
+"""Of other objects, in pods."""
+_MOST_NAMESERVERS: Final = 3
+_MOST_SEARCHES: Final = 32
+_HOSTNAME: Final = 64
+PRIORITIES: Final[Mapping[str, int]] = {
+    "": 0,
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+"""Of pods by their priority class, where every cluster has the same: of none, and of those that Kubernetes makes."""
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
@@ -261,9 +282,17 @@ def _requirement(value: Mapping[str, Any]) -> Faults:
 
 
 def _pod(pod: Mapping[str, Any]) -> Faults:
-    for field in ("hostname", "subdomain"):
-        if (name := _text(pod, field)) and (fault := syntax.dns_label(name)):
-            yield f".{field}", _refused(name, fault)
+    for fields, form in ((("hostname", "subdomain"), syntax.dns_label), (_NAMES, syntax.dns_subdomain)):
+        for field in fields:
+            if (name := _text(pod, field)) and (fault := form(name)):
+                yield f".{field}", _refused(name, fault)
+    priority, given = pod.get("priority"), PRIORITIES.get(_text(pod, "priorityClassName"))
+    if isinstance(priority, int) and given not in (None, priority):
+        of = "its priority class" if pod.get("priorityClassName") else "no priority class"
+        wrong = f"is {priority}, and Kubernetes makes no pod with another priority than the {given} of {of}"
+        yield ".priority", job_fault(wrong, "remove it, and name a priority class if it needs one")
+    yield from _of_hosts(pod)
+    yield from _spread(pod)
     yield from _labels(".nodeSelector", pod.get("nodeSelector"))
     for index, volume in enumerate(maps_in(pod.get("volumes"))):
         if (name := _text(volume, "name")) and (fault := syntax.dns_label(name)):
@@ -280,6 +309,97 @@ def _pod(pod: Mapping[str, Any]) -> Faults:
     if pod.get("dnsPolicy") == "None" and not inside(pod, "dnsConfig").get("nameservers"):
         wrong = "is None, and Kubernetes then takes no pod without nameservers"
         yield ".dnsPolicy", job_fault(wrong, "write dnsConfig.nameservers, or another policy")
+
+
+def _of_hosts(pod: Mapping[str, Any]) -> Faults:
+    """What pods cannot be with the network, or the users, of their nodes."""
+    if pod.get("hostNetwork") is True:
+        for index, container in enumerate(maps_in(pod.get("containers"))):
+            for number, port in enumerate(maps_in(container.get("ports"))):
+                if port.get("hostPort") not in (None, 0, port.get("containerPort")):
+                    wrong = "is not its containerPort, and with hostNetwork Kubernetes refuses that"
+                    yield f".containers[{index}].ports[{number}].hostPort", job_fault(wrong, "remove it")
+    if name := _text(pod, "hostnameOverride"):
+        fault = syntax.dns_subdomain(name)
+        if fault or len(name) > _HOSTNAME:
+            form = fault or job_fault(f"is longer than {_HOSTNAME} characters", "write a shorter one")
+            yield ".hostnameOverride", _refused(name, form)
+        for field in ("hostNetwork", "setHostnameAsFQDN"):
+            if pod.get(field) is True:
+                wrong = f"is set beside {field}, and Kubernetes refuses it"
+                yield ".hostnameOverride", job_fault(wrong, "remove one of them")
+    for field, others in (("hostPID", ("shareProcessNamespace",)), ("hostIPC", ())):
+        wrong_beside = [other for other in others if pod.get(other) is True]
+        wrong_beside += ["hostUsers: false"] if pod.get("hostUsers") is False else []
+        if pod.get(field) is True and wrong_beside:
+            wrong = f"is set beside {wrong_beside[0]}, and Kubernetes refuses it"
+            yield f".{field}", job_fault(wrong, "remove one of them")
+
+
+def _spread(pod: Mapping[str, Any]) -> Faults:
+    seen = []
+    for index, each in enumerate(maps_in(pod.get("topologySpreadConstraints"))):
+        key, how = _text(each, "topologyKey"), each.get("whenUnsatisfiable")
+        if key and (fault := syntax.label_key(key)):
+            yield f".topologySpreadConstraints[{index}].topologyKey", _refused(key, fault)
+        if (key, how) in seen:
+            wrong = f"is the second for {key} with {how}, and Kubernetes refuses it"
+            yield f".topologySpreadConstraints[{index}]", job_fault(wrong, "keep one of them")
+        seen.append((key, how))
+        if each.get("minDomains") is not None and how != "DoNotSchedule":
+            wrong = "is for DoNotSchedule alone, and Kubernetes refuses it"
+            yield f".topologySpreadConstraints[{index}].minDomains", job_fault(wrong, "remove it")
+
+
+def _host_alias(value: Mapping[str, Any]) -> Faults:
+    yield from _address(".ip", value.get("ip"))
+    for index, name in enumerate(_list(value, "hostnames")):
+        if isinstance(name, str) and (fault := syntax.dns_subdomain(name)):
+            yield f".hostnames[{index}]", _refused(name, fault)
+
+
+def _dns(value: Mapping[str, Any]) -> Faults:
+    for index, address in enumerate(_list(value, "nameservers")):
+        yield from _address(f".nameservers[{index}]", address)
+    for field, most in (("nameservers", _MOST_NAMESERVERS), ("searches", _MOST_SEARCHES)):
+        if len(_list(value, field)) > most:
+            wrong = f"has {len(_list(value, field))}, and Kubernetes takes {most}"
+            yield f".{field}", job_fault(wrong, "remove some")
+
+
+def _list(value: Mapping[str, Any], field: str) -> list[Any]:
+    found = value.get(field)
+    return found if isinstance(found, list) else []
+
+
+def _address(path: str, text: Any) -> Faults:
+    try:
+        if isinstance(text, str) and "%" in text:
+            raise ValueError(text)
+        ipaddress.ip_address(text if isinstance(text, str) and text else "::")
+    except ValueError:
+        yield path, job_fault(f"{text!r} is not an IP address, and Kubernetes refuses it", "write one, as 10.0.0.7")
+
+
+def _scratch(value: Mapping[str, Any]) -> Faults:
+    """A volume that is empty at first."""
+    limit = value.get("sizeLimit")
+    if limit is None or isinstance(limit, bool):
+        return
+    try:
+        if Quantity(str(limit)) >= ZERO:
+            return
+        yield ".sizeLimit", job_fault(f"is {limit}, and Kubernetes takes no negative one", "write a positive amount")
+    except FaultError as fault:
+        yield ".sizeLimit", job_fault(f"{fault.fault.wrong}, and Kubernetes refuses it", fault.fault.fix)
+
+
+def _qualified(field: str) -> Callable[[Mapping[str, Any]], Faults]:
+    def rule(value: Mapping[str, Any]) -> Faults:
+        if (name := _text(value, field)) and (fault := syntax.label_key(name)):
+            yield f".{field}", _refused(name, fault)
+
+    return rule
 
 
 def _job(spec: Mapping[str, Any]) -> Faults:
@@ -321,13 +441,18 @@ def _success(value: Mapping[str, Any]) -> Faults:
 
 _RULES: Final[Mapping[str, Callable[[Mapping[str, Any]], Faults]]] = {
     "Container": _ports_and_probes,
+    "EmptyDirVolumeSource": _scratch,
     "EnvVarSource": _field_of_pod,
     "HTTPGetAction": _port,
+    "HostAlias": _host_alias,
     "JobSpec": _job,
     "LabelSelectorRequirement": _requirement,
     "NodeSelectorRequirement": _requirement,
     "ObjectMeta": metadata_faults,
     "PodFailurePolicyOnExitCodesRequirement": _exit_codes,
+    "PodDNSConfig": _dns,
+    "PodReadinessGate": _qualified("conditionType"),
+    "PodSchedulingGate": _qualified("name"),
     "PodSpec": _pod,
     "SuccessPolicyRule": _success,
     "TCPSocketAction": _port,

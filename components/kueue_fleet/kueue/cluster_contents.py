@@ -48,7 +48,7 @@ from kueue_fleet.kueue.queues import (
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
-from kueue_fleet.objects.charts import RELEASES
+from kueue_fleet.objects.charts import charts_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
@@ -147,6 +147,7 @@ class ClusterContents:
         self._objects = objects_on(spec, cluster.name)
         if self._addresses:
             self._objects = [replace(each, manifest=self._addressed(each.manifest)) for each in self._objects]
+        self._charts = {chart.section: chart for chart in charts_on(spec, cluster.name)}
         self._made: dict[str, pulumi.Resource] = {}
         self._install()
         self._platform()
@@ -215,7 +216,7 @@ class ClusterContents:
         if definition := self._part("cluster-profiles"):
             # Kueue looks for it when it starts, and never again.
             before.append(ClusterProfiles(self._name("cluster-profiles"), definition, opts=self._opts()))
-        if self._spec.job_set.enabled:
+        if "jobSet" in self._charts:
             before.append(
                 JobSetInstall(
                     self._name("jobset"),
@@ -227,7 +228,7 @@ class ClusterContents:
             )
         before += [
             OperatorInstall(
-                self._name(RELEASES[operator]),
+                self._name(self._charts[operator].release),
                 operator,
                 spec,
                 deletion_protection=protect,
@@ -235,14 +236,15 @@ class ClusterContents:
                 opts=self._opts(*before),
             )
             for operator, spec in self._spec.operators.installed.items()
+            if operator in self._charts
         ]
         self.dra_driver = None
-        driver, pools = self._spec.nvidia_dra_driver, self._spec.dra_pools_on(self._cluster.name)
-        if driver is not None and pools:
+        driver, chart = self._spec.nvidia_dra_driver, self._charts.get("nvidiaDraDriver")
+        if driver is not None and chart is not None:
             self.dra_driver = NvidiaDraDriverInstall(
                 self._name("nvidia-dra-driver"),
                 driver,
-                values=driver.helm_values(pools),
+                values=chart.values,
                 deletion_protection=protect,
                 take_ownership=take_over,
                 opts=self._opts(*before),
@@ -259,7 +261,7 @@ class ClusterContents:
     def _kueue_values(self) -> "pulumi.Input[dict[str, Any]]":
         """Values of Kueue's chart. Only a dispatcher of the fleet's own makes them depend on the server's version."""
         spec, here = self._spec, self._cluster.name
-        plain = kueue_helm_values(spec, here)
+        plain = dict(self._charts["kueue"].values)
         if self._cluster.kubernetes_version is None or plain == kueue_helm_values(spec, here, "1.0"):
             return plain
         return self._cluster.kubernetes_version.apply(lambda version: kueue_helm_values(spec, here, version))
@@ -285,7 +287,7 @@ class ClusterContents:
         if managed := self._part("monitoring"):
             self.monitoring = ManagedMonitoring(self._name("monitoring"), managed, opts=self._opts(self.kueue.release))
         settings, board, after = self._spec.observability.grafana, self._part("grafana"), self._opts()
-        if self._spec.observability.installs_grafana and board:
+        if "grafana" in self._charts:
             address = grafana_account_address(self._spec)
             self.grafana = GrafanaInstall(
                 self._name("grafana"),

@@ -33,15 +33,16 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
-from kueue_fleet.fleet_file.quota_windows import quota_windows, together
+from kueue_fleet.fleet_file.model.windows import together
+from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.jobs.amounts import warn_of_amounts
 from kueue_fleet.jobs.compute_domains import check_channels, check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.dynamic_slices import as_placed, check_slice_jobs
-from kueue_fleet.jobs.fields import check_job_fields
+from kueue_fleet.jobs.fields import check_job_fields, warn_of_priorities
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
 from kueue_fleet.jobs.gpu_networks import warn_of_networks
-from kueue_fleet.jobs.nodes import check_job_nodes, warn_of_manager
+from kueue_fleet.jobs.nodes import check_job_nodes, stays_pending, warn_of_manager
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.pod_rules import check_pod_rules
 from kueue_fleet.jobs.problems import (
@@ -83,13 +84,14 @@ def prepare_fleet(
     Without `until` it ends when nothing more happens. `prices`, by default the library's, are for budgets.
     Raises SimulationError with every problem, paths as in the files, behind their names in `sources`.
     """
-    run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests, sources=sources)
+    named = name_documents(manifests)
+    run = _run_of(fleet, file, delays, seed, named, sources)
 
     def go(watch: Watch | None) -> Result:
         end = run.drive(0.0, until, watch)
         return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
-    return Prepared(run.queues, go, fleet.name, goals_of(fleet))
+    return Prepared(run.queues, go, fleet.name, goals_of(fleet), tuple(stays_pending(fleet, named)))
 
 
 def result_of(
@@ -127,8 +129,14 @@ def fleet_run(
     sources: Sources = UNNAMED,
 ) -> FleetRun:
     """The same before anything has happened. Raises SimulationError with every problem of the jobs."""
+    return _run_of(fleet, file, delays, seed, name_documents(manifests), sources)
+
+
+def _run_of(
+    fleet: FleetSpec, file: WorkloadFile, delays: Delays, seed: int, named: Sequence[Document], sources: Sources
+) -> FleetRun:
     submitted = list(file.submissions(seed))
-    manifests, claims = claims_apart(name_documents(manifests))
+    manifests, claims = claims_apart(named)
     problems = [*check_jobs(fleet, file, submitted, manifests, sources), *check_domains(fleet, claims)]
     if problems:
         raise SimulationError(problems)
@@ -235,6 +243,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
+    found.warnings.extend(warn_of_priorities(named))
     return found
 
 

@@ -83,9 +83,7 @@ class Nodes:
             pools = self._pools_of(flavors)
             given = places[assignment.name] = []
             pods = by_name[assignment.name]
-            # Pods that choose nothing are kept away by taints of node pools alone.
-            chooses = pools is not None or pods.node_selector or pods.affinity is not None
-            why = self._kept_away(pods, job.record.cluster_queue) if chooses else ""
+            why = self._kept_away(pods, job.record.cluster_queue)
             if why:
                 why = f"pod set {assignment.name} {why}"
             elif pools is None:

@@ -14,7 +14,8 @@ from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import QUOTA_WINDOW
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
-from kueue_fleet.fleet_file.quota_windows import quota_windows, together
+from kueue_fleet.fleet_file.model.windows import together
+from kueue_fleet.fleet_file.quota_windows import quota_windows
 
 _SECTION = "admissionController.quotaWindows"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.model.capacity import Calendar
-from kueue_fleet.fleet_file.model.dispatch import CalendarWindow, FleetCheck
+from kueue_fleet.fleet_file.model.dispatch import FleetCheck
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.windows import CalendarWindow
 
 
 def fleet_checks(fleet: FleetSpec) -> tuple[FleetCheck, ...]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
-from itertools import combinations, pairwise
-from typing import Annotated, Final, Literal, get_args
-from zoneinfo import ZoneInfo, available_timezones
+from datetime import datetime
+from itertools import combinations
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -23,15 +22,13 @@ from kueue_admission.forms.form_rules import (
     LISTED_TWICE,
     NEEDED,
     OUT_OF_RANGE,
-    UNKNOWN_NAME,
     WRONG_ORDER,
 )
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
-from kueue_admission.forms.suggest import instead
-from kueue_admission.forms.timestamp import TimestampField
 from kueue_fleet.fleet_file.fleet_rules import IMAGE, WINDOWS_OVERLAP
+from kueue_fleet.fleet_file.model.windows import CalendarWindow, together
 from kueue_fleet.gke.google_syntax import bucket_name
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -46,10 +43,6 @@ _LEAST_HISTORY: Final = Quantity("16Mi")
 _STORE_PATH: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*/?", re.ASCII)
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
-Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-"""A day of the week."""
-WEEKDAYS: Final[tuple[Weekday, ...]] = get_args(Weekday)
-"""From Monday on."""
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
 """How much a part of the score counts, 0 to 1000."""
@@ -103,80 +96,6 @@ class Dispatch(RuledModel):
             )
 
 
-class CalendarWindow(RuledModel):
-    """A time in which jobs may run, or quotas are others: once, as when reserved calendar capacity is there, or on days
-    of every week."""
-
-    name: DnsLabel = Field(kw_only=False)
-    """What messages call the window."""
-    start: TimestampField
-    """With a time zone: 2026-12-01T00:00:00Z."""
-    duration: DurationField
-    """How long it lasts, such as 336h."""
-    days: ListOf[Weekday] = ()
-    """Days of the week on which it opens, from `start` on, at the time of day of `start`; default: it opens once."""
-    time_zone: Text = "UTC"
-    """By the clock of which place it opens on `days`, as the IANA names it: Europe/Berlin; default UTC."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """A point in time, and a length that ends before it opens again."""
-        if self.start.tzinfo is None:
-            yield BAD_AMOUNT.at(
-                "start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z"
-            )
-        if self.duration.nanoseconds <= 0:
-            yield OUT_OF_RANGE.at(
-                "duration", f"{self.duration} is not longer than 0", "write how long it lasts, such as 336h"
-            )
-        elif self.days and self.duration.seconds > 3600 * (gap := self._least_gap()):
-            wrong = f"{self.duration} is longer than the {gap}h after which it opens again"
-            yield OUT_OF_RANGE.at("duration", wrong, "make it shorter, or name fewer days")
-        yield from self.listed_once("days", "day")
-        if self.time_zone != "UTC":
-            yield from self._zone_problems()
-
-    def _least_gap(self) -> int:
-        """Hours from one opening to the next, at least."""
-        days = sorted({WEEKDAYS.index(day) for day in self.days})
-        return 24 * min(after - before for before, after in pairwise([*days, days[0] + len(WEEKDAYS)]))
-
-    def opens(self, begin: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-        """Start and end, in UTC, of the times at which it is open between two points in time."""
-        length, at = timedelta(seconds=self.duration.seconds), self.start.astimezone(UTC)
-        if not self.days:
-            yield at, at + length
-            return
-        local = self.start.astimezone(ZoneInfo(self.time_zone))
-        first = (max(begin, at) - length).date()
-        for number in range((end.date() - first).days + 2):
-            day = first + timedelta(days=number)
-            opens = datetime.combine(day, local.timetz()).astimezone(UTC)
-            if WEEKDAYS[day.weekday()] in self.days and at <= opens < end and begin < opens + length:
-                yield opens, opens + length
-
-    def _zone_problems(self) -> Iterator[Problem]:
-        if not self.days:
-            yield NEEDED.at("timeZone", "set, but days is not", "name the days on which it opens, or remove timeZone")
-        elif self.time_zone not in (zones := available_timezones()):
-            fix = instead(self.time_zone, sorted(zones), "time zones")
-            yield UNKNOWN_NAME.at("timeZone", f"there is no time zone {self.time_zone}", fix)
-
-
-def _both_open(one: CalendarWindow, other: CalendarWindow) -> datetime | None:
-    """When two windows are open at the same time, for the first time in the year after the later one begins.
-
-    A year has every week and every change of the clocks.
-    """
-    begin = max(one.start, other.start).astimezone(UTC)
-    end = begin + timedelta(days=371)
-    others = list(other.opens(begin, end))
-    for start, over in one.opens(begin, end):
-        for starts, overs in others:
-            if max(start, starts) < min(over, overs):
-                return max(start, starts)
-    return None
-
-
 class RunDuration(RuledModel):
     """Jobs say how long they run, and not too long."""
 
@@ -209,12 +128,17 @@ class FleetCheck(RuledModel):
         for index, window in enumerate(self.calendar):
             if window.name in [other.name for other in self.calendar[:index]]:
                 yield LISTED_TWICE.at(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
-        sound = [window for window in self.calendar if not any(window.own_problems())]
-        for other, window in combinations(sound, 2):
-            if (both := _both_open(other, window)) is not None and other.name != window.name:
-                wrong = f"is open at the same time as {other.name}, as at {both:%Y-%m-%dT%H:%MZ}"
+        states = together(window for window in self.calendar if not any(window.own_problems()))
+        first: dict[tuple[str, str], datetime] = {}
+        names = dict.fromkeys(window.name for window in self.calendar)
+        for names_open, at in states.items():
+            for both in combinations([name for name in names if name in names_open], 2):
+                first[both] = min(at, first.get(both, at))
+        for other, name in combinations(names, 2):
+            if (at := first.get((other, name))) is not None:
+                wrong = f"is open at the same time as {other}, as at {at:%Y-%m-%dT%H:%MZ}"
                 fix = "make one window of both, or let one begin where the other ends"
-                yield WINDOWS_OVERLAP.at(f"calendar[{window.name}]", wrong, fix)
+                yield WINDOWS_OVERLAP.at(f"calendar[{name}]", wrong, fix)
 
 
 class Watchdog(RuledModel):
