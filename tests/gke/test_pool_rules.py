@@ -203,6 +203,8 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("pool-boot-disk", {"machine_type": "g4-standard-48", "disk_type": "pd-balanced"}, {"disk_type": "pd-balanced"}),
     ("pool-boot-disk", {"disk_type": "ssd"}, {"disk_type": "pd-ssd"}),
+    ("pool-boot-disk", {"disk_gb": 65_537}, {"disk_gb": 65_536}),
+    ("pool-boot-disk", {"disk_type": "pd-extreme", "disk_gb": 499}, {"disk_type": "pd-extreme", "disk_gb": 500}),
     ("pool-boot-disk", {"disk_type": "hyperdisk-ml"}, {"disk_type": "hyperdisk-balanced"}),
     ("pool-boot-disk", {"disk_type": "pd-standard"}, {"disk_type": "pd-ssd"}),
     (

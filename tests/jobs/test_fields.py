@@ -15,7 +15,7 @@ from tests.simulation.fleets import GPU, fleet_data
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.jobs.fields import check_job_fields
+from kueue_fleet.jobs.fields import check_job_fields, check_priorities
 from kueue_fleet.jobs.values import field_faults, object_faults
 from kueue_fleet.simulation.fleet import check_manifests
 
@@ -327,15 +327,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "dnsConfig.nameservers: has 4, and Kubernetes takes 3",
     ),
     "a node with a capital": ({f"{POD}/nodeName": "Node_1"}, "spec.nodeName: 'Node_1' has characters or a form"),
-    "a priority without a class": (
-        {f"{POD}/priority": 1000},
-        "spec.priority: is 1000, and Kubernetes makes no pod with another priority than the 0 of no priority class; "
-        "remove it, and name a priority class if it needs one",
-    ),
-    "a priority beside that of Kubernetes": (
-        {f"{POD}/priority": 1000, f"{POD}/priorityClassName": "system-node-critical"},
-        "another priority than the 2000001000 of its priority class",
-    ),
     "a class with a capital": ({f"{POD}/priorityClassName": "High"}, "spec.priorityClassName: 'High' has characters"),
     "an account with an underscore": ({f"{POD}/serviceAccountName": "my_account"}, "serviceAccountName: 'my_account'"),
     "less than no scratch space": (
@@ -466,9 +457,7 @@ ALLOWED: list[dict[str, Any]] = [
     {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]},
     {f"{POD}/terminationGracePeriodSeconds": 2**40},
     {f"{POD}/hostAliases": [{"ip": "10.0.0.7", "hostnames": ["db", "db.example.com"]}, {"ip": "fd00::7"}]},
-    {f"{POD}/priority": 0, f"{POD}/nodeName": "gke-a-1.b"},
-    {f"{POD}/priority": 2_000_000_000, f"{POD}/priorityClassName": "system-cluster-critical"},
-    {f"{POD}/priority": 7, f"{POD}/priorityClassName": "urgent"},
+    {f"{POD}/nodeName": "gke-a-1.b"},
     {f"{POD}/volumes": [{"name": "v", "emptyDir": {"sizeLimit": 0}}]},
     {f"{POD}/hostNetwork": True, f"{MAIN}/ports/+": {"containerPort": 80, "hostPort": 80}},
 ]
@@ -503,12 +492,26 @@ def test_check_says_it_of_jobs_of_the_fleet() -> None:
     assert problem.rule.code == "KF905"
 
 
-def test_a_priority_that_a_class_may_have_is_in_doubt() -> None:
-    resources = {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}
-    made = changed(JOB, {f"{MAIN}/resources": resources, f"{POD}/priority": 7, f"{POD}/priorityClassName": "urgent"})
-    found = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", made)])
-    assert (found.problems, [each.severity for each in found.warnings]) == ([], ["warning"])
-    assert "has priority 7, and Kubernetes makes no pod where urgent has another value" in str(found.warnings[0])
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        ({"priority": 7}, "has priority 7, and Kubernetes makes no pod with another than the 0 of pods without a"),
+        ({"priority": 7, "priorityClassName": "urgent"}, "with another than the 9 of priority class urgent; remove it"),
+        ({"priority": 7, "priorityClassName": "system-node-critical"}, "than the 2000001000 of priority class system-"),
+        ({"preemptionPolicy": "PreemptLowerPriority", "priorityClassName": "urgent"}, "with another than the Never of"),
+        ({"priority": 9, "preemptionPolicy": "Never", "priorityClassName": "urgent"}, ""),
+        ({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, ""),
+        ({"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}, ""),
+    ],
+)
+def test_what_pods_say_beside_their_priority_class(pod: dict[str, Any], said: str) -> None:
+    fleet = parse_fleet(
+        fleet_data() | {"priorityClasses": [{"name": "urgent", "value": 9, "preemptionPolicy": "Never"}]}
+    )
+    made = changed(JOB, {f"{POD}/{field}": value for field, value in pod.items()})
+    found = list(map(str, check_priorities(fleet, [Document("j.yaml:1", made)])))
+    assert len(found) == bool(said)
+    assert all(said in each for each in found)
 
 
 def _reduced(schemas: dict[str, Any], name: str, found: dict[str, dict[str, str]]) -> str:

@@ -125,9 +125,11 @@ def test_preempted_copy_that_waits_for_capacity_keeps_its_quota() -> None:
     assert f"{US}: WaitingForPreemptedWorkloads" in found["urgent"]["message"]
 
 
-def test_checks_are_ready_at_once_for_jobs_without_gpus() -> None:
-    found = run([job("a", requests={"cpu": "1"})], [{"seconds": 900}])["a"]
-    assert found["admittedAt"] == 0
+def test_jobs_without_gpus_are_admitted_at_once_and_have_no_nodes_where_gke_makes_some_with_gpus() -> None:
+    """Nothing of them is asked of DWS; the nodes of the flavor have GKE's taint, which their pods do not tolerate."""
+    found = run([job("a", requests={"cpu": "1"})], [{"seconds": 900}], until=1000)["a"]
+    assert (found["admittedAt"], found["finishedAt"], found["runs"][0]["startedAt"]) == (0, None, None)
+    assert "requests no nvidia.com/gpu, and flavor t4-dws puts it on nodes with nvidia-tesla-t4" in found["message"]
 
 
 def test_the_same_seed_gives_the_same_result_and_another_one_does_not() -> None:

@@ -18,6 +18,8 @@ from kueue_fleet.gke.machines import (
     BOOT_DISKS,
     DISKS_NOT_TAKEN,
     HYPERDISK_ONLY,
+    LEAST_DISK_GB,
+    MOST_DISK_GB,
     MachineType,
     local_ssd_counts,
     machine_type,
@@ -103,10 +105,18 @@ def check_device_plugin(pool: Pool) -> Iterator[Breach]:
 
 
 def check_boot_disk(pool: Pool) -> Iterator[Breach]:
-    """The boot disk is of a type that the machine boots from."""
-    disk, machine = pool.disk_type, pool.machine_type
-    if disk is None:
-        return
+    """The boot disk is of a type that the machine boots from, and of a size that there is of it."""
+    if pool.disk_type is not None:
+        yield from _disk_type(pool.disk_type, pool.machine_type)
+    least = LEAST_DISK_GB.get(pool.disk_type or "", 0)
+    if pool.disk_gb > MOST_DISK_GB:
+        yield Breach("disk_gb", f"is {pool.disk_gb}, and no disk is larger than {MOST_DISK_GB}", "write a smaller one")
+    elif pool.disk_gb < least:
+        wrong = f"is {pool.disk_gb}, and disks of type {pool.disk_type} begin with {least}"
+        yield Breach("disk_gb", wrong, f"write {least} or more")
+
+
+def _disk_type(disk: str, machine: str) -> Iterator[Breach]:
     if disk not in BOOT_DISKS:
         yield Breach("disk_type", f"is {disk}, from which no machine boots", instead(disk, BOOT_DISKS, "kinds of disk"))
     elif not disk.startswith("hyperdisk-") and machine.startswith(HYPERDISK_ONLY):

@@ -52,6 +52,14 @@ BOOT_DISKS: Final = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "hype
 
 Source: https://cloud.google.com/compute/docs/disks and https://cloud.google.com/compute/docs/disks/hyperdisks
 """
+MOST_DISK_GB: Final = 65_536
+"""Size of the largest disk of any kind, in GiB, which Google calls GB.
+
+Source: https://cloud.google.com/compute/docs/disks/persistent-disks and
+https://cloud.google.com/compute/docs/disks/hyperdisks
+"""
+LEAST_DISK_GB: Final[Mapping[str, int]] = {"pd-extreme": 500, "hyperdisk-extreme": 64}
+"""The smallest disks of kinds that begin with more than the 10 GB of all boot disks. Source: as above."""
 NO_HYPERDISK: Final = ("c2-", "c2d-", "e2-", "n1-", "t2a-", "t2d-")
 """Beginnings of the machine types to which no Hyperdisk of a kind that the fleet makes can be attached.
 

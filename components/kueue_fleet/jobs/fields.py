@@ -5,7 +5,8 @@
 in `values`. Of the rules between fields only those are here that people break.
 
 Source: kubernetes@v1.36.3 api/openapi-spec/v3/apis__batch__v1_openapi.json (JobSpec), pkg/apis/core/validation and
-pkg/apis/batch/validation (values, volumes, mounts, variables, policies);
+pkg/apis/batch/validation (values, volumes, mounts, variables, policies), plugin/pkg/admission/priority/admission.go
+(admitPod), pkg/apis/scheduling/types.go (values of the system's classes);
 jobset@v0.11.1 config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml, pkg/webhooks/jobset_webhook.go
 (ValidateCreate).
 """
@@ -15,20 +16,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
 
+from kueue_admission.api.priority_classes import PriorityClassFields
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
 from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates
-from kueue_fleet.jobs.values import PRIORITIES, field_faults, metadata_faults, object_faults
+from kueue_fleet.jobs.values import field_faults, metadata_faults, object_faults
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -46,6 +48,8 @@ _WORDS: Final[Mapping[type, str]] = {
     dict: "a map",
     list: "a list",
 }
+_SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Priority classes that every cluster has, above those that users may make."""
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -61,16 +65,24 @@ def check_job_fields(manifests: Iterable[Document]) -> Iterator[Problem]:
             yield fault.rule.at(f"{label_of(document.data)}.{at}", fault.wrong, fault.fix).behind(document.where)
 
 
-def warn_of_priorities(manifests: Iterable[Document]) -> Iterator[Problem]:
-    """A priority beside a priority class, whose value no job says."""
+def check_priorities(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """What a pod says beside its priority class, whose values Kubernetes writes into it; classes that there are not are
+    found where jobs are read."""
+    none = next((each for each in fleet.priority_classes if each.global_default), PriorityClassFields(value=0))
+    classes = {"": none} | {each.name: each for each in fleet.priority_classes}
+    classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in _SYSTEM_CLASSES.items()}
     for document in manifests:
         for pod_set in pod_set_templates(document.data):
             pod = inside(pod_set.template, "spec")
-            name, priority = pod.get("priorityClassName"), pod.get("priority")
-            if name and name not in PRIORITIES and priority is not None:
-                wrong = f"has priority {priority}, and Kubernetes makes no pod where {name} has another value"
-                fault = job_fault(wrong, "remove the priority, which the class says")
-                yield replace(of_pod_set(document, pod_set, fault), severity="warning")
+            named = str(pod.get("priorityClassName") or "")
+            found = classes.get(named)
+            wanted = {} if found is None else {"priority": found.value, "preemptionPolicy": found.preemption_policy}
+            for field, value in wanted.items():
+                if pod.get(field) not in (None, value):
+                    of = f"of priority class {named}" if named else "of pods without a priority class"
+                    wrong = f"has {field} {pod[field]}, and Kubernetes makes no pod with another than the {value} {of}"
+                    fix = "remove it, and name a priority class if it needs one"
+                    yield of_pod_set(document, pod_set, job_fault(wrong, fix))
 
 
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:

@@ -6,7 +6,6 @@ Source: kubernetes@v1.36.3 pkg/apis/core/validation/validation.go (validateProbe
 validateInitContainers, validateContainerCommon, validateContainerPorts, validateEnvVarValueFrom, ValidateEnvFrom,
 ValidateTolerations, ValidateNodeSelectorRequirement, ValidatePodTemplateSpec, ValidatePodSpec, ValidateHostAliases,
 validatePodDNSConfig, validatePodHostName, validateHostUsers, validateTopologySpreadConstraints, validate*VolumeSource),
-plugin/pkg/admission/priority/admission.go (admitPod),
 pkg/apis/batch/validation/validation.go (validateJobSpec, validatePodFailurePolicy, validateSuccessPolicy),
 pkg/kubelet/util of volumes (media of emptyDir).
 """
@@ -135,12 +134,6 @@ _NAMES: Final = ("nodeName", "priorityClassName", "runtimeClassName", "serviceAc
 _MOST_NAMESERVERS: Final = 3
 _MOST_SEARCHES: Final = 32
 _HOSTNAME: Final = 64
-PRIORITIES: Final[Mapping[str, int]] = {
-    "": 0,
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
-"""Of pods by their priority class, where every cluster has the same: of none, and of those that Kubernetes makes."""
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
@@ -286,11 +279,6 @@ def _pod(pod: Mapping[str, Any]) -> Faults:
         for field in fields:
             if (name := _text(pod, field)) and (fault := form(name)):
                 yield f".{field}", _refused(name, fault)
-    priority, given = pod.get("priority"), PRIORITIES.get(_text(pod, "priorityClassName"))
-    if isinstance(priority, int) and given not in (None, priority):
-        of = "its priority class" if pod.get("priorityClassName") else "no priority class"
-        wrong = f"is {priority}, and Kubernetes makes no pod with another priority than the {given} of {of}"
-        yield ".priority", job_fault(wrong, "remove it, and name a priority class if it needs one")
     yield from _of_hosts(pod)
     yield from _spread(pod)
     yield from _labels(".nodeSelector", pod.get("nodeSelector"))

@@ -39,7 +39,7 @@ from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.jobs.amounts import warn_of_amounts
 from kueue_fleet.jobs.compute_domains import check_channels, check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.dynamic_slices import as_placed, check_slice_jobs
-from kueue_fleet.jobs.fields import check_job_fields, warn_of_priorities
+from kueue_fleet.jobs.fields import check_job_fields, check_priorities
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
 from kueue_fleet.jobs.gpu_networks import warn_of_networks
 from kueue_fleet.jobs.nodes import check_job_nodes, stays_pending, warn_of_manager
@@ -227,6 +227,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         *check_job_nodes(fleet, named),
         *check_pod_rules(fleet, named),
         *check_job_fields(named),
+        *check_priorities(fleet, named),
         *check_team_rules(fleet, named),
     ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
@@ -243,7 +244,6 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
-    found.warnings.extend(warn_of_priorities(named))
     return found
 
 

@@ -150,6 +150,32 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "system machine that is too small for Kueue": (
+        {
+            "clusters/0/systemPool": {"machineType": "e2-micro"},
+            "kueue": {"resources": {"requests": {"cpu": "941m", "memory": "1Gi"}}},
+        },
+        [
+            "clusters[batch].systemPool.machineType: e2-micro leaves pods 940m of cpu, and each of Kueue's asks for "
+            "941m; write a larger machine, or request less in kueue.resources",
+            "clusters[batch].systemPool.machineType: e2-micro leaves pods 668Mi of memory, and each of Kueue's asks "
+            "for 1Gi; write a larger machine, or request less in kueue.resources",
+        ],
+    ),
+    "system machine that is just enough": (
+        {
+            "clusters/0/systemPool": {"machineType": "e2-micro"},
+            "kueue": {"resources": {"requests": {"cpu": "940m", "memory": "668Mi"}}},
+        },
+        [],
+    ),
+    "boot disks that there are not": (
+        {p(1, "diskSizeGb"): 70_000, "clusters/0/systemPool": {"diskSizeGb": 70_000}},
+        [
+            "clusters[batch].systemPool.diskSizeGb: 70000 is too large; use at most 65536",
+            "nodePools[on-demand].diskSizeGb: 70000 is too large; use at most 65536",
+        ],
+    ),
     "too many nodes": (
         {"nodePools/1/autoscaling": scaled(3001)},
         [

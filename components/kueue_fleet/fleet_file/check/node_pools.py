@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from kueue_admission.decide.amounts import format_amount, request_amount
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.problem import Problem, where_read
@@ -27,6 +28,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     POOL_SIZE,
     RESERVATION,
     RUNS_NO_JOBS,
+    SYSTEM_POOL_TOO_SMALL,
     UNKNOWN_MACHINE,
 )
 from kueue_fleet.fleet_file.model.capacity import Reserved
@@ -93,12 +95,28 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
 
 @where_read
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
+    if cluster.mode != "Standard":
+        return
+    if machine_type(cluster.system_pool.machine_type) is None:
         yield UNKNOWN_MACHINE.at(
             f"{scope.path(cluster)}.systemPool.machineType",
             f"{cluster.system_pool.machine_type} is not in the catalogue",
             suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
         )
+        return
+    pools = scope.fleet.every_pool_on(cluster.name)
+    others = [pool for pool in pools[1:] if not any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
+    if cluster.existing or others or cluster.node_auto_provisioning is not None:
+        return  # Nodes that may take them.
+    asked, machine, given = scope.fleet.kueue_on(cluster.name).resources.requests, cluster.system_pool, pools[0]
+    for name, wanted in (("cpu", asked.cpu), ("memory", asked.memory)):
+        if given.allocatable[name] < request_amount(name, wanted):
+            left = format_amount(name, given.allocatable[name])
+            yield SYSTEM_POOL_TOO_SMALL.at(
+                f"{scope.path(cluster)}.systemPool.machineType",
+                f"{machine.machine_type} leaves pods {left} of {name}, and each of Kueue's asks for {wanted}",
+                "write a larger machine, or request less in kueue.resources",
+            )
 
 
 def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:

@@ -16,7 +16,7 @@ from kueue_admission.forms.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, l
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import Zone
-from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.machines import MOST_DISK_GB, accelerators
 from kueue_fleet.gke.pool_rules import ASKED_BY_PODS
 
 
@@ -31,7 +31,7 @@ class SystemPool(RuledModel):
     """In all zones together; default 1."""
     total_max_node_count: Annotated[Count, Field(ge=1)] = 3
     """In all zones together; default 3."""
-    disk_size_gb: Annotated[Count, Field(ge=10)] = 100
+    disk_size_gb: Annotated[Count, Field(ge=10, le=MOST_DISK_GB)] = 100
     """Boot disk in GB; default 100."""
 
     def own_problems(self) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ResourceName, Zone
-from kueue_fleet.gke.machines import BOOT_DISK_GB
+from kueue_fleet.gke.machines import BOOT_DISK_GB, MOST_DISK_GB
 
 DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
 """Which GPU driver GKE installs, if any."""
@@ -164,7 +164,7 @@ class PoolOverride(SpecModel):
     """Limits of the number of nodes there."""
     initial_node_count: Count | None = None
     """Nodes in each zone at the start there."""
-    disk_size_gb: Annotated[Count, Field(ge=10)] | None = None
+    disk_size_gb: Annotated[Count, Field(ge=10, le=MOST_DISK_GB)] | None = None
     """Boot disk there, in GB."""
     disk_type: Text | None = None
     """Kind of boot disk there."""
@@ -216,7 +216,7 @@ class NodePoolFields(RuledModel):
     """Limits of the number of nodes; not together with nodeCount."""
     initial_node_count: Count | None = None
     """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
-    disk_size_gb: Annotated[Count, Field(ge=10)] = BOOT_DISK_GB
+    disk_size_gb: Annotated[Count, Field(ge=10, le=MOST_DISK_GB)] = BOOT_DISK_GB
     """Boot disk; default 100."""
     disk_type: Text | None = None
     """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
