@@ -25,6 +25,7 @@ JOBS = str(ROOT / "examples" / "dws-multikueue" / "recorded-jobs.csv")
 MANAGER, WORKER = "manager-europe-west4", "worker-us-east4"
 CLUSTERS = (MANAGER, "worker-europe-west4", WORKER, "worker-asia-southeast1")
 WORKLOADS, NODES = "/apis/kueue.x-k8s.io/v1beta2/workloads", "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 
 
@@ -45,7 +46,7 @@ def events(store: Path) -> list[Event]:
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     with serve(CLUSTERS, monkeypatch, tmp_path / "kubeconfig") as fleet:
         for table in fleet.tables.values():
-            table |= {WORKLOADS: [], NODES: []}
+            table |= {WORKLOADS: [], NODES: [], NAMESPACES: [{"metadata": {"name": "kube-system", "uid": "one"}}]}
         yield fleet
 
 
@@ -67,6 +68,24 @@ def test_what_clusters_have_now_is_written_once(live: Fleet, tmp_path: Path) -> 
         (WORKER, "us-east4", Kind.RESERVED, True),
         (WORKER, "us-east4", Kind.NODE_ADDED, False),
     }
+
+
+def test_a_context_of_another_cluster_marks_nothing_as_deleted(live: Fleet, tmp_path: Path) -> None:
+    live.tables[MANAGER][WORKLOADS] = [workload(RESERVED, admission=ASSIGNED)]
+    assert run("record", tmp_path / "history", "--once").exit_code == 0
+    before = events(tmp_path / "history")
+    ours = live.tables[MANAGER]
+    live.tables[MANAGER] = {**ours, WORKLOADS: [], NAMESPACES: [{"metadata": {"name": "kube-system", "uid": "two"}}]}
+    for _ in range(2):
+        told = refusal(run("record", tmp_path / "history", "--once"))
+        assert told == (
+            f"{MANAGER}: the context leads to another cluster than the one that {tmp_path}/history has of this name; "
+            "correct the kubeconfig, or run without --once where it was made again"
+        )
+        assert events(tmp_path / "history") == before
+    live.tables[MANAGER] = {**ours, WORKLOADS: []}
+    assert run("record", tmp_path / "history", "--once").stdout.startswith("1 new event ")
+    assert events(tmp_path / "history")[-1].kind is Kind.DELETED
 
 
 def test_a_cluster_that_refuses_is_named(live: Fleet, tmp_path: Path) -> None:

@@ -133,13 +133,16 @@ def one_cluster() -> FleetSpec:
 
 
 def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, gpus: int = 0, **arrival: Any) -> Past:
-    """Jobs of the events that follow their arrival at 9:00."""
+    """Jobs of the events that follow their arrival at 9:00; without GPUs they tolerate the taint of nodes with some."""
     found = []
     for number, events in enumerate(jobs):
         data = workload()
         data["metadata"] |= {"uid": f"u{number}", "name": f"job-{number}", "namespace": "default"}
         container = {"resources": {"requests": {"cpu": cpu} | ({"nvidia.com/gpu": gpus} if gpus else {})}}
         data["spec"]["podSets"][0]["template"]["spec"] = {"containers": [container]}
+        if not gpus:
+            tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+            data["spec"]["podSets"][0]["template"]["spec"]["tolerations"] = tolerations
         data["spec"] |= {"queueName": "gpu", **arrival}
         (arrived,) = workload_events(PrintedWorkload.of(data), Place("only"))
         found.append(arrived)
@@ -164,7 +167,7 @@ def replayed(history: Past, begin: str = "09:00:00", end: str = "12:00:00", **op
 
 
 def test_a_job_runs_as_long_as_it_did() -> None:
-    replay, _ = replayed(past(RAN, gpus=1))
+    replay, _ = replayed(past(RAN))
     (found,) = replay.run(0)
     (run,) = found.record.runs
     assert (run.started_at, run.ended_at) == (0.0, 1800.0)
@@ -172,7 +175,7 @@ def test_a_job_runs_as_long_as_it_did() -> None:
 
 def test_a_job_that_runs_on_ends_as_jobs_like_it_that_ran_longer() -> None:
     long = [(Kind.ADMITTED, "09:00:00"), (Kind.ENDED, "12:00:00")]
-    replay, fit = replayed(past(RAN, RAN, long, [(Kind.ADMITTED, "11:00:00")], gpus=1), end="13:00:00")
+    replay, fit = replayed(past(RAN, RAN, long, [(Kind.ADMITTED, "11:00:00")]), end="13:00:00")
     assert [each.record.finished_at for each in replay.run(0)] == pytest.approx([1800, 1800, 10800, 10800])
     assert "run times that are not recorded, drawn from those of jobs like them: 1" in fit.not_explained
 

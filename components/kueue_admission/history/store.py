@@ -187,13 +187,20 @@ class Store:
 
     def meet(self, cluster: str, identity: str) -> bool:
         """Note which cluster has that name; whether it is another one than all that had it before."""
-        folder = f"clusters/{cluster}"
-        known = {each.base_name for each in self._listed(folder)}
+        known = self._identities(cluster)
         if identity in known:
             return False
-        self._make_folder(folder)
-        self._files.open_output_stream(f"{self._root}/{folder}/{identity}").close()
+        self._make_folder(f"clusters/{cluster}")
+        self._files.open_output_stream(f"{self._root}/clusters/{cluster}/{identity}").close()
         return bool(known)
+
+    def is_another(self, cluster: str, identity: str) -> bool:
+        """Whether a cluster of that name was met, and none with this identity."""
+        known = self._identities(cluster)
+        return bool(known) and identity not in known
+
+    def _identities(self, cluster: str) -> set[str]:
+        return {each.base_name for each in self._listed(f"clusters/{cluster}")}
 
     def finish(self) -> None:
         """Note what is not noted yet, at the end."""

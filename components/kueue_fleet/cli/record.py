@@ -14,6 +14,7 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
+from kueue_admission.forms.manifest import inside
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_files
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
@@ -77,8 +78,8 @@ def record(
 
     Arrivals, requests, nominations, reservations, checks, admissions, evictions, ends, stock-outs, and nodes by pool,
     with no event twice: started again, it writes what it missed as far as Workloads still say it. Of pods only what
-    admission sees is kept. It needs the right to list and watch Workloads and Nodes on every cluster, for stock-outs
-    ProvisioningRequests too, and the extra `history`.
+    admission sees is kept. It needs the right to list and watch Workloads, Nodes and namespaces on every cluster, for
+    stock-outs ProvisioningRequests too, and the extra `history`.
 
     \b
     Examples:
@@ -332,6 +333,7 @@ def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[
     from kueue_fleet.controller.history import PATHS
 
     clusters = Clusters("record", kubeconfig)
+    _meet(fleet, store, clusters)
     found: list[Event] = []
     for cluster in fleet.cluster_names:
         recorder = _recorder(fleet, cluster, store, labels)
@@ -342,6 +344,26 @@ def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[
                 recorder.listed(kind, time.time())
         found += recorder.take()
     return found
+
+
+def _meet(fleet: FleetSpec, store: Store, clusters: Clusters) -> None:
+    """Note which clusters these are. Raises CommandError where one is another than before: all that ran on the former
+    would count as deleted."""
+    from kueue_fleet.kube.api import KUBE_SYSTEM, NAMESPACES
+
+    found = {}
+    for name in fleet.cluster_names:
+        spaces = clusters.read(name, NAMESPACES, "its namespaces", KUBE_SYSTEM)
+        found |= {name: str(inside(each, "metadata").get("uid", "")) for each in spaces}
+    known = {name: identity for name, identity in found.items() if identity}
+    others = [name for name, identity in known.items() if store.is_another(name, identity)]
+    if others:
+        raise console.CommandError(
+            f"{', '.join(others)}: the context leads to another cluster than the one that {store.where} has of this "
+            "name; correct the kubeconfig, or run without --once where it was made again"
+        )
+    for name, identity in known.items():
+        store.meet(name, identity)
 
 
 def _if_there(clusters: Clusters, cluster: str) -> dict[str, str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kueue_fleet.kube.answers import Json
+
+
+NAMESPACES: Final = "/api/v1/namespaces"
+KUBE_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}
+"""Of the list of namespaces, the one whose uid says which cluster it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,6 @@ class Api(ListAndWatch, Protocol):
 async def ask_identity(api: ListAndWatch) -> Identity:
     """Which cluster a server is of. Raises ApiError."""
     # A list, since that needs no other permission than to follow namespaces.
-    page = await api.get("/api/v1/namespaces", {"fieldSelector": "metadata.name=kube-system"})
+    page = await api.get(NAMESPACES, KUBE_SYSTEM)
     uids = [str(item["metadata"].get("uid", "")) for item in page.get("items") or ()]
     return Identity(uids[0] if uids else "", str(page["metadata"].get("resourceVersion", "")))
