@@ -351,11 +351,11 @@ def _meet(fleet: FleetSpec, store: Store, clusters: Clusters) -> None:
     would count as deleted."""
     from kueue_fleet.kube.api import KUBE_SYSTEM, NAMESPACES
 
-    found = {}
-    for name in fleet.cluster_names:
-        spaces = clusters.read(name, NAMESPACES, "its namespaces", KUBE_SYSTEM)
-        found |= {name: str(inside(each, "metadata").get("uid", "")) for each in spaces}
-    known = {name: identity for name, identity in found.items() if identity}
+    known = {
+        name: str(inside(space, "metadata").get("uid"))
+        for name in fleet.cluster_names
+        for space in clusters.read(name, NAMESPACES, "its namespaces", KUBE_SYSTEM)
+    }
     others = [name for name, identity in known.items() if store.is_another(name, identity)]
     if others:
         raise console.CommandError(

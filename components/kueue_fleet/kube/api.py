@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from kueue_fleet.kube.answers import Json
 
-
 NAMESPACES: Final = "/api/v1/namespaces"
 KUBE_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}
 """Of the list of namespaces, the one whose uid says which cluster it is."""

@@ -58,6 +58,7 @@ from kueue_fleet.jobs.provisioning_request import check_provisioning_requests, o
 from kueue_fleet.jobs.shared_gpus import check_shared_gpus
 from kueue_fleet.jobs.slices import check_slices
 from kueue_fleet.jobs.storage import check_storage_jobs
+from kueue_fleet.jobs.team_limits import check_team_limits, warn_of_many
 from kueue_fleet.jobs.team_rules import check_team_rules
 from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_fleet.jobs.tpus import check_tpu_jobs
@@ -91,7 +92,9 @@ def prepare_fleet(
         end = run.drive(0.0, until, watch)
         return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
-    return Prepared(run.queues, go, fleet.name, goals_of(fleet), tuple(stays_pending(fleet, named)))
+    jobs, _ = claims_apart(named)
+    warnings = (*stays_pending(fleet, jobs), *warn_of_many(fleet, file.jobs, jobs))
+    return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
 
 
 def result_of(
@@ -229,6 +232,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         *check_job_fields(named),
         *check_priorities(fleet, named),
         *check_team_rules(fleet, named),
+        *check_team_limits(fleet, named),
     ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:
