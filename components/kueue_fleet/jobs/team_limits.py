@@ -114,7 +114,7 @@ def _add(found: _Amounts, more: Mapping[str, Decimal]) -> None:
 
 
 def _compute_of(name: str) -> tuple[str, str] | None:
-    """Field and resource of a limit that all containers have to speak of; None: of another one."""
+    """Field and resource of a limit that all containers have to state; None: of another one."""
     field, _, resource = name.rpartition(".")
     return (field or "requests", resource) if resource in _COMPUTE and field in ("", "requests", "limits") else None
 

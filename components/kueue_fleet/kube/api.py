@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from kueue_fleet.kube.answers import Json
 
 NAMESPACES: Final = "/api/v1/namespaces"
+"""Where API servers have the list of namespaces."""
 KUBE_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}
 """Of the list of namespaces, the one whose uid says which cluster it is."""
 

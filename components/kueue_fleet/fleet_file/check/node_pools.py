@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from kueue_admission.decide.amounts import format_amount, request_amount
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     CONSUMPTION,
@@ -109,9 +109,9 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.existing or others or cluster.node_auto_provisioning is not None:
         return  # Nodes that may take them.
     asked, machine, given = scope.fleet.kueue_on(cluster.name).resources.requests, cluster.system_pool, pools[0]
-    for name, wanted in (("cpu", asked.cpu), ("memory", asked.memory)):
-        if given.allocatable[name] < request_amount(name, wanted):
-            left = format_amount(name, given.allocatable[name])
+    cpu, memory = Quantity(f"{given.allocatable['cpu']}m"), Quantity(f"{given.allocatable['memory'] // 2**20}Mi")
+    for name, left, wanted in (("cpu", cpu, asked.cpu), ("memory", memory, asked.memory)):
+        if left < wanted:
             yield SYSTEM_POOL_TOO_SMALL.at(
                 f"{scope.path(cluster)}.systemPool.machineType",
                 f"{machine.machine_type} leaves pods {left} of {name}, and each of Kueue's asks for {wanted}",

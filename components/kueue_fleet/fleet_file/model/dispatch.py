@@ -135,8 +135,8 @@ class FleetCheck(RuledModel):
             for both in combinations([name for name in names if name in names_open], 2):
                 first[both] = min(at, first.get(both, at))
         for other, name in combinations(names, 2):
-            if (at := first.get((other, name))) is not None:
-                wrong = f"is open at the same time as {other}, as at {at:%Y-%m-%dT%H:%MZ}"
+            if (moment := first.get((other, name))) is not None:
+                wrong = f"is open at the same time as {other}, as at {moment:%Y-%m-%dT%H:%MZ}"
                 fix = "make one window of both, or let one begin where the other ends"
                 yield WINDOWS_OVERLAP.at(f"calendar[{name}]", wrong, fix)
 
