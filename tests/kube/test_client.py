@@ -4,7 +4,9 @@ import asyncio
 import base64
 import json
 import socket
+import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -22,6 +24,7 @@ from kueue_fleet.kube.access import AccessError, read_access
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.api import Identity
 from kueue_fleet.kube.client import KubeApi
+from kueue_rehearsal.control_planes.certificates import RehearsalAuthority
 
 CA = base64.b64encode(b"PEM").decode()
 
@@ -431,3 +434,29 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
         await api.get("/list")
     assert "sleep" not in [child.name() for child in psutil.Process().children()]
     await api.close()
+
+
+async def test_a_connection_keeps_no_more_than_a_record_of_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller keeps nine connections to each of a hundred workers."""
+    monkeypatch.setattr(SSLProtocol, "max_size", SSLProtocol.max_size)
+    client.read_by_record()
+    now = datetime.now(UTC)
+    authority = RehearsalAuthority.open(tmp_path, now)
+    pair = authority.server("api", ["localhost"], now)
+    own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    own.load_cert_chain(pair.certificate, pair.key)
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(bytes(1_000_000))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "localhost", 0, ssl=own) as server:
+        port = server.sockets[0].getsockname()[1]
+        trusted = ssl.create_default_context(cafile=authority.certificate_file)
+        reader, writer = await asyncio.open_connection("localhost", port, ssl=trusted)
+        kept: Any = writer.transport
+        assert len(kept._ssl_protocol.get_buffer(-1)) == 16 * 1024
+        assert await reader.read() == bytes(1_000_000)
+        writer.close()

@@ -43,7 +43,7 @@ from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.kube.client import KubeApi
+from kueue_fleet.kube.client import KubeApi, read_by_record
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16
@@ -334,6 +334,7 @@ def run(settings: Settings) -> int:
     Raises ConfigurationError.
     """
     log_to_stdout()
+    read_by_record()
     controller = Controller(settings)
 
     async def until_told(work: Coroutine[Any, Any, None]) -> int:
