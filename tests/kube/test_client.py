@@ -436,13 +436,11 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
     await api.close()
 
 
-async def test_a_connection_keeps_no_more_than_a_record_of_tls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_connection_keeps_no_more_than_a_record_of_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A controller keeps nine connections to each of a hundred workers."""
     monkeypatch.setattr(SSLProtocol, "max_size", SSLProtocol.max_size)
     client.read_by_record()
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(time.time(), UTC)
     authority = RehearsalAuthority.open(tmp_path, now)
     pair = authority.server("api", ["localhost"], now)
     own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -50,9 +50,12 @@ def _column(about: str, default: Any = "", **more: Any) -> Any:
     return field(default=default, metadata={"about": about, **more})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Event:
-    """One row; what does not apply is empty, or None for numbers. Times are seconds since 1970."""
+    """One row; what does not apply is empty, or None for numbers. Times are seconds since 1970.
+
+    Nothing changes one; it is not frozen because those of a month take four times as long to make then.
+    """
 
     kind: Kind = field(metadata={"about": "what happened, see above"})
     time: float = field(metadata={"about": "when, in UTC", "type": "timestamp"})

@@ -422,5 +422,8 @@ class Store:
                 columns[name] = [None if each is None else dict(each) for each in columns[name]]
             elif kind == "texts":
                 columns[name] = [tuple(each or ()) for each in columns[name]]
-        names = list(columns)
-        return [Event(**dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        if len(columns) < len(COLUMNS):
+            names = list(columns)
+            return [Event(**dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        # A month has a quarter of a million: by position, which is that of the columns, takes half as long.
+        return [Event(*row) for row in zip(*columns.values(), strict=True)]

@@ -318,10 +318,13 @@ class Replay:
             if at < self.window.begin:
                 yield self.window.begin, (job.reserved or math.inf), job, workload, False
                 continue
-            source = random.Random(f"{seed}:{workload.key}:growth")  # noqa: S311 - a simulation, not a secret
-            share = source.random()
             team = self.fleet.team_of.get(self.queue_of(job).partition("/")[0], job.arrival.team)
-            times = int(growth.of(team) + share)
+            factor = growth.of(team)
+            if factor == 1:
+                yield at, math.inf, job, workload, False
+                continue
+            source = random.Random(f"{seed}:{workload.key}:growth")  # noqa: S311 - a simulation, not a secret
+            times = int(factor + source.random())
             if times:
                 yield at, math.inf, job, workload, False
             for _ in range(1, times):
@@ -329,13 +332,13 @@ class Replay:
                 yield min(max(later, self.window.begin), self.window.end), math.inf, job, workload, True
 
     def _expect(self, run: FleetRun, job: PastJob, workload: Workload, seed: int, *, is_more: bool) -> None:
-        begin, source = self.window.begin, random.Random(f"{seed}:{workload.key}:run")  # noqa: S311
+        begin = self.window.begin
         last = job.runs[-1] if job.runs else None
         running = None if is_more else _running(job, begin)
         seconds = None if is_more else self.drawn.ran(job)
         if seconds is None:
             ran = self.past.end - last.began if last is not None and last.ended is None and not is_more else 0.0
-            more = self.drawn.run_time(job, source, ran)
+            more = self.drawn.run_time(job, random.Random(f"{seed}:{workload.key}:run"), ran)  # noqa: S311
             seconds = None if more is None else ran + more
         if running is not None and seconds is not None:
             seconds = max(0.0, seconds - (begin - running.began)) if running is last else running.until(begin)

@@ -43,6 +43,8 @@ class Fallback:
 
     def wait(self, job: FleetJob, where: str, now: float) -> None:
         """A job waits for its nodes on a cluster: it got quota there, or was admitted."""
+        if not self._rules:
+            return
         begun = job.record.admitted_at
         since = now
         if begun is None:

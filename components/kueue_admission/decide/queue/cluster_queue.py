@@ -32,13 +32,15 @@ class GroupLayout:
 class QueueNode(TreeNode):
     """A ClusterQueue. `workloads` are those with a reservation; `generation` grows when quota may have become free.
 
-    `active` with the reasons in `inactive` says whether it takes part; `checks` has the flavors of each of its checks.
+    `active` with the reasons in `inactive` says whether it takes part; `checks` has the flavors of each of its checks,
+    by name; `checks_of_all` are those of every flavor.
     """
 
     __slots__ = (
         "active",
         "can_preempt_while_borrowing",
         "checks",
+        "checks_of_all",
         "generation",
         "group_of",
         "groups",
@@ -63,6 +65,7 @@ class QueueNode(TreeNode):
         self.groups: tuple[GroupLayout, ...] = ()
         self.group_of: dict[str, GroupLayout] = {}
         self.checks: dict[str, frozenset[str]] = {}
+        self.checks_of_all: list[str] = []
         self.inactive: tuple[tuple[InactiveReason, str], ...] = ()
         self.active = True
         self.tas_flavors: dict[str, str] = {}
@@ -79,7 +82,9 @@ class QueueNode(TreeNode):
         self.groups = tuple(GroupLayout(group, ids) for group in spec.groups)
         self.group_of = {resource: group for group in reversed(self.groups) for resource in group.covered}
         flavors = frozenset(flavor for group in self.groups for flavor in group.flavors)
-        self.checks = {check.name: frozenset(check.on_flavors) or flavors for check in spec.checks}
+        found = {check.name: frozenset(check.on_flavors) or flavors for check in spec.checks}
+        self.checks = dict(sorted(found.items()))
+        self.checks_of_all = [name for name, on_flavors in self.checks.items() if on_flavors >= flavors]
         preemption = spec.preemption
         self.can_preempt_while_borrowing = preemption.borrow_within_cohort.policy != "Never" or (
             fair_sharing and preemption.reclaim_within_cohort != "Never"
@@ -109,7 +114,7 @@ class QueueNode(TreeNode):
         }
         self.tas_only = all(name in self.tas_flavors for name in names)
         by_controller: dict[str, list[str]] = {}
-        for name in sorted(self.checks):
+        for name in self.checks:
             if name in checks:
                 by_controller.setdefault(checks[name].controller, []).append(name)
         multikueue = by_controller.get(MULTIKUEUE_CONTROLLER, [])
@@ -144,8 +149,8 @@ class QueueNode(TreeNode):
     ) -> list[tuple[InactiveReason, str]]:
         if not self.checks:
             return []
-        missing = [name for name in sorted(self.checks) if name not in checks]
-        inactive = [name for name in sorted(self.checks) if name in checks and not checks[name].active]
+        missing = [name for name in self.checks if name not in checks]
+        inactive = [name for name in self.checks if name in checks and not checks[name].active]
         per_flavor = [name for name in multikueue if self.checks[name] != flavors]
         dispatching, asking = ",".join(multikueue), ",".join(provisioning)
         complaints = (

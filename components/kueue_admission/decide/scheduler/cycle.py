@@ -370,13 +370,19 @@ def _refresh(cycle: _Cycle, entry: Entry) -> bool:
 
 def _fits(cycle: _Cycle, entry: Entry) -> tuple[bool, bool]:
     """Whether the entry's usage fits once all victims are gone, and whether only its placement does not."""
-    victims = cycle.victims
-    if leaving := entry.leaving():
-        victims = {**victims, **leaving}
+    victims = {**cycle.victims, **entry.leaving()}
+    if not victims:
+        return _fits_now(cycle.cache, entry)
     with cycle.cache.without(victims.values()):
-        quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
-        placed = quota and topology_fits(cycle.cache, entry)
-    return placed, quota and not placed
+        return _fits_now(cycle.cache, entry)
+
+
+def _fits_now(cache: Cache, entry: Entry) -> tuple[bool, bool]:
+    for fr, amount in entry.usage():
+        if available(entry.queue, fr) < amount:
+            return False, False
+    placed = topology_fits(cache, entry)
+    return placed, not placed
 
 
 T = TypeVar("T")

@@ -23,6 +23,8 @@ _Rank = tuple[bool, bool, tuple[bool, float], int, float, str]
 
 def classical_order(entries: list[Entry], cache: Cache) -> Iterator[Entry]:
     """Entries with a reservation, then by borrow level, priority and queue time."""
+    if len(entries) < 2:
+        return iter(entries)
     by_preemptor = cache.gates.prioritize_preemptor_workloads
     by_priority = cache.gates.priority_sorting_within_cohort
 

@@ -21,12 +21,11 @@ def required_checks(info: WorkloadInfo, queue: QueueNode, behaviours: Behaviours
     if not queue.checks:
         return []
     if info.admission is None:
-        every = {flavor for group in queue.groups for flavor in group.flavors}
-        return sorted(name for name, flavors in queue.checks.items() if flavors >= every)
+        return queue.checks_of_all
     taken = {flavor for pod_set in info.admission.pod_sets for _, flavor in pod_set.flavors}
     if not taken and not behaviours.needs_no_checks_without_flavors:
-        return sorted(queue.checks)
-    return sorted(name for name, flavors in queue.checks.items() if not flavors.isdisjoint(taken))
+        return list(queue.checks)
+    return [name for name, flavors in queue.checks.items() if not flavors.isdisjoint(taken)]
 
 
 def sync_checks(info: WorkloadInfo, queue: QueueNode, now: float, behaviours: Behaviours) -> None:

@@ -171,11 +171,11 @@ class WorkloadInfo:
         """Where it is in its lifecycle (`transitions.TRANSITIONS`)."""
         if self.finished:
             return Phase.FINISHED
-        if not self.is_reserved:
+        if self.reserved_at is None:
             return Phase.PENDING
-        if self.is_evicted:
+        if self.evicted_at is not None:
             return Phase.EVICTED
-        return Phase.ADMITTED if self.is_admitted else Phase.QUOTA_RESERVED
+        return Phase.QUOTA_RESERVED if self.admitted_at is None else Phase.ADMITTED
 
     def submitted(self, now: float) -> None:
         """Its story begins."""
@@ -224,7 +224,10 @@ class WorkloadInfo:
 
     def has_check(self, state: CheckState) -> bool:
         """Whether one of its checks is in `state`."""
-        return any(check.state is state for check in self.checks.values())
+        for check in self.checks.values():  # noqa: SIM110 - asked for every event and head; a generator takes longer
+            if check.state is state:
+                return True
+        return False
 
     def backoff_expired(self, now: float) -> bool:
         """Whether nothing keeps it from being queued (clusterqueue backoffWaitingTimeExpired)."""

@@ -8,16 +8,15 @@ Source: kueue@v0.19.2 pkg/workload/workload.go (Status), pkg/controller/core/wor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from kueue_admission.decide.errors import InvariantError
 
 _KEPT: Final = 12
 
 
-class Phase(Enum):
+class Phase(StrEnum):
     """Where a Workload stands, as its conditions say."""
 
     PENDING = "Pending"
@@ -31,7 +30,7 @@ class Phase(Enum):
     FINISHED = "Finished"
 
 
-class Step(Enum):
+class Step(StrEnum):
     """What changes the phase."""
 
     RESERVE = "quota reserved"
@@ -56,8 +55,7 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Step], Phase]] = {
 """The phase after a step, by the phase before it. A step that is not here is a bug, of the core or of its caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class PastStep:
+class PastStep(NamedTuple):
     """A step that a workload took: when, to which phase, and why."""
 
     at: float
@@ -96,7 +94,7 @@ def take_step(key: str, phase: Phase, step: Step, now: float, why: str, story: S
     after = TRANSITIONS.get((phase, step))
     if after is None:
         raise IllegalTransitionError(key, phase, step, now, story)
-    return (*story[1 - _KEPT :], PastStep(now, step.value, after, why))
+    return (*story[1 - _KEPT :], PastStep(now, step, after, why))
 
 
 def state_diagram() -> str:
