@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from mypy_extensions import mypyc_attr
+
 from kueue_admission.decide.decisions import Decision, NodesReplaced, Parked, QuotaReserved, Replaced, Requeued
 from kueue_admission.decide.errors import InvariantError
 from kueue_admission.decide.events import (
@@ -54,6 +56,7 @@ from kueue_admission.decide.workload.workload_controller import WorkloadControll
 _Change = ReclaimableChanged | CountsChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Engine:
     """Kueue on one cluster: its queues, the workloads in them, and the usage.
 

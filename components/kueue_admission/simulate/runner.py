@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from mypy_extensions import mypyc_attr
+
 from kueue_admission.decide.decisions import Admitted, Decision, Evicted, Parked, Replaced, Requeued
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import Event, Finished, PodsReadyChanged, PodsStopped, Submitted
@@ -72,6 +74,7 @@ def prepare_cluster(
     return Prepared(run.queues, go)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 @dataclass(slots=True)
 class Job:
     """A workload and its story. `attempts` counts, per cluster, what must be forgotten when it is evicted, or a copy of
@@ -94,6 +97,7 @@ class Job:
 J = TypeVar("J", bound=Job)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClusterRun(Generic[J]):
     """Clusters on the clock of `agenda`; jobs are submitted to `home`.
 

@@ -36,7 +36,7 @@ def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
     return limit if isinstance(limit, int) else BACKOFF_LIMIT
 
 
-@dataclass(slots=True)
+@dataclass
 class FleetJob(Job):
     """A job and its copies on workers.
 
@@ -45,7 +45,7 @@ class FleetJob(Job):
     about to take the job back because of something on the worker that is written down already. `templates` are the
     pods of a job of several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is
     evicted there: its checks are Ready, and it is offered to that cluster alone. `may_fail` are the pods that may still
-    fail before the job does; None: any number.
+    fail before the job does; None: any number. It has no slots of its own: those of a compiled `Job` would be hidden.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)

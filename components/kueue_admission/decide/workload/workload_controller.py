@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mypy_extensions import mypyc_attr
+
 from kueue_admission.decide.decisions import Admitted, BackoffStarted, ChecksPending, Deactivated, Evicted, Released
 from kueue_admission.decide.model import CheckState, Node
 from kueue_admission.decide.queue.queues import Queues
@@ -25,6 +27,7 @@ from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 from kueue_admission.decide.workload.transitions import Step
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WorkloadController:
     """Admission after the reservation, eviction, and everything that is due at some time.
 
