@@ -72,7 +72,7 @@ class BorrowWithinCohort(SpecModel):
     policy: Literal["Never", "LowerPriority"] = "Never"
     """Never (default), or jobs of lower priority."""
     max_priority_threshold: Int32 | None = None
-    """Only jobs of at most this priority may be preempted so; absent: any."""
+    """Only jobs of at most this priority may be preempted in this way; absent: any."""
 
 
 class ClusterQueuePreemption(RuledModel):

@@ -93,7 +93,7 @@ class MultiKueueConfiguration(SpecModel):
     worker_lost_timeout: OptionalDurationField = NOT_GIVEN
     """How long a lost worker keeps its jobs; default 15m."""
     dispatcher_name: Text | None = None
-    """Who nominates workers; default Kueue's all-at-once dispatcher."""
+    """The dispatcher that nominates workers; default Kueue's all-at-once dispatcher."""
     incremental_dispatcher_config: IncrementalDispatcherConfig | None = None
     """Settings of the incremental dispatcher."""
     external_frameworks: ListOf[ExternalFramework] | None = None
@@ -138,7 +138,7 @@ class Resources(SpecModel):
     """Which resources count, and how."""
 
     quota_check_strategy: Text | None = None
-    """BlockUndeclared (default): a job may not ask for what its queue does not cover; IgnoreUndeclared: it may."""
+    """BlockUndeclared (default): a job may request only resources that its queue covers; IgnoreUndeclared: any."""
     exclude_resource_prefixes: ListOfText[Text] | None = None
     """Resources that never count."""
     transformations: ListOf[ResourceTransformation] | None = None
@@ -170,7 +170,7 @@ class ObjectRetentionPolicies(SpecModel):
     """When Kueue deletes what it no longer needs."""
 
     workloads: WorkloadRetention | None = None
-    """When Workloads go; default: never."""
+    """When Workloads are deleted; default: never."""
 
 
 class KueueConfiguration(SpecModel):

@@ -39,7 +39,7 @@ class Reserved(Tagged):
     project: ProjectId | None = None
     """Project that shares the reservation; default: the cluster's own."""
     block: ResourceName | None = None
-    """A block of the reservation; the pool's zones have to be named then."""
+    """A block of the reservation; the pool must then have `zones`."""
     sub_block: ResourceName | None = None
     """A sub-block of the block."""
 
@@ -60,14 +60,14 @@ class OnDemand(Tagged):
 
 
 class Spot(Tagged):
-    """Cheap nodes that Google takes back when it needs them, with 30 seconds' notice."""
+    """Cheap nodes that Google reclaims when it needs them, with 30 seconds' notice."""
 
     type: Literal["spot"] = "spot"
     """Always `spot`."""
 
 
 class FlexStart(Tagged):
-    """Nodes that DWS starts when it has them, and ends after a while."""
+    """Nodes that DWS provides when it has them, for a limited time."""
 
     type: Literal["flexStart"] = "flexStart"
     """Always `flexStart`."""
@@ -78,12 +78,12 @@ class FlexStart(Tagged):
 
 
 class Calendar(Tagged):
-    """Nodes from a reservation that DWS Calendar grants for a time that is agreed beforehand."""
+    """Nodes from a reservation that DWS Calendar grants for a future time."""
 
     type: Literal["calendar"] = "calendar"
     """Always `calendar`."""
     reservation: ResourceName = Field(kw_only=False)
-    """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
+    """Name of the future reservation; one of `futureReservations`, or one that was requested elsewhere."""
     start: TimestampField
     """When it begins."""
     duration: DurationField
@@ -112,7 +112,7 @@ class AttachedAccelerator(SpecModel):
 
 
 class ReservationEntry(RuledModel):
-    """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
+    """A specific reservation, created by this fleet. It costs as much as its machines, used or not."""
 
     name: ResourceName = Field(kw_only=False)
     """Name of the reservation in Google Cloud."""
@@ -130,8 +130,8 @@ class ReservationEntry(RuledModel):
     """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
     made, since Google answers with numbers."""
     purpose: Literal["primary", "backup"] = "primary"
-    """primary: jobs use it every day; backup: kept for the day that other machines are out. `check` then warns where
-    its pool's flavor does not come after others in a queue, with fallback."""
+    """primary: for daily use; backup: for times when other machines are out. `check` then warns if its pool's flavor
+    does not come after others in a queue, with fallback."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Projects once each."""
@@ -139,10 +139,10 @@ class ReservationEntry(RuledModel):
 
 
 class FutureReservationEntry(RuledModel):
-    """A request to DWS Calendar for machines at a time to come."""
+    """A request to DWS Calendar for machines at a future time."""
 
     name: ResourceName = Field(kw_only=False)
-    """Name of the request, and of the reservation that comes of it."""
+    """Name of the request, and of the resulting reservation."""
     zone: Zone
     """Zone of the machines."""
     machine_type: Text
@@ -154,7 +154,7 @@ class FutureReservationEntry(RuledModel):
     duration: DurationField
     """For how long."""
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
-    """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
+    """DRAFT (default): not requested yet; SUBMITTED: requested, and you pay for what Google grants."""
     shared_with: ListOfText[Project] = ()
     """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
     made, since Google answers with numbers."""
@@ -214,7 +214,7 @@ class CommitmentEntry(RuledModel):
     reservations: ListOfText[Text] = ()
     """Reservations of this file that it pays for; GPUs and local SSDs need one."""
     confirm: Text | None = None
-    """Must say I-accept-the-cost."""
+    """Must be I-accept-the-cost."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Confirmed; each resource once; GPUs with a reservation, and one reservation at most."""

@@ -26,7 +26,7 @@ class SystemPool(RuledModel):
     machine_type: Text = "e2-standard-4"
     """Type of the machines; default e2-standard-4."""
     spot: Flag = False
-    """Whether they may be taken back at any moment; default false."""
+    """Whether they are Spot VMs, which Google may reclaim at any moment; default false."""
     total_min_node_count: Annotated[Count, Field(ge=1)] = 1
     """In all zones together; default 1."""
     total_max_node_count: Annotated[Count, Field(ge=1)] = 3
@@ -76,11 +76,11 @@ class NodeAutoProvisioning(RuledModel):
     """
 
     resource_limits: Annotated[ListOf[ResourceLimit], Field(min_length=1)]
-    """GKE wants both cpu and memory; a kind of GPU that is missing is not provisioned."""
+    """GKE requires both cpu and memory; a kind of GPU without a limit is not provisioned."""
     zones: ListOfText[Zone] = ()
     """Where; default: the cluster's zones."""
     autoscaling_profile: Literal["OPTIMIZE_UTILIZATION", "BALANCED"] = "OPTIMIZE_UTILIZATION"
-    """How soon empty nodes go; default OPTIMIZE_UTILIZATION, sooner."""
+    """How soon empty nodes are removed; default OPTIMIZE_UTILIZATION, sooner."""
 
     @classmethod
     def not_here(cls, name: str) -> tuple[str, str] | None:

@@ -68,19 +68,21 @@ class KueueInstallation(RuledModel):
     chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
     """Reference of the Helm chart; a mirror or a path works too."""
     image: ImageRepository = "registry.k8s.io/kueue/kueue"
-    """Repository of the image, without a tag, which is `v` and the version, whatever the chart says."""
+    """Repository of the image, without a tag, which is always `v` and the version."""
     namespace: DnsLabel = "kueue-system"
-    """Where Kueue runs, and where the manager keeps its workers' credentials."""
+    """Namespace of Kueue, and of the workers' credentials on the manager."""
     replicas: Annotated[Count, Field(ge=1)] = 2
-    """Pods of Kueue; default 2. One leads and admits; all of them answer webhooks, without which no job is made."""
+    """Pods of Kueue; default 2. One leads and admits; all of them serve webhooks, without which no job can be created.
+    """
     min_available: Count | None = None
     """Pods that stay while nodes are drained, by a PodDisruptionBudget; default: one less than `replicas`; 0: none."""
     resources: PodResources = Field(default_factory=PodResources)
-    """What each pod asks for."""
+    """Requests and limits of each pod."""
     topology_spread: ListOf[TopologySpread] = ZONES_AND_NODES
     """How the pods spread; default: over zones and nodes, where that can be had."""
     priority_class_name: DnsSubdomain = KUEUE_PRIORITY_CLASS
-    """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which is made for them."""
+    """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which the fleet creates.
+    """
     configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Kueue's own Configuration, for all clusters."""
 
@@ -119,7 +121,7 @@ class KueueInstallation(RuledModel):
 
 
 class ClusterKueue(SpecModel):
-    """What of Kueue is different on one cluster."""
+    """Settings of Kueue that differ on one cluster."""
 
     version: Version | None = None
     """Version of the chart and of Kueue on this cluster; default: the fleet's."""
@@ -137,7 +139,7 @@ class JobSetInstallation(SpecModel):
     chart: Chart = "oci://registry.k8s.io/jobset/charts/jobset"
     """Reference of the Helm chart; a mirror or a path works too."""
     image: ImageRepository = "registry.k8s.io/jobset/jobset"
-    """Repository of the image, without a tag, which is `v` and the version, whatever the chart says."""
+    """Repository of the image, without a tag, which is always `v` and the version."""
     namespace: DnsLabel = "jobset-system"
     """Where JobSet runs."""
 
@@ -168,8 +170,8 @@ class ClusterEntry(RuledModel):
     """Project that it is in, workers only: a service project of the Shared VPC in `network.existing`, where the fleet
     makes the cluster; default: the fleet's."""
     existing: Flag = False
-    """Whether the cluster is there and stays its owner's: the fleet makes what is inside it, and node pools; default
-    false."""
+    """Whether the cluster exists and is not managed by the fleet, which only adds node pools and objects inside;
+    default false."""
     upsert_existing_objects: Flag = False
     """Whether `pulumi up` takes over objects of the same names that are in the cluster, such as namespaces and queues;
     default: it fails."""
@@ -186,7 +188,7 @@ class ClusterEntry(RuledModel):
     """Whether this cluster and its Kueue are protected from deletion; default: as the fleet says. To remove a worker of
     a protected fleet, set it to false, run `pulumi up`, then remove the worker."""
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
-    """What of Kueue is different on this cluster."""
+    """Settings of Kueue that differ on this cluster."""
     system_pool: Annotated[SystemPool, STANDARD_ONLY, OF_ITS_OWNER] = Field(default_factory=SystemPool)
     """Nodes for Kueue and the like, Standard only."""
     node_auto_provisioning: Annotated[NodeAutoProvisioning | None, STANDARD_ONLY, OF_ITS_OWNER] = None
@@ -198,7 +200,7 @@ class ClusterEntry(RuledModel):
     disk_encryption_key: KmsKey | None = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.2)."""
     node_service_account: GoogleServiceAccountAddress | None = None
-    """Address of the nodes' Google service account, with its roles; default: the fleet makes one (CIS GKE 5.2.1)."""
+    """Address of the nodes' Google service account, with its roles; default: the fleet creates one (CIS GKE 5.2.1)."""
     rbac_security_group: Annotated[Text | None, OF_ITS_OWNER] = None
     """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
     is removed keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`."""
@@ -209,20 +211,20 @@ class ClusterEntry(RuledModel):
     cost_allocation: Annotated[Flag, OF_ITS_OWNER] = True
     """Whether the bill says which namespace used what; default true."""
     image_streaming: Annotated[Flag, STANDARD_ONLY] = True
-    """Whether containers start before their image is there in full; default true."""
+    """Whether containers start before their image is complete; default true."""
     multi_networking: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
     """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
     Taken back, it replaces the cluster."""
     slice_controller: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
-    """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs ask for; Standard only, with the
-    channel RAPID. Default false. It stays on once it was, until it is turned off with gcloud."""
+    """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs request; Standard only, with the
+    channel RAPID. Default false. Once on, it stays on until you turn it off with gcloud."""
     storage_drivers: Annotated[
         ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]],
         STANDARD_ONLY,
         OF_ITS_OWNER,
     ] = ("PersistentDisk", "Filestore", "GcsFuse")
-    """Storage drivers; default: the first three. Autopilot has these anyway, and takes [Lustre] alone. Lustre and
-    MultiTierCheckpoints stay on once they were, until `gcloud container clusters update NAME --location REGION
+    """Storage drivers; default: the first three. Autopilot has these anyway, and takes [Lustre] alone. Once on,
+    Lustre and MultiTierCheckpoints stay on until `gcloud container clusters update NAME --location REGION
     --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
 
     @property
@@ -327,12 +329,12 @@ class ServiceAccountToken(Tagged):
     rotation: Annotated[DnsLabel, Hint('add a serial for the token, such as rotation: "2026-11"')] = Field(
         kw_only=False
     )
-    """Serial of the first token: the month in which it is made, such as "2026-11"; a new one begins again."""
+    """Serial of the first token: the month in which it is created, such as "2026-11"; a new one starts again."""
     lifetime: DurationField = duration("168h")
-    """How long a token lives, if the API server does not give less; renewed after half of its life; default 168h."""
+    """Lifetime of a token, unless the API server grants less; tokens are renewed after half of it; default 168h."""
     rotate_by: Given[Annotated[date, BeforeValidator(_day)] | None, date | str | None] = NOT_GIVEN
-    """Where no controller renews tokens: day by which to do so, within 366 days; `check` and `pulumi up` warn from 14
-    days before."""
+    """Without a controller that renews tokens: day by which to do so, within 366 days; `check` and `pulumi up` warn
+    from 14 days before."""
 
     def own_problems(self) -> Iterator[Problem]:
         """A lifetime that Kubernetes accepts."""
@@ -351,7 +353,7 @@ class ClusterProfile(Tagged):
     type: Literal["ClusterProfile"] = "ClusterProfile"
     """Always `ClusterProfile`."""
     plugin_image: Text = Field(kw_only=False)
-    """Image of Google's gcp-auth-plugin, which has it as `/gcp-auth-plugin`; there is none to download, so build it."""
+    """Image with Google's gcp-auth-plugin as `/gcp-auth-plugin`; Google publishes none, so build it."""
 
 
 class IncrementalDispatcher(SpecModel):
@@ -378,23 +380,24 @@ class MultiKueueArgs(RuledModel):
     workers: Annotated[ListOfText[Text], Field(min_length=1)] | None = None
     """The workers, most preferred first; default: in the order of `clusters`."""
     dispatcher: Literal["AllAtOnce", "Incremental", "External"] = "AllAtOnce"
-    """AllAtOnce (default): every worker may take a job; Incremental: more and more of them; External: someone says."""
+    """AllAtOnce (default): all workers are nominated; Incremental: more and more of them; External: another dispatcher
+    decides."""
     incremental: IncrementalDispatcher | None = None
     """Settings of dispatcher Incremental; default: Kueue's."""
     external: ExternalDispatcher | None = None
-    """Who dispatches, where dispatcher is External."""
+    """The dispatcher, if `dispatcher` is External."""
     manager_flavor_name: DnsSubdomain = "multikueue"
     """The manager's flavor, without labels, that derived quotas are on. Queues of one cohort tree that share no flavor
     on any worker get one for each group of queues that do: this name, and the first of the group's flavors."""
     former_manager_flavor_names: ListOfText[DnsSubdomain] = ()
-    """Flavors that derived quotas were on, and that jobs on the manager still hold: queues keep them with a quota of 0,
-    since Kueue drops the MultiKueue check of jobs whose flavor their queue no longer has."""
+    """Earlier flavors of derived quotas, which jobs on the manager still hold: queues keep them with a quota of 0,
+    since Kueue drops the MultiKueue check of jobs whose queue no longer has their flavor."""
     headroom_percent: Annotated[Count, Field(le=1000)] = 0
-    """How much more than the sum of the workers' quotas the manager offers, against fragmentation; default 0."""
+    """Quota of the manager beyond the sum of the workers' quotas, against fragmentation; default 0."""
     queues: ListOfText[Text] | None = None
     """Queues that are dispatched; default: every queue that is on a worker."""
     gc_interval: OptionalDurationField = NOT_GIVEN
-    """How often remote objects without a local one are removed; default 1m; 0s: never."""
+    """How often remote objects without a local one are deleted; default 1m; 0s: never."""
     origin: Text | None = None
     """Mark on remote objects; two managers that share a worker need different ones; default multikueue."""
     worker_lost_timeout: OptionalDurationField = NOT_GIVEN

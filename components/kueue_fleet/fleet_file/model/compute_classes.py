@@ -172,7 +172,7 @@ class ComputeClass(SpecModel):
     priorities: Annotated[ListOf[ClassPriority], Field(min_length=1)] = Field(kw_only=False)
     """Kinds of nodes, most preferred first."""
     when_unsatisfiable: Literal["DoNotScaleUp", "ScaleUpAnyway"] = "DoNotScaleUp"
-    """What GKE does when it gets nodes of no priority. DoNotScaleUp (default): pods wait; ScaleUpAnyway: it makes nodes
+    """What GKE does if it gets nodes of no priority. DoNotScaleUp (default): pods wait; ScaleUpAnyway: it creates nodes
     of any kind that fits them. It is always written, since GKE's own default changed between releases."""
     node_pool_auto_creation: Flag = True
     """Whether GKE makes node pools for the class on Standard clusters; Autopilot always does. Default true."""

@@ -65,20 +65,20 @@ class Dispatch(RuledModel):
     """When and how far jobs are offered to clusters."""
 
     step: Annotated[Count, Field(ge=1, le=20)] = 1
-    """Clusters that are asked at first, and that are added each time; default 1."""
+    """Clusters that are nominated at first, and that are added each time; default 1."""
     widen_after: DurationField = duration("5m")
-    """After how long more clusters are asked; default 5m."""
+    """Time after which more clusters are nominated; default 5m."""
     reject_after: DurationField = duration("2m")
-    """How long no worker of its queue can run a job, as quotas and regions are, before the job is rejected; default 2m.
-    Kueue then deactivates it, and its quota on the manager is free for others."""
+    """How long quotas or regions must keep a job from all workers of its queue before it is rejected; default 2m. Kueue
+    then deactivates it, and its quota on the manager is free for others."""
     give_up_after: DurationField = duration("72h")
     """After how long without quota on any cluster the job starts over; default 72h. It loses its place in the queues
     then. Where its queue has an admission check of this controller, it gives its quota on the manager back meanwhile.
     A job that has quota on a cluster, and waits for DWS, say, is never given up."""
     retry_after: DurationField = duration("5m")
-    """How long a job rests after that; default 5m."""
+    """Pause after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
-    """What makes a cluster the better one."""
+    """Weights of a cluster's score."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Times are positive, and a job is given up later than it is offered to more."""
@@ -97,7 +97,7 @@ class Dispatch(RuledModel):
 
 
 class RunDuration(RuledModel):
-    """Jobs say how long they run, and not too long."""
+    """Jobs must declare their run time, up to a limit."""
 
     max: DurationField = duration(LONGEST_RUN)
     """The longest run; default 168h, seven days, the most that DWS gives."""
@@ -111,14 +111,14 @@ class RunDuration(RuledModel):
 
 
 class FleetCheck(RuledModel):
-    """What this controller looks at before it lets an admission check pass."""
+    """The conditions under which this controller lets an admission check pass."""
 
     name: DnsSubdomain = Field(kw_only=False)
     """Name of the entry in `admissionChecks`."""
     run_duration: RunDuration | None = None
     """Jobs carry the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
     calendar: ListOf[CalendarWindow] = ()
-    """Jobs start in one of these windows, and only where they end within it. Default: the times of the calendar pools
+    """Jobs start in one of these windows, and only if they end within it. Default: the times of the calendar pools
     behind the queues that have this check, where there are no other nodes behind them."""
     regions: Flag = True
     """Whether some worker must be in a region where the job may run; default true."""
@@ -142,14 +142,14 @@ class FleetCheck(RuledModel):
 
 
 class Watchdog(RuledModel):
-    """What to do about capacity that DWS accepted and does not provide."""
+    """What to do if DWS accepts a request and provides no capacity."""
 
     provisioning_timeout: DurationField = duration("72h")
     """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
     job is taken back where another cluster has a better score, or no other one could take it; on a standalone cluster
     the request is made again."""
     retries: Annotated[Count, Field(le=100)] = 3
-    """How often a job is taken back for that, over all clusters, or its request made again; default 3; 0: never."""
+    """How often a job is withdrawn for that, over all clusters, or its request created again; default 3; 0: never."""
     stuck_after: DurationField = duration("2m")
     """How long Kueue may take for an eviction or a deletion; default 2m. Then a copy that was evicted before its job
     was there is taken back, a job of the manager that counts pods that no worker has is corrected, and a check that is
@@ -170,8 +170,8 @@ class History(RuledModel):
     `volumeClaim`."""
 
     store: Text | None = None
-    """A folder of a bucket that exists: gs://BUCKET/PATH. The controller may create and read objects there, and no
-    more: it deletes and replaces none, which a lifecycle rule of the bucket does."""
+    """A folder of a bucket that exists: gs://BUCKET/PATH. The controller may only create and read objects there; to
+    delete them, use a lifecycle rule of the bucket."""
     volume_claim: DnsSubdomain | None = None
     """A PersistentVolumeClaim in the controller's namespace, of a volume that all its replicas may mount
     (ReadWriteMany)."""
@@ -230,28 +230,28 @@ class AdmissionControllerArgs(RuledModel):
     """An image of the controller in a registry of yours, with a tag or a digest; default: `pulumi up` builds it and
     pushes it to a repository of Artifact Registry that the fleet makes, in the region of the cluster that runs it."""
     replicas: Annotated[Count, Field(ge=1, le=5)] = 2
-    """One leads, the others stand by; default 2."""
+    """Number of pods: one leads, the others stand by; default 2."""
     namespace: DnsLabel = "kueue-fleet-system"
     """Where it runs on the manager. Its account on each worker is in Kueue's namespace there."""
     dispatch: Dispatch = Field(default_factory=Dispatch)
     """How workers are nominated."""
     prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
-    """Price of one device for an hour, in one currency: by region or group of regions, then by flavor. That of a region
-    itself goes before that of a group."""
+    """Price of one device for an hour, in one currency: by region or group of regions, then by flavor. The price of a
+    region overrides that of its group."""
     region_groups: Mapping[DnsLabel, ListOfText[Text]] = Field(default_factory=dict)
     """Names for several regions, for `prices`, the teams' `allowedRegions` and the label kueue-fleet.dev/regions:
     `eu: [europe-west1, europe-west4]`."""
     checks: ListOf[FleetCheck] = ()
-    """What is looked at for each of this controller's admission checks."""
+    """Conditions for each of this controller's admission checks."""
     quota_windows: ListOf[CalendarWindow] = ()
     """Times at which ClusterQueues have other quotas: those that `during` of a quota gives for a window's name."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
-    """When a worker that keeps a job waiting is given up."""
+    """When the controller withdraws a job from a worker where it waits."""
     explain_waiting: Flag = True
-    """Whether each Workload that waits says why in a condition of its own, and its job in an event; default true."""
+    """Whether waiting Workloads get a condition with the reason, and their jobs an event; default true."""
 
     history: History | None = None
-    """Where it writes what happens to jobs, for `replay`, `plan`, `cost` and `evidence`; default: nowhere."""
+    """Where it stores the history of jobs, for `replay`, `plan`, `cost` and `evidence`; default: nowhere."""
 
     def regions(self, words: Iterable[str]) -> tuple[str, ...]:
         """The regions that are named, and those of the groups that are."""

@@ -191,17 +191,17 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """What may be used: resources that go together, with their flavors and amounts."""
     fallback: Annotated[ListOf[FlavorPatience], Field(max_length=64)] = ()
     """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
-    job gives its quota there back, and goes on to the other flavors in their order; a job that MultiKueue sends to
-    workers does so on all of them. Needs admissionController."""
+    job releases its quota there, and moves to the other flavors in their order; a job that MultiKueue sends to workers
+    does so on all of them. Needs admissionController."""
     quota_follows: Literal["file", "capacity"] = "file"
     """file (default): the quotas are those of this file. capacity: they are at most that, and less while nodes of their
     flavors are broken, drained, missing or used by others, or a calendar reservation is not open: the fleet's
     controller writes them within a minute. Needs admissionController."""
     slack: Flag = False
-    """Whether what its cohort loses is first taken off what this queue lends; default false. Jobs are submitted to no
-    such queue: its quota is the cohort's reserve. Needs `quotaFollows: capacity`."""
+    """Whether lost capacity of its cohort first reduces what this queue lends; default false. Its quota is the cohort's
+    reserve, so no job may be submitted to it. Needs `quotaFollows: capacity`."""
     goals: Goals | None = None
-    """What its jobs are to get."""
+    """Goals for its jobs."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
 

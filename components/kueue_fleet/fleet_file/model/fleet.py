@@ -66,10 +66,10 @@ class Placed(Protocol):
 
 
 class FleetSpec(SpecModel):
-    """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them out."""
+    """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them."""
 
     name: ResourceName = Field(kw_only=False)
-    """Name of the fleet; part of the names of what is made in Google Cloud."""
+    """Name of the fleet; part of the names of its resources in Google Cloud."""
     project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")] = Field(kw_only=False)
     """Google Cloud project id; `clusters[].project` puts a worker into another one."""
     deletion_protection: Flag = True
@@ -94,9 +94,10 @@ class FleetSpec(SpecModel):
     node_pools: ListOf[NodePoolEntry] = ()
     """Nodes of Standard clusters."""
     reservations: ListOf[ReservationEntry] = ()
-    """Machines that are kept for this fleet; made by it, protected, and kept when it is destroyed."""
+    """Machines that are reserved for this fleet; the fleet creates and protects them, and keeps them when it is
+    destroyed."""
     future_reservations: ListOf[FutureReservationEntry] = ()
-    """Machines asked of DWS Calendar for a time to come; made by this fleet, and protected."""
+    """Machines requested from DWS Calendar for a future time; created by this fleet, and protected."""
     commitments: ListOf[CommitmentEntry] = ()
     """Committed-use contracts; they cannot be cancelled."""
     flavors: ListOf[FlavorEntry] = ()
@@ -108,7 +109,7 @@ class FleetSpec(SpecModel):
     cluster_queues: ListOf[ClusterQueueEntry] = ()
     """Quotas and how jobs wait for them."""
     admission_checks: ListOf[AdmissionCheckEntry] = ()
-    """What else has to be true before a job starts."""
+    """Further conditions before a job starts."""
     priority_classes: ListOf[PriorityClassEntry] = ()
     """Priorities of pods, on every cluster."""
     workload_priority_classes: ListOf[WorkloadPriorityClassEntry] = ()
@@ -131,7 +132,7 @@ class FleetSpec(SpecModel):
     observability: Observability = NO_OBSERVABILITY
     """Metrics, dashboards and alerts; without the section there are none."""
     plan: PlanLimits | None = None
-    """What `kueue-fleet plan` may change; nothing is made of it."""
+    """What `kueue-fleet plan` may change; no resource depends on it."""
 
     @property
     def network_name(self) -> str:

@@ -30,12 +30,13 @@ class FleetPageIap(RuledModel):
     """
 
     host: DnsSubdomain
-    """Name under which the page is reached, such as jobs.example.com; its DNS record is yours to make."""
+    """Name of the page, such as jobs.example.com; create its DNS record yourself."""
     audience: Audience | None = None
-    """`/projects/NUMBER/global/backendServices/ID` of the ingress, once it is made; until then the page refuses
-    everybody."""
+    """`/projects/NUMBER/global/backendServices/ID` of the ingress, once it exists; until then the page refuses all
+    viewers."""
     groups: Mapping[EmailAddress, ListOfText[EmailAddress]] = Field(default_factory=dict)
-    """Who is in the groups that are members of teams, as IAP does not say so: addresses by the address of the group."""
+    """Members of the groups that are members of teams, since IAP does not provide them: addresses by the address of the
+    group."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Addresses once in each group."""

@@ -22,13 +22,13 @@ class WaitGoal(RuledModel):
     """How long jobs may wait from arrival to first admission."""
 
     p50: OptionalDurationField = NOT_GIVEN
-    """What half of them wait at most: `30m`."""
+    """Longest wait of half of them: `30m`."""
     p90: OptionalDurationField = NOT_GIVEN
-    """What nine of ten wait at most."""
+    """Longest wait of 90 % of them."""
     p95: OptionalDurationField = NOT_GIVEN
-    """What 19 of 20 wait at most."""
+    """Longest wait of 95 % of them."""
     p99: OptionalDurationField = NOT_GIVEN
-    """What 99 of 100 wait at most."""
+    """Longest wait of 99 % of them."""
     priority_class: DnsSubdomain | None = None
     """Only jobs with the priority of this class; default: all."""
 
@@ -60,7 +60,7 @@ class Goals(RuledModel):
     share: Annotated[AtLeastOne, Field(le=100)] | None = None
     """Percent of the GPU hours in use, at least, counted while some of its jobs wait for their first admission."""
     gpu_hours_per_week: AtLeastOne | None = None
-    """GPU hours in a week, at least, in each week in which its jobs ask for so many."""
+    """Least GPU hours in a week, in each week in which its jobs request as many."""
 
     def own_problems(self) -> Iterator[Problem]:
         """It says something."""

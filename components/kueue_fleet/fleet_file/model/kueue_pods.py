@@ -32,7 +32,7 @@ _MEMORY: Final[Any] = Quantity("2Gi")
 
 
 class PodRequests(SpecModel):
-    """What a pod is sure to get."""
+    """Guaranteed resources of a pod."""
 
     cpu: QuantityField = _CPU
     """Default 500m."""
@@ -41,21 +41,21 @@ class PodRequests(SpecModel):
 
 
 class PodLimits(SpecModel):
-    """What a pod gets at most."""
+    """Upper bounds for a pod."""
 
     cpu: QuantityField = _MOST_CPU
     """Default 2."""
     memory: OptionalQuantityField = NOT_GIVEN
-    """Default: what is requested."""
+    """Default: the request."""
 
 
 class PodResources(RuledModel):
     """Requests and limits of each pod."""
 
     requests: PodRequests = Field(default_factory=PodRequests)
-    """What it is sure to get."""
+    """Guaranteed resources."""
     limits: PodLimits = Field(default_factory=PodLimits)
-    """What it gets at most."""
+    """Upper bounds."""
 
     def own_problems(self) -> Iterator[Problem]:
         """No limit below the request, which the API server refuses."""
@@ -82,9 +82,9 @@ class TopologySpread(SpecModel):
     topology_key: LabelKey
     """Label of nodes, whose values are the places."""
     max_skew: Annotated[Whole, Field(ge=1)] = 1
-    """How many pods more than in any other place; default 1."""
+    """Largest difference to the number of pods in any other place; default 1."""
     when_unsatisfiable: Literal["ScheduleAnyway", "DoNotSchedule"] = "ScheduleAnyway"
-    """ScheduleAnyway (default): rather close together than not at all; DoNotSchedule: the pod waits."""
+    """ScheduleAnyway (default): pods may run close together; DoNotSchedule: the pod waits."""
 
 
 ZONES_AND_NODES: Final = (

@@ -31,7 +31,7 @@ class MaintenanceExclusion(RuledModel):
     """A time in which GKE changes less, or nothing."""
 
     name: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
-    """What it is called in the console."""
+    """Name in the console."""
     start: TimestampField
     """When it begins."""
     end: OptionalTimestampField = NOT_GIVEN
@@ -68,14 +68,14 @@ class MaintenanceExclusion(RuledModel):
 
 
 class Maintenance(RuledModel):
-    """A window that comes back, such as the nights of weekends."""
+    """A recurring window, such as the nights of weekends."""
 
     start: TimestampField
     """Begin of the first window."""
     end: TimestampField
     """End of the first window."""
     recurrence: Text
-    """When it comes back, as RFC 5545 has it: FREQ=WEEKLY;BYDAY=SA,SU."""
+    """Recurrence as in RFC 5545: FREQ=WEEKLY;BYDAY=SA,SU."""
     exclusions: ListOf[MaintenanceExclusion] = ()
     """Times without changes."""
 

@@ -27,7 +27,7 @@ class AuthorizedNetwork(SpecModel):
     """A range of addresses from which the control planes can be reached."""
 
     name: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
-    """What the range is called in the console."""
+    """Name of the range in the console."""
     cidr: AddressRange = Field(kw_only=False)
     """Such as 203.0.113.0/24."""
 
@@ -42,13 +42,13 @@ class ExistingSubnet(SpecModel):
     service_range_name: ResourceName | None = None
     """Name of its secondary range for Services, for one cluster; default: GKE's own range."""
     cidr: Ipv4Range | None = None
-    """Its range, that of the nodes; needed where the manager reaches workers by address."""
+    """Its range, used by the nodes; needed if the manager reaches workers by address."""
     pod_cidr: PodIpv4Range | None = None
-    """Range of the pods; needed there too, where podRangeName is set."""
+    """Range of the pods; needed with `cidr` if podRangeName is set."""
 
 
 class ExistingNetwork(SpecModel):
-    """A VPC network that somebody else made, with a way out to image registries; the fleet adds nothing to it."""
+    """An existing VPC network, with outgoing access to image registries; the fleet adds nothing to it."""
 
     name: ResourceName
     """Name of the network."""
@@ -62,19 +62,20 @@ class NetworkArgs(RuledModel):
     """The VPC network of all clusters, and how their control planes are reached."""
 
     existing: ExistingNetwork | None = None
-    """A network that exists, such as a Shared VPC; default: the fleet makes one."""
+    """A network that exists, such as a Shared VPC; default: the fleet creates one."""
     name: GkeClusterName | None = None
     """Default: the fleet's name."""
     ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)
     """Range of the nodes by region, such as `us-east4: 10.150.0.0/20`. Default: that of Google's auto-mode networks."""
     pod_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
-    """Range of the pods by region, which its clusters share; default: a /15 of 10.0.0.0/9 that no other region has."""
+    """Range of the pods by region, shared by its clusters; default: a /15 of 10.0.0.0/9 that no other region uses."""
     service_ranges: Mapping[Region, PodIpv4Range] = Field(default_factory=dict)
     """Range of the Services by region, for one cluster; default: GKE's own, which every cluster can use."""
     control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
-    """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
+    """DnsEndpoint (default): by DNS name, with access by IAM; AuthorizedNetworks: by address, only from these networks.
+    """
     authorized_networks: ListOf[AuthorizedNetwork] = ()
-    """From where, with AuthorizedNetworks."""
+    """Networks with access, with AuthorizedNetworks."""
 
     @property
     def own_regions(self) -> Mapping[str, object]:

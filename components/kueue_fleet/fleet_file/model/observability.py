@@ -57,7 +57,7 @@ class Alerts(RuledModel):
     enabled: Flag = True
     """Default true."""
     notification_channels: ListOfText[Text] = ()
-    """Whom to tell: projects/PROJECT/notificationChannels/ID."""
+    """Recipients: projects/PROJECT/notificationChannels/ID."""
     provisioning_timeout: DurationField = duration("30m")
     """How long a ProvisioningRequest may stay accepted without capacity before an alert is sent; default 30m."""
 

@@ -29,7 +29,7 @@ class GpuSharing(SpecModel):
     """TIME_SHARING: by turns, without limits of memory; MPS: at the same time, each with a part of threads and memory
     (GKE 1.27.7-gke.1088000 or newer; pods need `hostIPC`)."""
     max_shared_clients_per_gpu: Count
-    """Containers on each GPU, or on each partition: 2 to 48. A node has so many `nvidia.com/gpu` for each."""
+    """Containers on each GPU, or on each partition: 2 to 48. A node has this number of `nvidia.com/gpu` for each."""
 
 
 class Accelerator(SpecModel):
@@ -50,7 +50,7 @@ class Accelerator(SpecModel):
 
 
 class SecondaryBootDisk(SpecModel):
-    """A disk that each new node has from an image, with what jobs would otherwise load first.
+    """A disk that each new node gets from an image, with data that jobs would otherwise load first.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading.
     """
@@ -86,17 +86,17 @@ class PoolNetworks(SpecModel):
     """
 
     existing: ListOf[NodeNetwork] = ()
-    """Networks that are there, one for each card: of RDMA machines that for the further gVNIC first. Default: the fleet
-    makes them, within 192.168.0.0/16, for all pools of the cluster."""
+    """Existing networks, one for each card; for RDMA machines, first that of the additional gVNIC. Default: the fleet
+    creates them, within 192.168.0.0/16, for all pools of the cluster."""
 
 
 class TopologyManager(SpecModel):
-    """How a node brings CPUs, memory and GPUs of a pod together."""
+    """How a node aligns CPUs, memory and GPUs of a pod."""
 
     policy: Literal["none", "best-effort", "restricted", "single-numa-node"] = Field(kw_only=False)
     """With restricted and single-numa-node a pod fails on a node where its resources are not close together."""
     scope: Literal["container", "pod"] = "container"
-    """What is brought together: the resources of each container (default), or of the pod."""
+    """What is aligned: the resources of each container (default), or of the pod."""
 
 
 class MemoryManager(SpecModel):
@@ -107,7 +107,7 @@ class MemoryManager(SpecModel):
 
 
 class KubeletConfig(SpecModel):
-    """How the kubelet of a node shares CPUs and memory out.
+    """How the kubelet of a node assigns CPUs and memory.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/how-to/node-system-config.
     """
@@ -115,15 +115,15 @@ class KubeletConfig(SpecModel):
     cpu_manager_policy: Literal["none", "static"] | None = None
     """static: whole CPUs for a pod alone, if it requests whole CPUs and its limits are its requests; default none."""
     topology_manager: TopologyManager | None = None
-    """NUMA nodes of a pod's CPUs and GPUs; default: not looked at."""
+    """NUMA nodes of a pod's CPUs and GPUs; default: ignored."""
     memory_manager: MemoryManager | None = None
-    """NUMA nodes of a pod's memory; default: not looked at."""
+    """NUMA nodes of a pod's memory; default: ignored."""
     pod_pids_limit: Annotated[Count, Field(ge=1024, le=4194304)] | None = None
     """Processes of one pod; default: GKE's, by the size of the node."""
 
 
 class PoolAutoscaling(SpecModel):
-    """How many nodes there are as they are needed, in all zones together."""
+    """Limits of the number of nodes, in all zones together."""
 
     total_min_node_count: Count = 0
     """Fewest nodes; default 0."""
@@ -134,7 +134,7 @@ class PoolAutoscaling(SpecModel):
 
 
 class PoolManagement(SpecModel):
-    """What GKE does to the nodes by itself."""
+    """Automatic repair and upgrade by GKE."""
 
     auto_repair: Flag | None = None
     """Replace broken nodes; default true, but false with flex-start."""
@@ -146,7 +146,7 @@ class PoolUpgrade(SpecModel):
     """How nodes are upgraded: a few at a time."""
 
     max_surge: Count = 1
-    """Nodes that may be there beyond the pool's size."""
+    """Nodes that may exist beyond the pool's size."""
     max_unavailable: Count = 0
     """Nodes that may be missing."""
 
@@ -171,19 +171,19 @@ class PoolOverride(SpecModel):
     local_ssd_count: Count | None = None
     """Local SSDs of 375 GB there."""
     secondary_boot_disks: SecondaryBootDisks | None = None
-    """Disks from images there, in the place of the pool's."""
+    """Disks from images there, instead of the pool's."""
     fast_socket: Flag | None = None
     """Whether NCCL Fast Socket is on the nodes there."""
     kubelet_config: KubeletConfig | None = None
-    """The kubelet of the nodes there, in the place of the pool's."""
+    """The kubelet of the nodes there, instead of the pool's."""
     accelerator_networks: PoolNetworks | None = None
     """Networks of the nodes' other network cards there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
-    """Node labels there, in the place of the pool's."""
+    """Node labels there, instead of the pool's."""
     taints: ListOf[Taint] | None = None
-    """Node taints there, in the place of the pool's."""
+    """Node taints there, instead of the pool's."""
     compact_placement: Flag | None = None
     """Whether the nodes stand close together there."""
     management: PoolManagement | None = None
@@ -200,8 +200,8 @@ class NodePoolFields(RuledModel):
     name: GkeClusterName = Field(kw_only=False)
     """Name of the GKE node pool; flavors and node labels have it too."""
     existing: Flag = False
-    """Whether the pool is there, on clusters that exist or were imported, and stays its owner's: flavors, quotas and
-    rules know it, and the fleet does not make it; default false."""
+    """Whether the pool exists, on existing or imported clusters, and is not managed by the fleet: flavors, quotas and
+    rules use it; default false."""
     clusters: ClusterNames | None = None
     """Default: every Standard cluster that runs jobs."""
     zones: ListOfText[Zone] = ()
@@ -226,11 +226,11 @@ class NodePoolFields(RuledModel):
     """Disks with container images or data that nodes have from the start. They need image streaming, are of the boot
     disk's type and as large as their image, and `cost` does not count them. A change replaces the pool."""
     fast_socket: Flag = False
-    """Whether NCCL Fast Socket is on the nodes, by which GPUs of several nodes speak faster over the nodes' network; on
-    pools with GPUs. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nccl-fast-socket."""
+    """Whether the nodes have NCCL Fast Socket, which speeds up traffic between GPUs of several nodes over the nodes'
+    network; on pools with GPUs. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nccl-fast-socket."""
     kubelet_config: KubeletConfig | None = None
-    """How nodes share CPUs and memory out, such as GPUs and CPUs of the same NUMA node; default: as GKE does. A change
-    makes the nodes again, as an upgrade does."""
+    """How nodes assign CPUs and memory, such as GPUs and CPUs of the same NUMA node; default: as GKE does. A change
+    recreates the nodes, as an upgrade does."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
@@ -244,31 +244,31 @@ class NodePoolFields(RuledModel):
     slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
     accelerator_topology_mode: Literal["PROVISION_ONLY"] | None = None
     """PROVISION_ONLY: the pool is a cube of TPU7x, 4x4x4, that GKE's slice controller joins with others to the slices
-    that jobs ask for, or divides. Needs the sub-block of a reservation in All Capacity mode, and `sliceController` on
-    the cluster. Default: the pool is one slice. A change replaces the pool.
-    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing."""
+    that jobs request, or divides. Needs the sub-block of a reservation in All Capacity mode, and `sliceController` on
+    the cluster. Default: the pool is one slice. A change replaces the pool. Source:
+    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing."""
     accelerator_network_profile: Literal["auto"] | None = None
-    """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
-    of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network
-    alone. A change replaces the pool."""
+    """auto: GKE creates the networks between nodes for GPUs of A3 Mega and newer machines, and for v6e and v7 TPUs; one
+    zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, only the node's network. A change replaces the pool.
+    """
     accelerator_networks: PoolNetworks | None = None
-    """Networks of your own, or that the fleet makes, in the place of those of a profile. Default: none. A change
-    replaces the pool."""
+    """Networks of your own, or that the fleet creates, instead of those of a profile. Default: none. A change replaces
+    the pool."""
     nccl_plugin: Flag | None = None
-    """Whether the fleet puts Google's NCCL plugin for these networks on the nodes, with what hands devices to pods;
+    """Whether the fleet installs Google's NCCL plugin for these networks on the nodes, with the device injector;
     default: with acceleratorNetworks, unless the pool exists."""
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
     upgrade: PoolUpgrade | None = None
-    """How nodes are upgraded; default: with one node more at a time, or of a reservation, which has none to spare, with
-    one less. GKE upgrades flex-start nodes in its own way."""
+    """How nodes are upgraded; default: one additional node at a time, or with a reservation, which has no spare nodes,
+    one node less. GKE upgrades flex-start nodes in its own way."""
     capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
     deletion_protection: Flag | None = None
-    """Whether Pulumi refuses to delete the pool or to make it again, with its nodes and the jobs on them; default: as
-    its cluster. To change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
+    """Whether Pulumi refuses to delete or replace the pool, with its nodes and their jobs; default: as its cluster. To
+    change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
     per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
-    """What is different on single clusters, by the cluster's name."""
+    """Differences on single clusters, by the cluster's name."""
 
     @property
     def upgrades(self) -> PoolUpgrade | None:

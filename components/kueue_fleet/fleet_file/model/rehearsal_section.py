@@ -52,7 +52,7 @@ class NodesSection(SpecModel):
 
 
 class SpotSection(SpecModel):
-    """How often Spot nodes are taken back by themselves."""
+    """How often Spot nodes are reclaimed at random."""
 
     reclaims_per_hour: _Seconds = 0.0
     """Of each Spot node, on average; default 0: only when asked for."""
@@ -126,7 +126,7 @@ class RehearsalSection(SpecModel):
     """The value of `kueue-fleet:rehearsal`. What is left out keeps its default."""
 
     seed: Count = 1
-    """Of everything that is drawn: DWS's stock and waits, reclaimed nodes; default 1."""
+    """Seed of everything that is drawn: DWS's stock and waits, reclaimed nodes; default 1."""
     nodes: NodesSection = Field(default_factory=NodesSection)
     """How fast nodes come and go."""
     spot: SpotSection = Field(default_factory=SpotSection)

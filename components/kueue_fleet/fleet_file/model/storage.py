@@ -61,20 +61,20 @@ class GcsFuse(Tagged):
     """Where buckets that are made are: one for all regions in this region, `US`, `EU` or `ASIA`; default: one in the
     region of each cluster. Changing it makes a bucket again."""
     hierarchical_namespace: Flag = False
-    """Whether folders are folders, which checkpoints are faster with; it cannot be changed. Default false."""
+    """Whether folders are real folders, which speeds up checkpoints; it cannot be changed. Default false."""
     existing: Mapping[Region, BucketName] = Field(default_factory=dict)
-    """Buckets that are there, by region; where they really are is not checked."""
+    """Existing buckets, by region; their real location is not checked."""
 
 
 class ExistingInstance(SpecModel):
-    """A file server that is there, in the network of the clusters."""
+    """An existing file server, in the network of the clusters."""
 
     name: ResourceName
     """Name of the instance."""
     location: Text
     """Its zone; its region for the tiers REGIONAL and ENTERPRISE of Filestore."""
     address: IpAddress
-    """Where it is reached."""
+    """Its IP address."""
     share: Text
     """Name of its share (Filestore), or file system (Lustre)."""
 
@@ -139,20 +139,21 @@ class Lustre(Tagged):
 
 
 class HyperdiskMl(Tagged):
-    """A disk of the type Hyperdisk ML, which many nodes read at once, and none writes."""
+    """A read-only disk of the type Hyperdisk ML for many nodes."""
 
     type: Literal["hyperdiskMl"] = "hyperdiskMl"
     """Always `hyperdiskMl`."""
     snapshot: Text | None = None
-    """The snapshot that disks are made of, such as projects/P/global/snapshots/NAME."""
+    """The snapshot that disks are created from, such as projects/P/global/snapshots/NAME."""
     image: Text | None = None
-    """Or the image that they are made of."""
+    """Or the image that they are created from."""
     capacity_gib: Count | None = None
     """Size in GiB; needed where a disk is made."""
     zones: ListOfText[Zone] = ()
-    """Zones with a disk, in each region; default: those of the cluster's nodes. Pods come to nodes in these alone."""
+    """Zones with a disk, in each region; default: those of the cluster's nodes. Pods run only on nodes in these zones.
+    """
     existing: Mapping[Region, ResourceName] = Field(default_factory=dict)
-    """Names of disks that are there, by region, in every one of the zones; several disks of one name need the label
+    """Names of existing disks, by region, in every one of the zones; several disks of one name need the label
     `goog-gke-multi-zone: "true"`."""
 
     @property
@@ -181,7 +182,7 @@ class MultiTierCheckpoints(Tagged):
     node_pool: ResourceName
     """The node pool whose nodes keep checkpoints."""
     in_memory_volume_size: QuantityField
-    """Memory of each node that is for checkpoints, such as 200Gi."""
+    """Memory of each node for checkpoints, such as 200Gi."""
     project_number: ProjectNumber
     """Number of the fleet's project, by which the bucket's policy names GKE's own account."""
     location: Text | None = None
@@ -201,14 +202,14 @@ Volume = Annotated[GcsFuse | Filestore | Lustre | HyperdiskMl | MultiTierCheckpo
 
 
 class StorageEntry(RuledModel):
-    """A PersistentVolumeClaim in the namespaces of teams, and what is behind it in each region."""
+    """A PersistentVolumeClaim in the namespaces of teams, and its storage in each region."""
 
     name: DnsLabel = Field(kw_only=False)
-    """Name of the PersistentVolumeClaim, as jobs give it; also part of the name of what is made."""
+    """Name of the PersistentVolumeClaim, for jobs; also part of the name of the storage."""
     teams: Annotated[ListOfText[DnsLabel], Field(min_length=1)]
     """The teams whose jobs mount it, in each of their namespaces."""
     volume: Volume
-    """What is behind it."""
+    """Its storage."""
     clusters: Annotated[ListOfText[Text], Field(min_length=1)] | None = None
     """Clusters with the claim; default: every one that runs jobs. In each of their regions there is a bucket, instance
     or disk of its own, and nothing copies data from one to the other."""

@@ -91,18 +91,18 @@ class TeamGoogleServiceAccount(RuledModel):
 
 
 class TeamBudget(RuledModel):
-    """What a team means to use at most. It warns, and holds jobs back where `enforce` says so."""
+    """The most that a team plans to use. It warns, and with `enforce` it holds jobs back."""
 
     gpu_hours: AtLeastOne | None = None
     """GPUs times the hours for which its jobs hold them, as pods request them: a share of a GPU counts as one. Chips of
     TPUs are not counted."""
     usd: AtLeastOne | None = None
-    """What these GPUs, and chips of TPUs, cost with their machines by the table of `kueue-fleet cost`."""
+    """Cost of these GPUs, and chips of TPUs, with their machines, by the prices of `kueue-fleet cost`."""
     per: Literal["week", "month"] = "month"
     """Weeks begin on Monday, months on the first, at 00:00 UTC; default month."""
     enforce: Literal["wait", "interruptibleOnly"] | None = None
-    """What jobs with GPUs or TPUs may have once it is used up, until the next week or month: nothing, or Spot and DWS
-    Flex Start alone. What runs goes on. Default: they may have what they may have anyway."""
+    """What jobs with GPUs or TPUs may use once the budget is used up, until the next week or month: nothing, or only
+    Spot and DWS Flex Start. Running jobs continue. Default: no limit."""
 
     def own_problems(self) -> Iterator[Problem]:
         """It says an amount."""
@@ -113,7 +113,7 @@ class TeamBudget(RuledModel):
 class TeamLimitRange(RuledModel):
     """What each container in the team's namespaces asks for, as an item of type Container of a LimitRange says.
 
-    Kueue and Kubernetes count a container that does not say as if it said the defaults.
+    Kueue and Kubernetes count containers without requests or limits with the defaults.
 
     Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateLimitRange).
     """
@@ -237,12 +237,12 @@ class TeamEntry(RuledModel):
     local_queues: ListOf[TeamQueue] = ()
     """LocalQueues, in each of the namespaces, on every cluster that has the ClusterQueue."""
     service_account: DnsSubdomain | None = None
-    """Kubernetes service account for its jobs, in each namespace; default: one of the team's name where it has a
-    Google service account, else none."""
+    """Kubernetes service account for its jobs, in each namespace; default: one with the team's name if it has a Google
+    service account, else none."""
     google_service_account: TeamGoogleServiceAccount | None = None
-    """Make a Google service account, which the Kubernetes one acts as by Workload Identity."""
+    """Create a Google service account, which the Kubernetes one uses by Workload Identity."""
     existing_google_service_account: TeamAccountAddress | None = None
-    """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
+    """Or one that exists: name@project.iam.gserviceaccount.com. Its owner grants the binding."""
     members: ListOfText[Member] = ()
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
     resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
@@ -258,14 +258,14 @@ class TeamEntry(RuledModel):
     priority_classes: ListOfText[DnsSubdomain] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
-    """What it is to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
+    """The most that it may use in a week or month; `status`, `top` and `simulate` warn near the limit."""
     resource_claim_templates: ListOf[ClaimTemplate] = ()
     """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
     them. Kubernetes 1.34 or newer."""
     job_templates: ListOf[JobTemplate] = ()
     """Jobs that its members submit by name."""
     goals: Goals | None = None
-    """What its jobs are to get."""
+    """Goals for its jobs."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""
