@@ -135,6 +135,25 @@ def test_limits_of_a_pool_get_the_nearest_field() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "meant"),
+    [
+        ("nodePools/0/capacity/autoscaling", "nodePools[NAME].autoscaling"),
+        ("clusterQueues/0/resourceGroups/0/cohortName", "clusterQueues[QUEUE].cohortName"),
+        ("clusterQueues/0/weight", "fairSharing.weight"),
+        ("clusterQueues/0/nominalQuota", "resourceGroups[].flavors[].resources[].nominalQuota"),
+        ("nodePools/0/type", "diskType, accelerator.type or capacity.type"),
+    ],
+)
+def test_a_field_of_another_level_gets_the_place_where_it_belongs(place: str, meant: str) -> None:
+    data = changed(pools_data(), {place: "x"})
+    names = {"NAME": data["nodePools"][0]["name"], "QUEUE": data["clusterQueues"][0]["name"]}
+    for word, name in names.items():
+        meant = meant.replace(word, name)
+    (line,) = [line for line in problems(data) if "is not a known field" in line]
+    assert line.endswith(f": is not a known field; did you mean {meant}?")
+
+
 def leaves(data: Any, path: str = "") -> list[str]:
     """Every place in the data, as `changed` takes it."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()

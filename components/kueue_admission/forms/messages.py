@@ -26,8 +26,11 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.late import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.forms.printable import printable
 from kueue_admission.forms.problem import Problem, join_path
-from kueue_admission.forms.schema_path import fields_of, is_model, model_at, readable, tags_of
+from kueue_admission.forms.schema_path import fields_of, is_model, model_at, paths_below, readable, tags_of
 
+_MUCH_ALIKE: Final = 0.8
+"""From this likeness on, a name is a misspelt one of the same place."""
+_MOST_MEANT: Final = 3
 _REPLACED_VALUES: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
 
@@ -75,7 +78,11 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
         return [problem.at(path) for problem in context["problems"]]
     if kind == "extra_forbidden":
         known = model.model_fields if in_python and len(location) == 1 else None
-        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data), known)]
+        above = {
+            readable(model, location[:end], data): model_at(model, location[:end], data)
+            for end in range(len(location) - 2, -1, -1)
+        }
+        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data), known, above)]
     if kind == "missing":
         hint, name = hint_of(model_at(model, location[:-1], data), str(location[-1])), location[-1]
         if in_python and len(location) == 1:
@@ -120,8 +127,14 @@ def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Pro
     return fault.rule.at(at, f"{_shown(given)} {fault.wrong}", fault.fix)
 
 
-def unknown_field(path: str, name: str, model: Any, names: Iterable[str] | None = None) -> Problem:
-    """The problem of a field that `model` does not have; it goes by other `names` in programs."""
+def unknown_field(
+    path: str, name: str, model: Any, names: Iterable[str] | None = None, above: Mapping[str, Any] | None = None
+) -> Problem:
+    """The problem of a field that `model` does not have; it goes by other `names` in programs.
+
+    `above`: the models around it by their path, the nearest first. Where no name here is much alike, a field of that
+    name in one of them or inside this model may be meant too.
+    """
     if fix := _removed(name, model, in_python=names is not None):
         return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
     if is_model(model) and issubclass(model, Described) and (elsewhere := model.not_here(name)):
@@ -130,12 +143,23 @@ def unknown_field(path: str, name: str, model: Any, names: Iterable[str] | None 
     field, colon, value = name.partition(":")
     if colon and field in known:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
-    near = suggest.nearest(name, known)
-    if near:
-        return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {near}?")
+    near = suggest.nearest(name, known, _MUCH_ALIKE)
+    meant = [near] if near else _elsewhere(name, model, above or {})
+    if not near and (near := suggest.nearest(name, known)):
+        meant.insert(0, near)
+    if 0 < len(meant) <= _MOST_MEANT:
+        return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {suggest.either(meant)}?")
     return UNKNOWN_FIELD.at(
         path, "is not a known field", f"remove it, or use one of {', '.join(known)}" if known else "remove it"
     )
+
+
+def _elsewhere(name: str, model: Any, above: Mapping[str, Any]) -> list[str]:
+    """The paths of fields of that name around `model`, or else inside it."""
+    for outer, each in above.items():
+        if is_model(each) and (field := respelt(name, each)) is not None:
+            return [join_path(outer, field)]
+    return paths_below(model, name) if is_model(model) else []
 
 
 def _removed(name: str, model: Any, *, in_python: bool) -> str:

@@ -6,23 +6,55 @@ their name where that is unique in the list, keys of maps stand in brackets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from kueue_admission.forms.problem import item_labels, join_path
+from kueue_admission.forms.suggest import plain
 
 Location = Sequence["str | int"]
 """A place in a document, as pydantic gives it."""
+_DEPTH: Final = 4
+"""How deep a field is looked for in the models inside one."""
 
 
 @cache
 def fields_of(model: type[BaseModel]) -> Mapping[str, tuple[str, Any]]:
     """For each field of `model`, by its name in files: the name in Python and the type."""
     return {field.alias or name: (name, field.annotation) for name, field in model.model_fields.items()}
+
+
+def paths_below(model: type[BaseModel], name: str) -> list[str]:
+    """Where the models inside `model` have a field of that name, in the nearest depth: `capacity.type`."""
+    here = [("", model)]
+    for _ in range(_DEPTH):
+        inside = [
+            (join_path(path, field) + step, each)
+            for path, outer in here
+            for field, (_, annotation) in fields_of(outer).items()
+            for step, each in _models_in(annotation)
+        ]
+        here = list(dict.fromkeys(inside))
+        if found := dict.fromkeys(
+            join_path(path, field) for path, each in here for field in fields_of(each) if plain(field) == plain(name)
+        ):
+            return list(found)
+    return []
+
+
+def _models_in(tp: Any) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The models that a value of type `tp` is made of, and the step from it to each."""
+    tp = plain_type(tp)
+    if is_model(tp):
+        yield "", tp
+    elif isinstance(tp, tuple):
+        yield from (found for member in tp for found in _models_in(member))
+    elif (item := _item_type(tp)) is not None:
+        yield from (("[]" + step, each) for step, each in _models_in(item))
 
 
 def is_model(tp: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -48,6 +48,11 @@ def misspelt(path: str, written: str, known: Iterable[str], wrong: str, likeness
     near = None if written in names else nearest(written, names, likeness)
     if near is not None:
         yield MISSPELT.at(path, f"{written} {wrong}", f"did you mean {near}?")
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def plain(name: str) -> str:
