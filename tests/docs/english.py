@@ -26,7 +26,10 @@ FOLDERS = (
 """What is checked: all that users read."""
 WORDS = {
     r"(?<!there )\bis no (?!longer\b)": "is not a",
-    r"for ever\b": "without end, or say when it ends",
+    r"for ever\b|\bwithout end\b": "indefinitely, or say when it ends",
+    r"\bfor want of\b": "because of missing ...",
+    r"\bupon which\b": "and then",
+    r"\bin its stead\b": "instead",
     r"\banew\b": "again",
     r"\bnobody\b": "say who does not: no controller, no user",
     r"\b(is|are|was|were) told\b": "say what is called, returned or printed",

@@ -41,9 +41,9 @@ def objects(
     """Simulate the objects of one cluster.
 
     A job arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many seconds
-    as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. Workloads of a live cluster are where
-    their status says, from the last time in it on. An evicted workload starts over. Admission checks stay Pending,
-    since nothing answers them.
+    as its annotation `kueue-fleet.dev/run-seconds` says, or indefinitely without it. Workloads of a live cluster are
+    where their status says, from the last time in it on. An evicted workload starts over. Admission checks stay
+    Pending, since nothing answers them.
 
     \b
     Examples:

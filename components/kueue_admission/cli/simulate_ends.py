@@ -27,6 +27,6 @@ def tell(results: Sequence[Result]) -> None:
             raise typer.Exit(INTERRUPTED)
         elif result.end.reason is EndReason.NEVER_SETTLES:
             raise console.CommandError(
-                f"the simulation does not get past {at}: what happens then is undone and repeated without end; what is "
-                "shown covers the time until then"
+                f"the simulation does not get past {at}: what happens then is undone and repeated indefinitely; "
+                "what is shown covers the time until then"
             )

@@ -298,7 +298,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class WaitForPodsReady:
-    """Kueue's waitForPodsReady, on by default since 0.19. Seconds; a limit of None requeues without end."""
+    """Kueue's waitForPodsReady, on by default since 0.19. Seconds; a limit of None requeues indefinitely."""
 
     timeout: float = 1800.0
     recovery_timeout: float | None = 1800.0

@@ -221,7 +221,7 @@ def _about(explanation: Explanation) -> list[str]:
     if explanation.replaces:
         lines += _wrap(f"Replaces: {explanation.replaces}, whose quota it takes over", "", "  ")
     for lost in explanation.lost:
-        lines += _wrap(f"Quota is less than the fleet file says, for want of nodes, by {lost}", "", "  ")
+        lines += _wrap(f"Quota is less than the fleet file says, because nodes are missing, by {lost}", "", "  ")
     for holding in explanation.holdings:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in holding.amounts)
         lines += _wrap(f"Has quota: {amounts} in flavor {holding.flavor}", "", "  ")

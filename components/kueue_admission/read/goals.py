@@ -81,7 +81,7 @@ class Judged:
     standing: Standing
     why: str
     found: float | None = None
-    """In the unit of the goal; infinite where jobs wait without end; None: not known."""
+    """In the unit of the goal; infinite where jobs wait indefinitely; None: not known."""
 
     def __str__(self) -> str:
         return f"{self.goal.path}: {self.why}"
@@ -132,7 +132,7 @@ def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
     ordered = sorted(waits)
     found = ordered[math.ceil(goal.quantile * len(ordered)) - 1]
     is_kept, longer = found <= goal.limit, sum(wait > goal.limit for wait in waits) - not_known
-    endless = "without end" if never > not_known else "for a time that is not known"
+    endless = "indefinitely" if never > not_known else "for a time that is not known"
     if math.isinf(known) or math.isfinite(found):
         length = endless if math.isinf(found) else f"at most {found:.1f} s"
     else:
@@ -143,7 +143,7 @@ def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
     else:
         text += f", over the goal of {goal.limit:g} s, which {longer} exceeded"
     if never > not_known and not is_kept:
-        text += f", {never - not_known} of them " + ("without end" if math.isinf(known) else "still waiting")
+        text += f", {never - not_known} of them " + ("indefinitely" if math.isinf(known) else "still waiting")
     if not_known:
         text += f"; of {not_known} it is not known whether they start"
     near = found > NEAR * goal.limit

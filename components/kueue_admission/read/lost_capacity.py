@@ -13,7 +13,7 @@ from kueue_admission.read.printed import Printed
 
 @dataclass(frozen=True, slots=True)
 class LostCapacity:
-    """What queues may not use of a flavor on a cluster, for want of nodes."""
+    """What queues may not use of a flavor on a cluster, because nodes are missing."""
 
     cluster: str
     flavor: str

@@ -37,7 +37,7 @@ class SimulatedCluster:
     """An engine that is given events, and runs cycles as long as they change anything.
 
     Kueue's scheduler never rests while a queue has a head. A cycle that only puts heads back where they were would be
-    repeated without end, so cycles stop after `patience` of those, as many as there are flavors to try, until the next
+    repeated indefinitely, so cycles stop after `patience` of those, as many as there are flavors to try, until the next
     event.
     """
 

@@ -250,7 +250,7 @@ def name_documents(documents: Iterable[Document]) -> list[Document]:
 
 
 def run_seconds_of(document: Document) -> float | None:
-    """The run time that a job says; None: without end. Raises SimulationError."""
+    """The run time that a job says; None: indefinitely. Raises SimulationError."""
     problems: list[Problem] = []
     items = list(_items([document], problems))
     seconds = _run_seconds(items[0], problems) if items else None

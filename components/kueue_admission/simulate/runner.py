@@ -30,7 +30,7 @@ from kueue_admission.simulate.work_queue import Workers
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A workload, the name of its job, when it is there, and how long it runs (None: without end).
+    """A workload, the name of its job, when it is there, and how long it runs (None: indefinitely).
 
     `finished_at` is set for one that is over before the simulation begins, `resumed` for one that Kueue knows by then.
     """

@@ -63,7 +63,7 @@ def fleet(
 
     Jobs come from the workload file (see examples/*/workload.yaml), checks become Ready after the waits it declares,
     and what MultiKueue dispatches runs on the first worker that admits it. A job runs as many seconds as its annotation
-    `kueue-fleet.dev/run-seconds` says; without it, without end. An evicted workload starts over.
+    `kueue-fleet.dev/run-seconds` says, or indefinitely without it. An evicted workload starts over.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """What Kueue never asks for again, asked for again: nodes of a request that stays accepted, and checks that stay Retry.
 
-Decided by `dispatch.watchdog`, on the controller's own cluster. An overdue ProvisioningRequest is deleted, upon which
-Kueue makes another one; the job keeps its quota. On workers the whole copy is taken back instead, by `reconcile`.
+Decided by `dispatch.watchdog`, on the controller's own cluster. An overdue ProvisioningRequest is deleted, and Kueue
+makes another one; the job keeps its quota. On workers the whole copy is taken back instead, by `reconcile`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Metrics:
         self.history_events = counter("kueue_fleet_history_events", "Events written to the history.")
         self.lost_capacity = gauge(
             "kueue_fleet_lost_capacity",
-            "What queues may not use of a flavor, of the quota that the fleet file gives, for want of nodes.",
+            "What queues may not use of a flavor, of the quota that the fleet file gives, because nodes are missing.",
             ["cluster", "flavor", "resource"],
         )
         self.budget_gpu_hours = gauge(

@@ -179,7 +179,7 @@ def rounds_begun(started: float, seconds: float, now: float) -> tuple[int, float
     """How many rounds of `seconds` (above 0) have begun by `now`, at least one, and when the next begins.
 
     The next one is always later than `now`, which a difference of two times would not promise: in floating point
-    `(started + 300) - started` can be less than 300, and who waits until then would wait again, without end.
+    `(started + 300) - started` can be less than 300, and who waits until then would wait again, indefinitely.
     """
     rounds = max(1, math.floor((now - started) / seconds))
     while started + rounds * seconds <= now:

@@ -9,7 +9,7 @@ Strict: unknown fields and wrong values are refused, all at once.
         count: 20                       # default 1
         start: 0                        # second of the first; default 0
         interval: exponential(60)       # seconds between two; default 0
-        runSeconds: uniform(300, 900)   # left out: without end
+        runSeconds: uniform(300, 900)   # left out: indefinitely
         priorityClass: normal           # a WorkloadPriorityClass
         pods: 2                         # default 1
         requests: { cpu: "2", nvidia.com/gpu: "1" }
@@ -70,7 +70,7 @@ class JobEntry(RuledModel):
     interval: Seconds = constant(0.0)
     """Seconds from one to the next; default 0."""
     run_seconds: Seconds | None = None
-    """How long each runs once it has started; default: without end."""
+    """How long each runs once it has started; default: indefinitely."""
     priority_class: Text | None = None
     """A WorkloadPriorityClass."""
     pods: Annotated[Count, Field(ge=1)] = 1

@@ -103,7 +103,7 @@ class KubeApi:
         old, self._client = self._client, client
         watches, self._watches = self._watches, set()
         for response in watches:
-            # Closing the client alone would leave its readers waiting without end.
+            # Closing the client alone would leave its readers waiting indefinitely.
             response.close()
         if old is not None:
             await old.close()  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """What the pods of a job may not ask for in a namespace with a Pod Security Standard, in CEL and in Python.
 
 The API server enforces the standard on pods alone. A job that breaks it would have quota, and its controller would try
-without end to make pods that are refused; with MultiKueue that shows on a worker only.
+indefinitely to make pods that are refused; with MultiKueue that shows on a worker only.
 
 Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/; kubernetes@v1.36
 staging/src/k8s.io/pod-security-admission/policy.

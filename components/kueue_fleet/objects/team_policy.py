@@ -1,7 +1,7 @@
 """A job of a team that goes beyond the team's queues, priorities or regions is refused when it is submitted.
 
-So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or for want of a
-service account. And so is a Service with addresses of its own choice, which could take traffic of others
+So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or because of a
+missing service account. And so is a Service with addresses of its own choice, which could take traffic of others
 (https://kubernetes.io/docs/concepts/services-networking/service/#external-ips).
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else

@@ -47,7 +47,7 @@ _SCARCE: Final = 0.5
 """How far a goal that is at risk is missed: other weeks will not be like those of the history."""
 _Job = TypeVar("_Job")
 FAR: Final = 1000.0
-"""How far a goal is missed at most, as where jobs wait without end, or none runs."""
+"""How far a goal is missed at most, as where jobs wait indefinitely, or none runs."""
 
 
 def parse_knob(text: str, data: Any) -> Knob:

@@ -289,7 +289,7 @@ class FleetStatus:
     """The longest first."""
     goals: tuple[Judged, ...] = ()
     lost: tuple[LostCapacity, ...] = ()
-    """What queues may not use, though the fleet file gives it, for want of nodes."""
+    """What queues may not use, though the fleet file gives it, because nodes are missing."""
 
     @property
     def is_complete(self) -> bool:

@@ -1,4 +1,4 @@
-"""Pods that nothing here can run, and what `pulumi up` would wait for without end because of them.
+"""Pods that nothing here can run, and what `pulumi up` would wait for indefinitely because of them.
 
 What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only reported.
 """

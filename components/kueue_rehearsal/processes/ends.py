@@ -1,7 +1,7 @@
 """Whether processes that something else has started have ended.
 
 A process that has ended stays as a zombie until its parent asks for its exit code. The parent of an orphan is the first
-process of the machine or container. Where that is not an init, the zombie stays, and psutil waits without end.
+process of the machine or container. Where that is not an init, the zombie stays, and psutil waits indefinitely.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
 
 @where_read
 def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
-    """Admission checks of our controller that it knows nothing of: Kueue would wait for them without end."""
+    """Admission checks of our controller that it knows nothing of: Kueue would wait for them indefinitely."""
     answered = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager_name or scope.fleet.controller_cluster
     for entry in scope.fleet.admission_checks:

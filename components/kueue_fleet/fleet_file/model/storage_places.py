@@ -31,7 +31,7 @@ class StoragePlace(NamedTuple):
     made: bool
     """Whether the fleet makes it."""
     address: str
-    """Of a file server; one that is made has this text in its stead, until Google says what it is."""
+    """Of a file server; one that the fleet creates has this text instead, until Google assigns it."""
     share: str
     """Of a file server."""
 
