@@ -54,7 +54,7 @@ def _column(about: str, default: Any = "", **more: Any) -> Any:
 class Event:
     """One row; what does not apply is empty, or None for numbers. Times are seconds since 1970.
 
-    Nothing changes one; it is not frozen because those of a month take four times as long to make then.
+    Nothing changes one; it is not frozen because it takes three times as long to make one then.
     """
 
     kind: Kind = field(metadata={"about": "what happened, see above"})
