@@ -105,11 +105,12 @@ def test_a_manifest_of_ones_own_gets_the_queue(fleet: Fleet, command: Command, t
         (f"{OPTIONS} --time 3d", "--time 3d: has a unit that is not supported; write 72h"),
         (f"{OPTIONS} --env EPOCHS", "--env 'EPOCHS': has another form; write NAME=VALUE"),
         (f"{OPTIONS} --mount data", "--mount 'data': has another form; write CLAIM:/PATH"),
-        (f"{OPTIONS} -f job.yaml", "--image, --name, --gpus: the job in job.yaml says that itself; leave out one or"),
+        (f"{OPTIONS} -f job.yaml", "--image, --name, --gpus: do nothing beside the job in job.yaml, which says"),
         (
             f"submit --fleet {FILE} -f job.yaml -N 2 --cpu 1 --memory 1Gi -p high -t 1h -e A=b --mount a:/b",
-            "--nodes, --cpu, --memory, --priority, --time, --env, --mount: the job in job.yaml says that itself",
+            "--nodes, --cpu, --memory, --priority, --time, --env, --mount: do nothing beside the job in job.yaml",
         ),
+        (f"submit --fleet {FILE} -f job.yaml -- train", "CMD: does nothing beside the job in job.yaml"),
         (OPTIONS.replace("--gpus 1", "--gpus x"), "'--gpus' / '-g': Input should be a valid integer"),
     ],
 )

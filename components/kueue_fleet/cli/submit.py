@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 2.0
 """How often a job is looked at that is followed."""
 _FROM_OPTIONS: Final = "the options"
+_OF_THE_JOB: Final = "image name template nodes gpus cpu memory priority run_limit tasks env mount"
+"""Parameters that describe the job, which a file does itself."""
 _SHOWN: Final = 40
 """Characters of a wrong text that a message repeats."""
 
@@ -122,25 +124,9 @@ def submit(
         raise console.mistyped("--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE")
     spec = load_fleet(fleet)
     if file is not None:
-        others = {
-            "--image": image,
-            "--name": name,
-            "--template": template,
-            "--nodes": nodes,
-            "--gpus": gpus,
-            "--cpu": cpu,
-            "--memory": memory,
-            "--priority": priority,
-            "--time": run_limit,
-            "--array": tasks,
-            "--env": env,
-            "--mount": mount,
-            "CMD": command,
-        }
-        if given := [option for option, value in others.items() if value not in (None, [])]:
-            raise console.mistyped(
-                f"{', '.join(given)}: the job in {file} says that itself; leave out one or the other"
-            )
+        options.refuse_idle(context, _OF_THE_JOB, f"beside the job in {file}, which says that itself")
+        if command:
+            raise console.mistyped(f"CMD: does nothing beside the job in {file}, which says that itself; leave it out")
         job = _from_file(file, queue)
     else:
         from kueue_fleet.jobs.new_job import job_for
