@@ -200,6 +200,10 @@ def harness() -> Iterator[Figure]:
     for label, mean in simulated["means"].items():
         what = f"baseline: mean wait of {label}, its delays"
         yield Figure(what, mean, "s", 1.2 * ran.means[label], peer, ran.means[label])
+    for label, (median, tenth) in simulated["quantiles"].items():
+        for name, seconds, of_harness in zip(("p50", "p90"), (median, tenth), ran.quantiles[label], strict=True):
+            what = f"baseline: {name} of the wait of {label}, its delays"
+            yield Figure(what, seconds, "s", 1.1 * of_harness, peer, of_harness)
     yield Figure("harness: one Workload created each", ran.creation.seconds, "s")
     yield Figure("harness: delay decision", ran.delays.decision, "s")
     yield Figure("harness: burst of decisions", ran.delays.burst, "")

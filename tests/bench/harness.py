@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,8 @@ from kueue_rehearsal.engines.toolchain import GoToolchain, find_go
 from kueue_rehearsal.paths import RehearsalError, engines_dir
 from kueue_rehearsal.processes.child_process import die_with_parent
 from tests.bench.harness_delays import measure_delays
-from tests.bench.simulation import SETS
+from tests.bench.harness_log import class_of, read_log
+from tests.bench.simulation import SETS, quantiles
 
 RECORDED: Final = Path(__file__).parent / "harness_recorded.json"
 DRAWN: Final = ("cycle", "write", "start", "release", "stop")
@@ -35,12 +37,16 @@ _PROGRAMS: Final = ("runner", "minimalkueue")
 
 @dataclass(frozen=True, slots=True)
 class HarnessRun:
-    """What the harness measured. Seconds and MiB of its Kueue; means by class; `load` is the machine's mean load."""
+    """What the harness measured. Seconds and MiB of its Kueue; `load` is the machine's mean load.
+
+    `means` and `quantiles` (median and 90th percentile) are seconds to admission by class.
+    """
 
     wall_seconds: float
     cpu_seconds: float
     peak_mib: float
     means: dict[str, float]
+    quantiles: dict[str, tuple[float, float]]
     load: float
     delays: Delays
     creation: Creation
@@ -57,6 +63,7 @@ def recorded() -> HarnessRun:
         cpu_seconds=data["cpuSeconds"],
         peak_mib=data["peakMiB"],
         means=data["means"],
+        quantiles={label: (median, tenth) for label, (median, tenth) in data["quantiles"].items()},
         load=data["load"],
         delays=Delays(delays["decision"], delays["burst"], workers=delays["workers"], **drawn),
         creation=Creation(**data["creation"]),
@@ -143,13 +150,18 @@ def _read(output: Path, load: float) -> HarnessRun:
     summary: dict[str, Any] = yaml.safe_load((output / "summary.yaml").read_text())["workloadClasses"]
     stats: dict[str, int] = yaml.safe_load((output / "minimalkueue.stats.yaml").read_text())
     run_seconds = {label: numbers[2] / 1000 for label, numbers in SETS["baseline"][2].items()}
-    with (output / "minimalkueue.err.log").open() as log:
-        delays, creation = measure_delays(log, run_seconds)
+    with (output / "minimalkueue.err.log").open() as lines:
+        log = read_log(lines)
+    delays, creation = measure_delays(log, run_seconds)
+    waits: defaultdict[str, list[float]] = defaultdict(list)
+    for workload, admitted in log.admitted.items():
+        waits[class_of(workload)].append(admitted - log.created[workload])
     return HarnessRun(
         wall_seconds=stats["wallMs"] / 1000,
         cpu_seconds=(stats["userMs"] + stats["sysMs"]) / 1000,
         peak_mib=stats["maxrss"] / 1024,
         means={name: of_class["averageTimeToAdmissionMs"] / 1000 for name, of_class in sorted(summary.items())},
+        quantiles={label: quantiles(seconds) for label, seconds in sorted(waits.items())},
         load=round(load, 1),
         delays=delays,
         creation=creation,

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Changing, exponential
 from kueue_admission.simulate.generator import HARNESS_DELAYS, Creation
 from kueue_admission.simulate.writer import Writer
-from tests.bench.harness_log import Call, HarnessLog, read_log
+from tests.bench.harness_log import Call, HarnessLog, class_of
 
 WINDOW_SECONDS: Final = 10.0
 
@@ -34,9 +34,8 @@ _Spans = list[tuple[float, float]]
 """When something began, and when it was over."""
 
 
-def measure_delays(lines: Iterable[str], run_seconds: Mapping[str, float]) -> tuple[Delays, Creation]:
-    """The delays of the run that wrote these lines; `run_seconds` by class, the first part of a Workload's name."""
-    log = read_log(lines)
+def measure_delays(log: HarnessLog, run_seconds: Mapping[str, float]) -> tuple[Delays, Creation]:
+    """The delays of the run that wrote this log; `run_seconds` by class."""
     began, last = min(log.created.values()), max(log.created.values())
     turns = _turns(log)
     writes = [(turns[call], call.goes_on) for call in log.explanations if call in turns and call.goes_on is not None]
@@ -64,7 +63,7 @@ def _turns(log: HarnessLog) -> dict[Call, float]:
 def _releases(log: HarnessLog, run_seconds: Mapping[str, float]) -> _Spans:
     """From when a worker could turn to the end of a run until Kueue heard of it."""
     ends = sorted(
-        (finished, log.admitted[workload] + run_seconds[workload.partition("/")[2].partition("-")[0]])
+        (finished, log.admitted[workload] + run_seconds[class_of(workload)])
         for workload, finished in log.finished.items()
         if workload in log.admitted
     )

@@ -61,6 +61,11 @@ def read_log(lines: Iterable[str]) -> HarnessLog:
     return reader.log
 
 
+def class_of(workload: str) -> str:
+    """The class of a Workload: the first part of its name."""
+    return workload.partition("/")[2].partition("-")[0]
+
+
 def _seconds(text: str) -> float:
     second, _, fraction = text.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{second}+00:00").timestamp() + float(f"0.{fraction or 0}")

@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kueue_admission.simulate.agenda import Agenda
@@ -63,7 +64,7 @@ def generator_text(name: str) -> str:
 def measure(
     name: str, delays: Delays = HARNESS_DELAYS, creation: Creation | None = None, *, seeds: int = 1
 ) -> dict[str, Any]:
-    """Seconds of wall and CPU, peak MiB of this process, and mean seconds to admission by class, over so many seeds."""
+    """Seconds of wall and CPU, peak MiB of this process, and seconds to admission by class, over so many seeds."""
     began, busy = time.perf_counter(), time.process_time()
     result = prepare_generated(read_generator(generator_text(name), name, creation=creation), delays).run()
     seconds, cpu = time.perf_counter() - began, time.process_time() - busy
@@ -79,9 +80,16 @@ def measure(
         "cpuSeconds": cpu,
         "peakMiB": peak,
         "means": means,
+        "quantiles": {label: quantiles(seconds) for label, seconds in sorted(waits.items())},
         "workloads": len(result.records),
         "agendaSeconds": bare_agenda(len(result.records)),
     }
+
+
+def quantiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """Median and 90th percentile."""
+    tenths = statistics.quantiles(seconds, n=10, method="inclusive")
+    return tenths[4], tenths[8]
 
 
 def _add_waits(waits: defaultdict[str, list[float]], result: Result) -> None:
