@@ -52,6 +52,16 @@ def test_a_job_that_fits_into_no_quota_but_that_of_the_window_waits_for_it() -> 
     assert starts(simulated(job("large", pods=6)))["large"] == pytest.approx(HOUR, abs=2)
 
 
+@pytest.mark.parametrize(("pods", "admitted"), [(2, HOUR), (3, None)])
+def test_a_job_that_fits_on_no_worker_but_in_a_window_is_not_rejected(pods: int, admitted: float | None) -> None:
+    """The manager has quota for it outside of the window, the sum of two workers, of which none has enough."""
+    made = data(nominalQuota=2)
+    made["admissionController"]["dispatch"]["rejectAfter"] = "2m"
+    result = prepare_fleet(parse_fleet(made), workload_file([job("large", pods=pods)], begin=BEGIN), Delays()).run()
+    found = starts(result)["large"]
+    assert found == (None if admitted is None else pytest.approx(admitted, abs=2))
+
+
 def test_second_0_may_be_in_a_window() -> None:
     begin = "2026-12-01T01:30:00+00:00"
     found = starts(simulated(job("large", pods=6), job("again", start=1900, pods=6), begin=begin))

@@ -25,6 +25,7 @@ from kueue_fleet.dispatch import (
     CheckDecision,
     Decision,
     Filtered,
+    LaterQuota,
     Reason,
     Request,
     Residency,
@@ -90,6 +91,7 @@ class Reconciler:
         section = configuration.controller
         self._configuration = configuration
         self._settings = dispatch_settings(section.dispatch)
+        self._later = LaterQuota(configuration.following)
         self._watchdog = watchdog_settings(section.watchdog)
         self._rules = {check.name: check_rules(check) for check in section.checks}
         self._fleet = fleet
@@ -257,6 +259,7 @@ class Reconciler:
             prices=self._configuration.controller.prices_in(state.region),
             waiting_seconds=self._fleet.manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,
+            fits_later=self._later.may_fit(record.workload, record.cluster_queue, name),
         )
 
     def _look_for_stuck(self, record: Record, names: tuple[str, ...], now: float) -> _Taken:

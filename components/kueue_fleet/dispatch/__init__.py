@@ -1,11 +1,11 @@
 """The fleet's own decisions: where a job may run, when it may start, when to try elsewhere. Deterministic, no I/O.
 
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
-worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
-`checks` decides admission checks, `watchdog` about capacity that does not come, `rescue` about
-evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` makes
-of decisions what is written. Time is an argument; callers keep nothing between two calls but the quotas,
-which follow from the objects of the clusters.
+worker's quota, with what is on its way there, and `later_quota` of what that may become. `assignment` says which one of
+the nominated clusters may admit the job, `checks` decides admission checks, `watchdog` about capacity that does not
+come, `rescue` about evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report`
+makes of decisions what is written. Time is an argument; callers keep nothing between two calls but the quotas, which
+follow from the objects of the clusters.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kueue_fleet.dispatch.fallback import (
     waits_on_workers_since,
 )
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
+from kueue_fleet.dispatch.later_quota import LaterQuota
 from kueue_fleet.dispatch.model import (
     Action,
     Decision,

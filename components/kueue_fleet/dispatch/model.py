@@ -51,6 +51,8 @@ class FilterReason(StrEnum):
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     MISCONFIGURED = "Misconfigured"
+    LESS_QUOTA_NOW = "LessQuotaNow"
+    """It asks for more than its queue can have there now, and not for more than at another time."""
     BEING_WITHDRAWN = "BeingWithdrawn"
     """Its earlier copy is still to be removed."""
 
@@ -103,7 +105,8 @@ class Worker:
     `unknown` is why the controller does not know the worker as it is now; empty if it does. `guarded`: whether the
     queue there has the admission check of the assignment.
     `prices` are per device and hour, by flavor; `waiting_seconds` is what was seen so far for the workload's queue;
-    `stale_copy` is a copy of the workload that is there without a nomination.
+    `stale_copy` is a copy of the workload that is there without a nomination. `fits_later`: whether it may fit there at
+    another time if it asks for more than its queue can have now (`LaterQuota`).
     """
 
     name: str
@@ -116,6 +119,7 @@ class Worker:
     prices: Mapping[str, float] = field(default_factory=dict)
     waiting_seconds: float | None = None
     stale_copy: bool = False
+    fits_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
     reason = _REFUSED[fit.kind]
     if fit.kind is FitKind.NEVER:
         reason = _NEVER.get(fit.reason, reason)
+    if reason is FilterReason.EXCEEDS_MAX_QUOTA and worker.fits_later:
+        reason = FilterReason.LESS_QUOTA_NOW
     return Filtered(worker.name, reason, fit.message)
 
 

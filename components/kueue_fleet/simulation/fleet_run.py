@@ -326,6 +326,7 @@ class FleetRun(ClusterRun[FleetJob]):
         for name, found in objects.items():
             self.handle(name, ObjectsChanged(now, found))
             self.dispatcher.load(name, found)
+        self._offer_again(now)
 
     # Workers that are lost
 
@@ -364,6 +365,10 @@ class FleetRun(ClusterRun[FleetJob]):
         self._unheard[worker], self._missed[worker] = [], []
         for action in heard:
             action(now)
+        self._offer_again(now)
+
+    def _offer_again(self, now: float) -> None:
+        """What waits for workers may go to others now."""
         for job in list(self.jobs.values()):
             if job.offered_since is not None or job.offered:
                 self._plan_for(now, job, self.home, partial(self._offer, job))

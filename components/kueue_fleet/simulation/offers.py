@@ -16,6 +16,7 @@ from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_fleet.dispatch import (
     Action,
     Decision,
+    LaterQuota,
     Request,
     WaitingTimes,
     Worker,
@@ -130,6 +131,7 @@ class FleetDispatcher:
         self._settings = dispatch_settings(configuration.controller.dispatch)
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
+        self._later = LaterQuota(fleet)
         self._waiting = WaitingTimes()
         self._touched: dict[str, dict[str, None]] = {}
         self.decisions: dict[str, Decision] = {}
@@ -180,6 +182,7 @@ class FleetDispatcher:
             quota=self._quotas[name],
             prices=self._section.prices_in(region),
             waiting_seconds=self._waiting.seconds(name, job.record.cluster_queue, now),
+            fits_later=self._later.may_fit(job.workload, job.record.cluster_queue, name),
         )
 
     def _catch_up(self) -> None:
