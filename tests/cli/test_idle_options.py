@@ -1,4 +1,4 @@
-"""Options that do nothing beside others: no command takes them in silence."""
+"""Options that do nothing beside others, and empty ones: no command takes them in silence."""
 
 from __future__ import annotations
 
@@ -36,6 +36,50 @@ def test_they_are_refused(
     ended = Command(monkeypatch, capsys)(typed)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("explain a/b --objects X --second inf", "--second inf: is not a number of seconds; write 0 to 1,000,000,000"),
+        ("diff a.yaml b.yaml -w w.yaml --until 1e300", "--until 1e+300: is not a number of seconds"),
+        ("simulate objects a.yaml --until nan", "--until nan: is not a number of seconds"),
+        ("top f.yaml --watch --every inf", "Input should be less than or equal to 86400"),
+        ("record f.yaml --store s --every 1e9", "Input should be less than or equal to 86400"),
+    ],
+)
+def test_a_time_without_end_is_none(
+    typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = Command(monkeypatch, capsys)(typed)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["render", "f.yaml", "--output-dir", ""], "--output-dir: is empty; give a value, or leave the option out"),
+        (["render", "f.yaml", "--output-dir="], "--output-dir: is empty"),
+        (["check", "f.yaml", ""], "FILE: is empty"),
+        (["diff", "", "f.yaml"], "OLD: is empty"),
+        (["explain", "--objects", "a.yaml", "--objects", ""], "--objects: is empty"),
+        (["simulate", "fleet", "f.yaml", "-w", ""], "--workload: is empty"),
+    ],
+)
+def test_an_empty_value_is_none(
+    typed: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = Command(monkeypatch, capsys)(typed)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_an_empty_argument_of_a_program_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = Command(monkeypatch, capsys)(["submit", "-q", "q", "--image", "i", "--", "echo", ""])
+    assert "--fleet: is missing" in ended.err
 
 
 def test_what_a_variable_says_is_not_typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

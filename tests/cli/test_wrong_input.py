@@ -382,7 +382,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("run nofile.yaml", 1, "nofile.yaml: no such file; give one, or the name of a stack"),
         (f"run {PROD} --stack prod", 2, f"{PROD} and --stack prod: both name the stack; leave one of them out"),
         ("run --stack a/b", 1, "not a stack name"),
-        ("run --stack=", 1, "stack '': not a stack name"),
+        ("run --stack=", 2, "--stack: is empty; give a value, or leave the option out"),
         ("run --project nodir", 1, "no such file; run this in a Pulumi project, or name one with --project"),
         ("run --project bad.yaml", 1, "bad.yaml: is a file; name the folder with Pulumi.yaml"),
         ("run --jobs nofile", 1, "nofile: "),

@@ -32,17 +32,9 @@ def left_pending(case: Json, answer: Json) -> Iterator[tuple[str, str, Diagnosis
         snapshot = run.engine.snapshot()
         for workload in snapshot.workloads:
             kind, _, reason = standing.get(workload.name, "").partition(" ")
-            if kind == states.PENDING and workload.status.admission is None and not is_behind(run, workload.key):
+            if kind == states.PENDING and workload.status.admission is None:
                 found = diagnose(only_relevant(snapshot, workload.key), workload.key)
                 yield f"{case['name']}, round {number}, {workload.name}", reason, found
-
-
-def is_behind(run: Replay, key: str) -> bool:
-    """Whether a workload of its queue keeps the head until its victims are gone, which no snapshot says."""
-    info = run.engine.workloads[key]
-    pending = run.engine.queues.pending.get(info.cluster_queue)
-    others = (each for each in run.engine.workloads if each != key)
-    return pending is not None and any(pending.is_preemptor(each) for each in others)
 
 
 def test_no_workload_that_kueue_leaves_pending_is_said_to_get_quota_next() -> None:

@@ -31,11 +31,22 @@ class Listed(NamedTuple):
 
 
 class Command(TyperCommand):
-    """A command whose options are given once, unless they take several values: the last would count silently."""
+    """A command whose options are given once, unless they take several values: the last would count silently.
+
+    None is given an empty value, as of a variable of a shell that is not set: an empty path would be this folder.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What the arguments say. Raises CommandError for an option with one value that is given again."""
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        """What the arguments say. Raises CommandError for an option with one value that is given again, and for an
+        empty value, but for a part of a program that is run."""
+        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for each in dict.fromkeys(given):
+            what = max(each.opts, key=len) if isinstance(each, TyperOption) else str(each.metavar or each.name)
+            value = values.get(each.name)
+            is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
+            if is_empty and "CMD" not in what:
+                fix = "give a value" if each.required else "give a value, or leave the option out"
+                raise console.mistyped(f"{what}: is empty; {fix}")
         for option in (each for each in given if isinstance(each, TyperOption)):
             if not option.multiple and not option.is_flag and given.count(option) > 1:
                 name, path = max(option.opts, key=len), ctx.command_path.partition(" ")[2]

@@ -92,6 +92,7 @@ def check_options(
     output: Output,
 ) -> None:
     """Raises CommandError for options that do not go together."""
+    options.check_seconds("--second", second)
     if second is not None and len(objects) > 1:
         raise console.mistyped("--second: simulates one cluster; give --objects once")
     if second is not None and at is not None:

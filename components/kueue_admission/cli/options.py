@@ -114,3 +114,11 @@ def refuse_idle(context: typer.Context, names: str, where: str) -> None:
     if idle:
         does, them = ("does", "it") if len(idle) == 1 else ("do", "them")
         raise console.mistyped(f"{', '.join(idle)}: {does} nothing {where}; leave {them} out")
+
+
+def check_seconds(option: str, value: float | None) -> None:
+    """Raise CommandError where the value of an option is no second of a simulation; None is not given."""
+    from kueue_admission.simulate.distributions import MOST_SECONDS
+
+    if value is not None and not 0 <= value <= MOST_SECONDS:
+        raise console.mistyped(f"{option} {value:g}: is not a number of seconds; write 0 to {MOST_SECONDS:,}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kueue_admission.cli import console, simulate_ends, simulate_goals, simulate_report, simulate_tables
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import Output, read_objects, read_text, well_formed
+from kueue_admission.cli.options import check_seconds
 from kueue_admission.cli.simulate_watch import watched
 from kueue_admission.read.goals import Goal
 from kueue_admission.simulate.delays import Delays, parse_delays
-from kueue_admission.simulate.distributions import MOST_SECONDS
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.goals import judge_result
 from kueue_admission.simulate.models import read_data
@@ -64,8 +64,7 @@ def read_options(
     Raises:
         CommandError: with every mistake.
     """
-    if until is not None and not 0 <= until <= MOST_SECONDS:
-        raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 to {MOST_SECONDS:,}")
+    check_seconds("--until", until)
     try:
         delays = parse_delays(list(delay), given or Delays())
         changes = [parse_change(text) for text in what_if]

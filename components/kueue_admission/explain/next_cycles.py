@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted
 from kueue_admission.decide.model import Snapshot, Workload, WorkloadStatus
+from kueue_admission.decide.preemption.preemptor import is_preempted_for
 from kueue_admission.decide.queue.pending import Place
 from kueue_admission.decide.quota.cohort_tree import Usage, add_all, available, remove_all
 from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
@@ -110,12 +111,17 @@ def _look_ahead(snapshot: Snapshot, key: str) -> Outlook:
 
 
 def _let_preemptors_go_on(engine: Engine) -> None:
-    """A workload whose preemption is under way stays the head of its queue until it gets quota."""
-    if not any(info.is_reserved and info.is_evicted for info in engine.workloads.values()):
+    """A workload whose preemption is under way stays the head of its queue until it gets quota.
+
+    It is one that Kueue has looked at, as its condition says, or that those who leave were preempted for.
+    """
+    leaving = [info.workload.status for info in engine.workloads.values() if info.is_reserved and info.is_evicted]
+    if not leaving:
         return
     for queue in engine.queues.pending.values():
         for info in list(queue.infos()):
-            if info.workload.status.evaluated is None:
+            named = (is_preempted_for(each.evicted_message, info.workload) for each in leaving)
+            if info.workload.status.evaluated is None and not any(named):
                 continue
             entry = engine.examine(info.key)
             if entry.targets and all(target.info.is_evicted for target in entry.targets):

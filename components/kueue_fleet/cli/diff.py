@@ -64,6 +64,7 @@ def diff(
     """
     if workload is None:
         options.refuse_idle(context, "seed until", "without --workload")
+    options.check_seconds("--until", until)
     fleets = load_fleet(old), load_fleet(new)
     found = compare_fleets(*fleets)
     found += compare_costs(*fleets, load_prices(prices))

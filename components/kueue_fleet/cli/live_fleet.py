@@ -45,7 +45,7 @@ _AGAIN_SECONDS = 2.0
 
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Update the output until Ctrl-C.")]
 """The option --watch."""
-Every = Annotated[float, typer.Option("--every", min=1, help="Seconds between two updates of --watch.")]
+Every = Annotated[float, typer.Option("--every", min=1, max=86_400, help="Seconds between two updates of --watch.")]
 """The option --every."""
 
 

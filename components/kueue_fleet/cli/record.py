@@ -42,7 +42,7 @@ def record(
     store: StoreOption,
     kubeconfig: Kubeconfig = None,
     once: Annotated[bool, typer.Option("--once", help="Write what there is now, and end.")] = False,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two writes.")] = 60.0,
+    every: Annotated[float, typer.Option("--every", min=1, max=86_400, help="Seconds between two writes.")] = 60.0,
     keep: Annotated[
         str | None, typer.Option("--keep", metavar="TIME", help="While following, delete days older than 90d, ...")
     ] = None,
@@ -95,15 +95,6 @@ def record(
       kueue-fleet record fleet.yaml --store history --prune \\
           --older-than 90d --team vision
     """
-    for option, given in (
-        ("--older-than", older_than),
-        ("--team", team),
-        ("--keep", keep),
-        ("--max-size", max_size),
-        ("--since", since),
-    ):
-        if given == "":  # As of a variable of a shell that is not set.
-            raise console.mistyped(f"{option}: is empty; give a value, or leave the option out")
     if not prune and (older_than or team):
         raise console.mistyped("--older-than and --team: say what --prune deletes; add --prune")
     if (prune or once or sources) and (keep or max_size):

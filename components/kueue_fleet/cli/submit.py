@@ -196,9 +196,12 @@ def _seconds(text: str) -> int:
     from kueue_admission.forms.duration import Duration
 
     try:
-        return int(Duration(text).seconds)
+        seconds = int(Duration(text).seconds)
     except FaultError as wrong:
         raise console.mistyped(f"--time {text}: {wrong}") from None
+    if seconds < 1:
+        raise console.mistyped(f"--time {text}: is less than a second; write 1s or more")
+    return seconds
 
 
 def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:

@@ -6,10 +6,11 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/{preemption,preemption_oracle}.go
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kueue_admission.decide.flavors.assigner import Oracle, needing_preemption, total_requests
 from kueue_admission.decide.flavors.assignment import Assignment, Possibility
+from kueue_admission.decide.model import Workload
 from kueue_admission.decide.preemption.candidates import Target
 from kueue_admission.decide.preemption.classical import classical_targets
 from kueue_admission.decide.preemption.fair_sharing import fair_targets
@@ -73,14 +74,22 @@ def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
     return simulate
 
 
+_ACCOMMODATES: Final = "Preempted to accommodate a workload (UID: "
+
+
 def preemption_message(entry: Entry, target: Target, queue: QueueNode) -> str:
     """Kueue's message about the preemption of `target`, which holds quota of `queue`, for `entry`."""
     workload = entry.info.workload
     return (
-        f"Preempted to accommodate a workload (UID: {workload.uid or 'UNKNOWN'}, "
+        f"{_ACCOMMODATES}{workload.uid or 'UNKNOWN'}, "
         f"JobUID: {workload.job_uid or 'UNKNOWN'}) due to {PREEMPTION_TEXT[target.reason]}; "
         f"preemptor path: {_path(entry.queue)}; preemptee path: {_path(queue)}"
     )
+
+
+def is_preempted_for(message: str, workload: Workload) -> bool:
+    """Whether the message of an eviction, as Kueue writes it, names the workload."""
+    return bool(workload.uid) and message.startswith(f"{_ACCOMMODATES}{workload.uid}, ")
 
 
 def _path(queue: TreeNode) -> str:
