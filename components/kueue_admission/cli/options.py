@@ -117,7 +117,7 @@ def refuse_idle(context: typer.Context, names: str, where: str) -> None:
 
 
 def check_seconds(option: str, value: float | None) -> None:
-    """Raise CommandError where the value of an option is no second of a simulation; None is not given."""
+    """Raise CommandError where the value of an option is not a second of a simulation; None is not given."""
     from kueue_admission.simulate.distributions import MOST_SECONDS
 
     if value is not None and not 0 <= value <= MOST_SECONDS:

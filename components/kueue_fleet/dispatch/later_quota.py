@@ -13,6 +13,7 @@ from functools import cache
 from kueue_admission.decide.amounts import quota_amount
 from kueue_admission.decide.model import Workload
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import following_clusters, groups_on
 from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
@@ -53,8 +54,11 @@ class LaterQuota:
 def _sums(fleet: FleetSpec, queues: Set[str], cluster: str) -> dict[str, int]:
     """What these queues, and all cohorts, have together there, by resource."""
     sums: dict[str, int] = {}
-    there = [each for each in fleet.cluster_queues if each.name in queues and cluster in fleet.clusters_of(each)]
-    groups = (group for each in (*there, *fleet.cohorts) for group in groups_on(fleet, each.resource_groups, cluster))
+    there: list[ClusterQueueEntry | CohortEntry] = [
+        each for each in fleet.cluster_queues if each.name in queues and cluster in fleet.clusters_of(each)
+    ]
+    given = (each.resource_groups for each in (*there, *fleet.cohorts))
+    groups = (group for each in given for group in groups_on(fleet, each, cluster))
     for group in groups:
         for flavor in group.flavors:
             for quota in flavor.resources:
