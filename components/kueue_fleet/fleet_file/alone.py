@@ -14,11 +14,18 @@ from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
-from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, OPERATOR, UNUSED
+from kueue_fleet.fleet_file.fleet_rules import (
+    COHORT_ALONE,
+    COHORT_UNDECLARED,
+    NO_EFFECT,
+    OPERATOR,
+    SYSTEM_POOL_TOO_SMALL,
+    UNUSED,
+)
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 _OF_OTHERS: Final = {
-    True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT),
+    True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, SYSTEM_POOL_TOO_SMALL),
     False: (OPERATOR,),
 }
 """Rules that ask what else there is, of entries of a list and of other sections."""
