@@ -66,6 +66,15 @@ def test_a_time_without_jobs_ends_with_0(history: tuple[str, str]) -> None:
     assert "not followed 2026-10-01T00:00:00Z to 2026-10-02T00:00:00Z" in done.stdout
 
 
+def test_of_a_job_whose_worker_is_not_known_nothing_is_said(history: tuple[str, str], tmp_path: Path) -> None:
+    fleet, _ = history
+    store, manager = str(tmp_path / "again"), f"manager-europe-west4={tmp_path / 'worker.json'}"
+    assert CliRunner().invoke(app, ["record", fleet, "--store", store, "--from", manager]).exit_code == 0
+    done = run(fleet, "--store", store, *NOVEMBER)
+    assert done.exit_code == 0
+    assert "No job whose region is known ran where it may not." in done.stdout
+
+
 def test_whoever_has_the_document_can_make_its_digest(history: tuple[str, str]) -> None:
     fleet, store = history
     document = json.loads(run(fleet, "--store", store, *NOVEMBER, "-o", "json").stdout)

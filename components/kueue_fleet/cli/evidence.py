@@ -109,7 +109,8 @@ def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None
     console.show(table)
     console.line()
     if not found.outside:
-        console.paragraph("No job that the history has ran where it may not.")
+        of = "whose region is known" if any(not stay.region for stay in found.stays) else "that the history has"
+        console.paragraph(f"No job {of} ran where it may not.")
     for stay in found.outside:
         until = f"to {stay.end}" if stay.end else "on"
         console.paragraph(
