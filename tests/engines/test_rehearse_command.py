@@ -69,7 +69,8 @@ def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command
 def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(quick: Project) -> None:
     """One is the example of a single cluster with DWS, whose jobs end on the nodes that they ask for."""
     example = yaml.safe_load((EXAMPLE / "Pulumi.dws-single-cluster.yaml").read_text())
-    quick.write(example["config"]["kueue-fleet:fleet"] | {"kueue": {"replicas": 1}}, stack="second")
+    fleet = example["config"]["kueue-fleet:fleet"]
+    quick.write({**fleet, "kueue": {**fleet["kueue"], "replicas": 1}}, stack="second")
     command = quick.start("--jobs", quick.write_jobs(job("long", seconds=600)))
     beside = quick.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
     command.until_said("Admitted solo")

@@ -94,7 +94,7 @@ def _asked(job: Mapping[str, Any]) -> _Amounts:
     for pod_set in pod_set_templates(job):
         _add(found, dict.fromkeys(("pods", "count/pods"), Decimal(pod_set.count)))
         for container in maps_in(inside(pod_set.template, "spec").get("containers")):
-            limits, requests = (inside(container, "resources", field) for field in ("limits", "requests"))
+            limits, requests = (_given(container, field) for field in ("limits", "requests"))
             for prefixes, given in ((("limits.",), limits), (("", "requests."), {**limits, **requests})):
                 for name, text in given.items():
                     amount = Quantity(str(text)).decimal * pod_set.count
@@ -102,6 +102,11 @@ def _asked(job: Mapping[str, Any]) -> _Amounts:
     if (kind := str(job.get("kind"))) in _COUNTED:
         found[_COUNTED[kind]] += 1
     return found
+
+
+def _given(container: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    """What a container says of its resources; null says nothing."""
+    return {name: amount for name, amount in inside(container, "resources", field).items() if amount is not None}
 
 
 def _none() -> _Amounts:
