@@ -6,6 +6,11 @@ import pytest
 from tests.cli.in_process import Command
 
 
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -30,10 +35,8 @@ from tests.cli.in_process import Command
         ("rehearse run f.yaml --no-jobs --max-run-seconds 9", "--max-run-seconds and --no-jobs: no job runs"),
     ],
 )
-def test_they_are_refused(
-    typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = Command(monkeypatch, capsys)(typed)
+def test_they_are_refused(typed: str, said: str, command: Command) -> None:
+    ended = command(typed)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
 
@@ -48,10 +51,8 @@ def test_they_are_refused(
         ("record f.yaml --store s --every 1e9", "Input should be less than or equal to 86400"),
     ],
 )
-def test_a_time_without_end_is_none(
-    typed: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = Command(monkeypatch, capsys)(typed)
+def test_a_time_without_end_is_none(typed: str, said: str, command: Command) -> None:
+    ended = command(typed)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
 
@@ -67,22 +68,18 @@ def test_a_time_without_end_is_none(
         (["simulate", "fleet", "f.yaml", "-w", ""], "--workload: is empty"),
     ],
 )
-def test_an_empty_value_is_none(
-    typed: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = Command(monkeypatch, capsys)(typed)
+def test_an_empty_value_is_none(typed: list[str], said: str, command: Command) -> None:
+    ended = command(typed)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
 
 
-def test_an_empty_argument_of_a_program_is_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = Command(monkeypatch, capsys)(["submit", "-q", "q", "--image", "i", "--", "echo", ""])
+def test_an_empty_argument_of_a_program_is_one(command: Command) -> None:
+    ended = command(["submit", "-q", "q", "--image", "i", "--", "echo", ""])
     assert "--fleet: is missing" in ended.err
 
 
-def test_what_a_variable_says_is_not_typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_variable_says_is_not_typed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "nofile")
-    ended = Command(monkeypatch, capsys)("explain KF503")
+    ended = command("explain KF503")
     assert (ended.code, ended.err) == (0, "")

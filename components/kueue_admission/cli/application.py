@@ -16,7 +16,11 @@ from typer.main import get_group
 
 from kueue_admission.cli import console
 from kueue_admission.cli.interrupts import Interrupted
+from kueue_admission.cli.options import typed_as
 from kueue_admission.cli.streams import CannotWriteError
+
+_PROGRAM = "command"
+"""Name of the parameter of commands that run a program, whose own arguments may be empty."""
 
 
 class Listed(NamedTuple):
@@ -41,16 +45,15 @@ class Command(TyperCommand):
         empty value, but for a part of a program that is run."""
         values, _, given = self.make_parser(ctx).parse_args(args=list(args))
         for each in dict.fromkeys(given):
-            what = max(each.opts, key=len) if isinstance(each, TyperOption) else str(each.metavar or each.name)
             value = values.get(each.name)
             is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
-            if is_empty and "CMD" not in what:
+            if is_empty and each.name != _PROGRAM:
                 fix = "give a value" if each.required else "give a value, or leave the option out"
-                raise console.mistyped(f"{what}: is empty; {fix}")
+                raise console.mistyped(f"{typed_as(each)}: is empty; {fix}")
         for option in (each for each in given if isinstance(each, TyperOption)):
             if not option.multiple and not option.is_flag and given.count(option) > 1:
-                name, path = max(option.opts, key=len), ctx.command_path.partition(" ")[2]
-                raise console.mistyped(f"{path}: {name} is given {given.count(option)} times; give it once")
+                path = ctx.command_path.partition(" ")[2]
+                raise console.mistyped(f"{path}: {typed_as(option)} is given {given.count(option)} times; give it once")
         return super().parse_args(ctx, args)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -95,8 +95,15 @@ Short = Annotated[bool, typer.Option("--short", help="One line for each cluster.
 """How much an explanation says."""
 
 
+def typed_as(parameter: Any) -> str:
+    """What a parameter of a command is called where it is typed: its longest option, or its name in the usage line."""
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    return str(parameter.metavar or parameter.name).strip("[]- ")
+
+
 def refuse_idle(context: typer.Context, names: str, where: str) -> None:
-    """Raise CommandError where options were typed that do nothing here.
+    """Raise CommandError where options or arguments were typed that do nothing here.
 
     Args:
         context: of the command.
@@ -104,10 +111,9 @@ def refuse_idle(context: typer.Context, names: str, where: str) -> None:
         where: beside or without what they do nothing, such as "without --store".
     """
     idle = [
-        max(each.opts, key=len)
+        typed_as(each)
         for each in context.command.params
-        if each.param_type_name == "option"
-        and (not names or each.name in names.split())
+        if (each.name in names.split() if names else each.param_type_name == "option")
         and (source := context.get_parameter_source(str(each.name))) is not None
         and source.name == "COMMANDLINE"
     ]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 POLL_SECONDS: Final = 2.0
 """How often a job is looked at that is followed."""
 _FROM_OPTIONS: Final = "the options"
-_OF_THE_JOB: Final = "image name template nodes gpus cpu memory priority run_limit tasks env mount"
+_OF_THE_JOB: Final = "image name template nodes gpus cpu memory priority run_limit tasks env mount command"
 """Parameters that describe the job, which a file does itself."""
 _SHOWN: Final = 40
 """Characters of a wrong text that a message repeats."""
@@ -125,8 +125,6 @@ def submit(
     spec = load_fleet(fleet)
     if file is not None:
         options.refuse_idle(context, _OF_THE_JOB, f"beside the job in {file}, which says that itself")
-        if command:
-            raise console.mistyped(f"CMD: does nothing beside the job in {file}, which says that itself; leave it out")
         job = _from_file(file, queue)
     else:
         from kueue_fleet.jobs.new_job import job_for
