@@ -14,7 +14,7 @@ from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.printed import Printed
 from kueue_fleet.dispatch import WorkerQuota
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.api import NAMESPACES, Api
 from kueue_fleet.kube.watching import Watch
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
@@ -23,8 +23,6 @@ CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionch
 """Kinds of Kueue that decide what fits, all of them read only."""
 GRACE_SECONDS: Final = 2.0
 """For how long a broken watch may be on its way back: every write names the version that it was decided at."""
-NAMESPACES: Final = "/api/v1/namespaces"
-"""Path of all namespaces."""
 _SETTLE_SECONDS: Final = 0.1
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context
-from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, NAMESPACES
+from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes
 from kueue_fleet.kube.answers import Json, version_number
-from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.api import NAMESPACES, Api
 from kueue_fleet.kube.watching import Watch
 
 GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"

@@ -29,11 +29,7 @@ class LaterQuota:
     def may_fit(self, workload: Workload, queue: str, cluster: str) -> bool:
         """Whether a workload for which a ClusterQueue has too little quota now may fit into it at another time."""
         most = self._most(queue, cluster)
-        asked: dict[str, int] = {}
-        for pod_set in workload.pod_sets:
-            for resource, amount in pod_set.requests:
-                asked[resource] = asked.get(resource, 0) + amount * pod_set.count
-        return bool(most) and all(amount <= most.get(resource, amount) for resource, amount in asked.items())
+        return bool(most) and all(amount <= most.get(resource, amount) for resource, amount in workload.requests)
 
     def _most_of(self, queue: str, cluster: str) -> Mapping[str, int]:
         fleet = self._fleet

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.simulate.documents import Document
@@ -38,8 +39,12 @@ def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
 
 def requests_of(container: Mapping[str, Any]) -> dict[str, str]:
     """What the container requests; limits count where there are no requests."""
-    resources = container.get("resources") or {}
-    given = [amount for field in ("limits", "requests") for amount in (resources.get(field) or {}).items()]
+    return amounts_of(container, "limits", "requests")
+
+
+def amounts_of(container: Mapping[str, Any], *fields: str) -> dict[str, str]:
+    """What the container says of its resources in these fields, of which later ones count; null says nothing."""
+    given = [amount for field in fields for amount in inside(container, "resources", field).items()]
     return {name: str(amount) for name, amount in given if amount is not None}
 
 

@@ -22,6 +22,7 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.jobs.amounts import amounts_of, requests_of
 from kueue_fleet.jobs.provisioning_request import of_job, pod_set_templates
 from kueue_fleet.jobs.workload_file import JobEntry
 from kueue_fleet.objects.teams import default_limits
@@ -94,19 +95,14 @@ def _asked(job: Mapping[str, Any]) -> _Amounts:
     for pod_set in pod_set_templates(job):
         _add(found, dict.fromkeys(("pods", "count/pods"), Decimal(pod_set.count)))
         for container in maps_in(inside(pod_set.template, "spec").get("containers")):
-            limits, requests = (_given(container, field) for field in ("limits", "requests"))
-            for prefixes, given in ((("limits.",), limits), (("", "requests."), {**limits, **requests})):
+            limits, requests = amounts_of(container, "limits"), requests_of(container)
+            for prefixes, given in ((("limits.",), limits), (("", "requests."), requests)):
                 for name, text in given.items():
-                    amount = Quantity(str(text)).decimal * pod_set.count
+                    amount = Quantity(text).decimal * pod_set.count
                     _add(found, dict.fromkeys((f"{prefix}{name}" for prefix in prefixes), amount))
     if (kind := str(job.get("kind"))) in _COUNTED:
         found[_COUNTED[kind]] += 1
     return found
-
-
-def _given(container: Mapping[str, Any], field: str) -> Mapping[str, Any]:
-    """What a container says of its resources; null says nothing."""
-    return {name: amount for name, amount in inside(container, "resources", field).items() if amount is not None}
 
 
 def _none() -> _Amounts:
@@ -129,7 +125,7 @@ def _silent(job: Mapping[str, Any], field: str, resource: str) -> str:
     fields = (field, "limits") if field == "requests" else (field,)
     for pod_set in pod_set_templates(job):
         for container in maps_in(inside(pod_set.template, "spec").get("containers")):
-            if all(inside(container, "resources", each).get(resource) is None for each in fields):
+            if resource not in amounts_of(container, *fields):
                 return str(container.get("name"))
     return ""
 

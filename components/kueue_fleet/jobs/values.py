@@ -259,8 +259,7 @@ def _toleration(value: Mapping[str, Any]) -> Faults:
 
 
 def _requirement(value: Mapping[str, Any]) -> Faults:
-    operator, given = value.get("operator"), value.get("values")
-    values = given if isinstance(given, list) else []
+    operator, values = value.get("operator"), _list(value, "values")
     if operator in ("In", "NotIn") and not values:
         yield ".values", job_fault(f"is empty, and {operator} needs some", "write the values, or use Exists")
     elif operator in ("Exists", "DoesNotExist") and values:
