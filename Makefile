@@ -104,6 +104,10 @@ releases: $(READY) engines release-engines ## stacks, the fleet's controller and
 	@KUEUE_FLEET_EXAMPLES=1 $(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
 	@for release in 0.17.1 0.18.3; do KUEUE_FLEET_FAULT_RELEASE=$$release $(BIN)/pytest -v tests/engines/faults; done
 
+.PHONY: align-engines
+align-engines: $(READY) ## give every go.mod of the engines the versions of the shared one, and list what is compiled more than once
+	@$(BIN)/python -m tests.engine_versions
+
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing
 	@$(BIN)/python -m kueue_rehearsal.engines --wheels build/wheels

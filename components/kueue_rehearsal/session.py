@@ -166,7 +166,7 @@ class Session:
         """
 
         def report(progress: BuildProgress) -> None:
-            say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
+            say(f"building, once: {progress.engines} {progress.phase} ({progress.fraction:.0%} of all)")
 
         self._engines = build_engines(EngineCache(engines_dir()), report, self._needed(more))
         shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *more)

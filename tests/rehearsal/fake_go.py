@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 # A go that writes down what it is asked, and "builds" by writing a text; FAKE_GO says how it should fail.
 FAKE_GO = """
@@ -32,22 +33,59 @@ elif arguments[:2] == ["mod", "download"]:
                 text = "name: trainer\\ndependencies: [{name: jobset}]" if "trainer/" in path else "a: 1"
                 (folder / path).write_text(text)
                 (folder / path).chmod(0o444)
+        for path, text in json.loads((here / "sources.json").read_text()).get(module, {}).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
         print(json.dumps({"Path": module, "Dir": str(folder)}))
 else:
     with (here / "builds").open("a") as builds:
         environment = {key: value for key, value in os.environ.items() if key.startswith(("GO", "CGO"))}
-        files = sorted(path.name for path in pathlib.Path.cwd().iterdir() if not path.name.startswith("stdout"))
+        here_now = pathlib.Path.cwd()
+        files = sorted(str(path.relative_to(here_now)) for path in here_now.rglob("*") if path.is_file())
         builds.write(json.dumps({"arguments": arguments, "environment": environment, "files": files}) + "\\n")
     target = pathlib.Path(arguments[arguments.index("-o") + 1])
+    packages = arguments[arguments.index("-o") + 2:]
     if mode.startswith("slow"):
         print("go: downloading example.com/a v1.0.0", file=sys.stderr, flush=True)
         time.sleep(float(mode.split()[1]))
     elif mode:
-        target.write_text("half")
+        (target / "half").write_text("half")
         sys.exit(mode)
-    target.write_text(f"built {target.name}")
-    target.chmod(0o755)
+    for package in packages:
+        *_, before, last = package.split("/")
+        program = target / (before if last[1:].isdigit() else last)
+        program.write_text(f"built {package}")
+        program.chmod(0o755)
 """
+_HEAD = 'package x\n\nimport (\n\t"context"\n%s)\n\nfunc use(context.Context) {}\n'
+SOURCES = {
+    "github.com/pulumi/pulumi-kubernetes/provider/v4": {
+        "pkg/await/await.go": _HEAD % '\t"sigs.k8s.io/structured-merge-diff/v4/fieldpath"\n'
+        + "\tfieldpath.MakePath()\n",
+    },
+    "github.com/pulumi/pulumi-kubernetes/sdk/v4": {
+        "go/kubernetes/yaml/v2/kinds.go": _HEAD % '\tcorev1 "example.com/sdk/core/v1"\n\t"example.com/pulumi"\n'
+        + "\tvar res corev1.Pod\n\tvar res apiextensions.CustomResource\n",
+    },
+    "github.com/pulumi/pulumi/pkg/v3": {
+        "backend/diy/backend.go": _HEAD % '\t_ "gocloud.dev/blob/s3blob" // for s3://\n\t"gocloud.dev/blob/gcsblob"\n'
+        + "\n\tif p.Scheme == gcsblob.Scheme {\n\t\tmux()\n\t}\n",
+        "backend/diy/bucket.go": _HEAD % ""
+        + "\tbeforeCopy := optsCopy.BeforeCopy\n\toptsCopy.BeforeCopy = func() {\n\t}\n"
+        + "\nfunc fixupS3CopySource() {\n}\n",
+        "secrets/cloud/manager.go": _HEAD % '\t_ "gocloud.dev/secrets/awskms"\n'
+        + "\tcase gcpkms.Scheme:\n\t\tdial()\n\tdefault:\n",
+        "operations/resources.go": _HEAD % "" + '\tcase "aws":\n\t\treturn 1\n\tdefault:\n',
+        "operations/operations_aws.go": "// Text.\npackage operations\n\nfunc aws() {}\n",
+        "operations/operations_gcp.go": "// Text.\npackage operations\n\nfunc gcp() {}\n",
+    },
+    "sigs.k8s.io/jobset": {
+        f"pkg/webhooks/{name}.go": _HEAD % ""
+        + "\tctrl.NewWebhookManagedBy(mgr).\n\t\tFor(&api.JobSet{}).\n\t\tWithDefaulter(j).\n\t\tWithValidator(j)\n"
+        for name in ("jobset_webhook", "pod_mutating_webhook")
+    },
+}
+"""What the modules have that are built with changes, by module and path."""
 
 
 class FakeGo:
@@ -56,6 +94,7 @@ class FakeGo:
         folder.mkdir()
         (folder / "go").write_text(f"#!{sys.executable}\n{FAKE_GO}")
         (folder / "go").chmod(0o755)
+        (folder / "sources.json").write_text(json.dumps(SOURCES))
 
     @property
     def environ(self) -> dict[str, str]:
@@ -64,6 +103,6 @@ class FakeGo:
     def fails(self, mode: str) -> None:
         (self.folder / "mode").write_text(mode)
 
-    def builds(self) -> list[dict[str, object]]:
+    def builds(self) -> list[dict[str, Any]]:
         path = self.folder / "builds"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

@@ -26,8 +26,8 @@ class _Printer:
         self._printed_at = 0.0
 
     def __call__(self, progress: BuildProgress) -> None:
-        text = f"{progress.fraction:4.0%}  {progress.engine}: {progress.phase}, {progress.elapsed_seconds:.0f} s"
-        step = (progress.engine, progress.phase)
+        text = f"{progress.fraction:4.0%}  {progress.engines}: {progress.phase}, {progress.elapsed_seconds:.0f} s"
+        step = (progress.engines, progress.phase)
         if self._terminal:
             end = "\n" if progress.phase == "done" else ""
             print(f"\r\033[K{text}", end=end, file=sys.stderr, flush=True)

@@ -1,5 +1,7 @@
 """Makes the engines that are not there: compiles programs and copies assets out of their Go modules, into the cache.
 
+Engines of one go.mod are one `go build`, so that one is linked while the next is compiled.
+
 An interrupted build leaves nothing half done; what Go had compiled by then is kept in Go's own build cache, so that
 the next attempt continues from there.
 """
@@ -8,20 +10,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from kueue_rehearsal.engines.cache import EngineCache
-from kueue_rehearsal.engines.catalogue import ENGINES, Engine, LoneChart
+from kueue_rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Asset, Engine, LoneChart
 from kueue_rehearsal.engines.discovery import Engines, find_engines
+from kueue_rehearsal.engines.patched import copy_patched
 from kueue_rehearsal.engines.toolchain import GoToolchain, find_go, install_go, usable_cores
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.processes.child_process import die_with_parent, log_tail
@@ -55,11 +61,12 @@ _REFUSED = (
 class BuildProgress:
     """How far the build is."""
 
-    engine: str
+    engines: str
+    """Names of those that are built together."""
     phase: str
     """`waiting` for another builder, `toolchain`, `downloading`, `compiling`, `copying` or `done`."""
     elapsed_seconds: float
-    """Since this engine was begun."""
+    """Since these engines were begun."""
     fraction: float
     """Of all that has to be built, 0 to 1: a guess from measured times, corrected by how fast this machine proves."""
 
@@ -68,12 +75,31 @@ ProgressListener = Callable[[BuildProgress], None]
 """Called with how far a build is."""
 
 
-class _Pace:
-    """Guesses the fraction done from measured build times, and learns this machine's speed from finished engines."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Engines that one `go build` makes, from one go.mod."""
 
-    def __init__(self, engines: Iterable[Engine], cores: int) -> None:
-        self._expected = {engine.name: float(engine.build_seconds) for engine in engines}
-        self._total = sum(self._expected.values()) or 1.0
+    engines: tuple[Engine, ...]
+
+    @property
+    def names(self) -> str:
+        return ", ".join(engine.name for engine in self.engines)
+
+    @property
+    def folder(self) -> Path:
+        return self.engines[0].folder
+
+    @property
+    def seconds(self) -> float:
+        """As measured; at least 1, for what is only copied."""
+        return max(float(sum(engine.build_seconds for engine in self.engines)), 1.0)
+
+
+class _Pace:
+    """Guesses the fraction done from measured build times, and learns this machine's speed from what is finished."""
+
+    def __init__(self, groups: Iterable[_Group], cores: int) -> None:
+        self._total = sum(group.seconds for group in groups)
         self._done = 0.0
         self._spent = 0.0
         self._scale = _MEASURED_ON_CORES / min(max(cores, 1), 8)
@@ -83,22 +109,21 @@ class _Pace:
         """Of all, before any is built."""
         return self._total * self._scale
 
-    def fraction(self, engine: str, elapsed: float) -> float:
-        expected = self._expected[engine]
-        guessed = min(elapsed / max(expected * self._scale, 0.1), 0.95) * expected
-        return min((self._done + guessed) / self._total, 1.0)
+    def fraction(self, group: _Group, elapsed: float) -> float:
+        guess = min(elapsed / max(group.seconds * self._scale, 0.1), 0.95) * group.seconds
+        return min((self._done + guess) / self._total, 1.0)
 
-    def finished(self, engine: str, elapsed: float) -> None:
-        self._done += self._expected[engine]
+    def finish(self, group: _Group, elapsed: float) -> None:
+        self._done += group.seconds
         self._spent += elapsed
         self._scale = self._spent / self._done
 
 
 class _Report:
-    """Progress of one engine."""
+    """Progress of one group."""
 
-    def __init__(self, engine: Engine, pace: _Pace, listener: ProgressListener) -> None:
-        self._engine = engine
+    def __init__(self, group: _Group, pace: _Pace, listener: ProgressListener) -> None:
+        self._group = group
         self._pace = pace
         self._listener = listener
         self._started = time.monotonic()
@@ -108,11 +133,9 @@ class _Report:
         self.phase = phase or self.phase
         elapsed = time.monotonic() - self._started
         if self.phase == "done":
-            self._pace.finished(self._engine.name, elapsed)
-            fraction = self._pace.fraction(self._engine.name, 0.0)
-        else:
-            fraction = self._pace.fraction(self._engine.name, elapsed)
-        self._listener(BuildProgress(self._engine.name, self.phase, elapsed, fraction))
+            self._pace.finish(self._group, elapsed)
+        fraction = self._pace.fraction(self._group, 0.0 if self.phase == "done" else elapsed)
+        self._listener(BuildProgress(self._group.names, self.phase, elapsed, fraction))
 
 
 def build_engines(
@@ -127,20 +150,20 @@ def build_engines(
     `listener` is called several times a second while something is built, and not at all when nothing is missing.
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.
     """
-    found = find_engines(cache, environ)
-    missing = _missing(found, names)
+    engines = find_engines(cache, environ)
+    missing = _missing(engines, names)
     if not missing:
-        return found
-    compiled = [engine for engine in missing if found.lacks_program(engine)]
+        return engines
+    groups = _groups(missing)
     go = find_go(environ)
-    pace = _Pace(missing, usable_cores())
+    pace = _Pace(groups, usable_cores())
     if go is None:
-        _Report(missing[0], pace, listener)("toolchain")
+        _Report(groups[0], pace, listener)("toolchain")
         _check_disk({cache.root: 0.3})
         go = install_go(cache, environ)
-    _check_disk(_needed_disk(cache, go, compiled))
-    for engine in missing:
-        _make(engine, cache, go, found, _Report(engine, pace, listener))
+    _check_disk(_needed_disk(cache, go, [engine for engine in missing if engines.lacks_program(engine)]))
+    for group in groups:
+        _make(group, cache, go, engines, _Report(group, pace, listener))
     return find_engines(cache, environ)
 
 
@@ -152,7 +175,7 @@ def expected_build_seconds(
     A guess from times that were measured with an empty cache of Go, on two cores.
     """
     missing = _missing(find_engines(cache, environ), names)
-    return _Pace(missing, usable_cores()).seconds if missing else 0.0
+    return _Pace(_groups(missing), usable_cores()).seconds if missing else 0.0
 
 
 def _missing(found: Engines, names: Iterable[str] | None) -> list[Engine]:
@@ -164,19 +187,31 @@ def _missing(found: Engines, names: Iterable[str] | None) -> list[Engine]:
     return [engine for engine in found.missing() if engine.name in wanted]
 
 
-def _make(engine: Engine, cache: EngineCache, go: GoToolchain, found: Engines, report: _Report) -> None:
+def _groups(engines: Iterable[Engine]) -> list[_Group]:
+    """Engines by their go.mod, in the order of the first of each."""
+    folders: dict[Path, list[Engine]] = {}
+    for engine in engines:
+        folders.setdefault(engine.folder, []).append(engine)
+    return [_Group(tuple(members)) for members in folders.values()]
+
+
+def _make(group: _Group, cache: EngineCache, go: GoToolchain, engines: Engines, report: _Report) -> None:
     report()
-    with cache.locked(engine.name, waiting=report):
-        key, assets_key = engine.source_hash(), engine.assets_hash()
+    with cache.locked(group.folder.name, waiting=report):
         # Another builder may have made them while this one waited.
-        if found.lacks_program(engine) and cache.entry(engine.name, key) is None:
+        uncompiled = [
+            engine
+            for engine in group.engines
+            if engines.lacks_program(engine) and cache.entry(engine.name, engine.source_hash()) is None
+        ]
+        if uncompiled:
             report("compiling")
-            cache.store(engine.name, key, lambda folder: _compile(engine, folder, cache, go, report))
-        if found.lacks_asset(engine) and cache.entry(f"{engine.name}-assets", assets_key) is None:
-            report("copying")
-            cache.store(
-                f"{engine.name}-assets", assets_key, lambda folder: _copy_assets(engine, folder, cache, go, report)
-            )
+            _compile(_Group(tuple(uncompiled)), cache, go, report)
+        for engine in group.engines:
+            key = engine.assets_hash()
+            if engines.lacks_asset(engine) and cache.entry(f"{engine.name}-assets", key) is None:
+                report("copying")
+                cache.store(f"{engine.name}-assets", key, partial(_copy_assets, engine, cache, go, report))
     report("done")
 
 
@@ -206,28 +241,53 @@ def _check_disk(needed_gib: Mapping[Path, float]) -> None:
             )
 
 
-def _compile(engine: Engine, folder: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
-    log = cache.log(engine.name)
+def _compile(group: _Group, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
+    log = cache.log(group.folder.name)
     log.write_text("")
-    folders = download_modules(engine, sorted({each.module for each in engine.embedded}), cache, go, report)
-    embedded = {each.name: folders[each.module] / each.path for each in engine.embedded}
+    mains = [(package, engine) for engine in group.engines for _, package in engine.binaries]
+    linker = [f"-ldflags={package}={engine.linker_flags}" for package, engine in mains]
+    with cache.building(f"{group.folder.name}-programs") as target, _workdir(group.engines) as workdir:
+        _prepare_sources(group, workdir, cache, go, report)
+        packages = (package for package, _ in mains)
+        _run_go(group.names, go, ["build", *BUILD_FLAGS, *linker, "-o", f"{target}/", *packages], workdir, log, report)
+        for engine in group.engines:
+            cache.store(engine.name, engine.source_hash(), partial(_take_programs, engine, target, log))
+
+
+def _prepare_sources(group: _Group, workdir: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
+    """Puts beside go.mod what programs embed and the patched copies of modules, and names these in go.mod."""
+    patched = group.engines[0].patched
+    embedded = [asset for engine in group.engines for asset in engine.embedded]
+    modules = sorted({module.module for module in patched} | {asset.module for asset in embedded})
+    folders = download_modules(group.engines[0], modules, cache, go, report)
+    for asset in embedded:
+        shutil.copyfile(_inside(folders[asset.module], asset, group.names), workdir / asset.name)
+    for module in patched:
+        copy_patched(module, folders[module.module], workdir / module.folder)
+    lines = (workdir / "go.mod").read_text().splitlines(keepends=True)
+    replaced = tuple(f"replace {module.module} => " for module in patched)
+    lines = [line for line in lines if not line.startswith(replaced)]
+    (workdir / "go.mod").write_text("".join((*lines, "\n", *(module.replacement for module in patched))))
+
+
+def _take_programs(engine: Engine, built: Path, log: Path, folder: Path) -> None:
     for name, package in engine.binaries:
-        target = folder / name
-        argv = ["build", *engine.build_flags, f"-ldflags={engine.linker_flags}", "-o", str(target), package]
-        _run_go(engine, go, argv, log, report, embedded)
-        if not target.exists():
+        program = built / program_name(package)
+        if not program.exists():
             raise RehearsalError(f"{engine.name}: go build made no {name}; see {log}")
+        program.rename(folder / name)
 
 
-def _copy_assets(engine: Engine, folder: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
-    folders = download_modules(engine, sorted({asset.module for asset in engine.assets}), cache, go, report)
+def program_name(package: str) -> str:
+    """How `go build` names the program of a package: after its last folder that is not a major version."""
+    return re.sub(r"/v\d+$", "", package).rpartition("/")[2]
+
+
+def _copy_assets(engine: Engine, cache: EngineCache, go: GoToolchain, report: _Report, folder: Path) -> None:
+    modules = sorted({asset.module for asset in engine.assets})
+    folders = download_modules(engine, modules, cache, go, report)
     for asset in engine.assets:
-        source = folders[asset.module] / asset.path
-        if not source.exists():
-            raise RehearsalError(
-                f"{engine.name}: {asset.path} is not in {asset.module}; "
-                "run `go clean -modcache` if the module cache may be damaged"
-            )
+        source = _inside(folders[asset.module], asset, engine.name)
         copy_plainly(source, folder / asset.name)
         if isinstance(asset, LoneChart):
             description = folder / asset.name / "Chart.yaml"
@@ -235,6 +295,15 @@ def _copy_assets(engine: Engine, folder: Path, cache: EngineCache, go: GoToolcha
                 key: value for key, value in yaml.safe_load(description.read_text()).items() if key != "dependencies"
             }
             description.write_text(yaml.safe_dump(alone, sort_keys=False))
+
+
+def _inside(module: Path, asset: Asset, engine: str) -> Path:
+    if not (module / asset.path).exists():
+        raise RehearsalError(
+            f"{engine}: {asset.path} is not in {asset.module}; "
+            "run `go clean -modcache` if the module cache may be damaged"
+        )
+    return module / asset.path
 
 
 def download_modules(
@@ -246,11 +315,12 @@ def download_modules(
     """
     if not (asked := list(modules)):
         return {}  # go would take none for all
-    argv = ["mod", "download", "-json", *asked]
-    said = _run_go(
-        engine, go, argv, cache.log(engine.name), report or _Report(engine, _Pace([engine], 1), lambda _: None)
-    )
-    return {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(said)}
+    group = _Group((engine,))
+    report = report or _Report(group, _Pace([group], 1), lambda _: None)
+    with _workdir([engine]) as workdir:
+        log = cache.log(engine.folder.name)
+        output = _run_go(engine.name, go, ["mod", "download", "-json", *asked], workdir, log, report)
+    return {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(output)}
 
 
 def copy_plainly(source: Path, target: Path) -> None:
@@ -273,45 +343,47 @@ def _json_values(text: str) -> list[dict[str, str]]:
     return values
 
 
-def _run_go(
-    engine: Engine,
-    go: GoToolchain,
-    argv: list[str],
-    log: Path,
-    report: _Report,
-    beside: Mapping[str, Path] | None = None,
-) -> str:
-    """Runs go in a copy of the engine's folder, with the files BESIDE; returns what it printed.
+@contextmanager
+def _workdir(engines: Iterable[Engine]) -> Iterator[Path]:
+    """A folder with go.mod and go.sum of the engines, and the sources of those that are ours."""
+    with tempfile.TemporaryDirectory(prefix="kueue-fleet-engine-") as name:
+        workdir = Path(name)
+        for engine in engines:
+            for source in engine.sources:
+                (workdir / source).parent.mkdir(exist_ok=True)
+                shutil.copyfile(engine.folder / source, workdir / source)
+        yield workdir
+
+
+def _run_go(label: str, go: GoToolchain, argv: list[str], workdir: Path, log: Path, report: _Report) -> str:
+    """Runs go in a folder; returns what it printed.
 
     Raises RehearsalError with the cause and what to do about it.
     """
-    with tempfile.TemporaryDirectory(prefix="kueue-fleet-engine-") as workdir, log.open("ab") as errors:
-        for name, source in {**{name: engine.folder / name for name in engine.sources}, **(beside or {})}.items():
-            shutil.copyfile(source, Path(workdir) / name)
+    with tempfile.TemporaryFile() as stdout, log.open("ab") as errors:
         begin = errors.tell()
-        output = Path(workdir) / "stdout"
-        with output.open("wb") as stdout:
-            process = subprocess.Popen(
-                [str(go.executable), *argv],
-                cwd=workdir,
-                env=dict(go.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=errors,
-                start_new_session=True,
-                preexec_fn=die_with_parent(),
-            )
-            try:
-                _watch(process, log, begin, report)
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                raise
+        process = subprocess.Popen(
+            [str(go.executable), *argv],
+            cwd=workdir,
+            env=dict(go.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=errors,
+            start_new_session=True,
+            preexec_fn=die_with_parent(),
+        )
+        try:
+            _watch(process, log, begin, report)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
         if process.returncode != 0:
             with log.open("rb") as file:
                 file.seek(begin)
-                raise RehearsalError(explain_failure(engine, file.read().decode(errors="replace"), log))
-        return output.read_text()
+                raise RehearsalError(explain_failure(label, file.read().decode(errors="replace"), log))
+        stdout.seek(0)
+        return stdout.read().decode()
 
 
 def _watch(process: subprocess.Popen[bytes], log: Path, begin: int, report: _Report) -> None:
@@ -334,18 +406,18 @@ def _is_downloading(log: Path, begin: int) -> bool:
     return log_tail(log, 1).startswith("go: downloading")
 
 
-def explain_failure(engine: Engine, said: str, log: Path) -> str:
-    """One sentence on why go failed, and what to do."""
+def explain_failure(label: str, said: str, log: Path) -> str:
+    """One sentence on why go failed to build what LABEL names, and what to do."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("go: downloading", "#"))]
     for line in lines:
         if any(sign in line for sign in _NO_SPACE):
-            return f"{engine.name}: the disk became full while building ({line}); free some space and run it again"
+            return f"{label}: the disk became full while building ({line}); free some space and run it again"
     for line in lines:
         if any(sign in line for sign in _REFUSED):
             return (
-                f"{engine.name}: a Go module could not be downloaded ({line}); "
+                f"{label}: a Go module could not be downloaded ({line}); "
                 "check the network and GOPROXY, then run it again: what is built already is kept"
             )
     last = lines[-1] if lines else "it said nothing"
-    return f"{engine.name}: go failed ({last}); see {log}"
+    return f"{label}: go failed ({last}); see {log}"

@@ -97,23 +97,32 @@ class EngineCache:
         finally:
             os.close(descriptor)
 
-    def store(self, name: str, key: str, fill: Callable[[Path], None]) -> Path:
-        """Makes the entry by letting `fill` write into an empty folder. The caller holds the lock of `name`.
+    @contextmanager
+    def building(self, name: str) -> Iterator[Path]:
+        """An empty folder beside the entries, for this block. The caller holds the lock of `name`.
 
-        Whatever an interrupted builder left behind is removed first. When `fill` raises, nothing is left.
+        Whatever an interrupted builder left behind is removed first.
         """
         self.root.mkdir(parents=True, exist_ok=True)
-        folder = self.folder(name, key)
-        for stale in self.root.glob(f".building-{name}-{key}-*"):
+        for stale in self.root.glob(f".building-{name}.*"):
             shutil.rmtree(stale)
-        building = Path(tempfile.mkdtemp(prefix=f".building-{name}-{key}-", dir=self.root))
+        folder = Path(tempfile.mkdtemp(prefix=f".building-{name}.", dir=self.root))
         try:
-            fill(building)
-            _write_manifest(building)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def store(self, name: str, key: str, fill: Callable[[Path], None]) -> Path:
+        """Makes the entry by letting `fill` write into an empty folder. The caller holds a lock that others wait for.
+
+        When `fill` raises, nothing is left.
+        """
+        folder = self.folder(name, key)
+        with self.building(name) as building:
+            (building / "entry").mkdir()
+            fill(building / "entry")
+            _write_manifest(building / "entry")
             if folder.exists():
                 shutil.rmtree(folder)
-            building.rename(folder)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
+            (building / "entry").rename(folder)
         return folder

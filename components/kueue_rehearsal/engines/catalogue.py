@@ -1,7 +1,8 @@
 """Which programs a rehearsal runs, where their sources are, and which of their files it needs.
 
-The exact versions are in the committed go.mod beside this module, one folder for each engine; this module reads
-them from there, so that a version is written down once.
+The exact versions are in the committed go.mod files beside this module, which reads them there, so that a version is
+written down once. Nearly all engines are built from one go.mod, in the folder `shared`: Go compiles a package once for
+all of them. The others need some module in another version.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from kueue_rehearsal.engines.patched import PATCHED, PatchedModule
+
 SOURCES = Path(__file__).parent
-"""Folder with a go.mod and a go.sum for each engine."""
+"""Folder with a folder for each go.mod."""
+SHARED = "shared"
+"""The go.mod of the engines that are compiled with the same version of every package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +37,26 @@ class LoneChart(Asset):
 
 @dataclass(frozen=True)
 class Engine:
-    """Programs that are built together from one go.mod."""
+    """Programs that a rehearsal, or a test, needs together."""
 
     name: str
     module: str
     binaries: tuple[tuple[str, str], ...]
     """(name of the program, its Go package)"""
     build_seconds: int
-    """Measured on 2 cores with an empty build cache; only for the progress shown."""
+    """Measured on 2 cores with an empty build cache, after the engines before it; only for the progress shown."""
     build_gib: float
-    """Disk that its modules and Go's build cache need, when both are empty."""
+    """Disk that its modules and Go's build cache need, when both are empty, after the engines before it."""
+    go_mod: str = SHARED
+    """The folder of the go.mod that it is built from."""
     version_flags: tuple[str, ...] = ()
     """Go variables that hold the version; the version itself is appended."""
     extra_flags: tuple[str, ...] = ()
     """Other linker flags."""
     release: str = ""
     """The version, where the module has no tag for it."""
-    compiler_flags: tuple[str, ...] = ()
-    """Other flags of `go build`."""
     embedded: tuple[Asset, ...] = ()
-    """What its own source embeds, put beside it for the build."""
+    """What a program of ours embeds, put beside its source for the build; `name` is a path from the go.mod."""
     accepts: str = ""
     """A found program is used when its version begins so; empty: exactly the version of go.mod.
 
@@ -77,7 +82,7 @@ class Engine:
     @cached_property
     def folder(self) -> Path:
         """The folder with the engine's go.mod and go.sum."""
-        return SOURCES / self.name
+        return SOURCES / self.go_mod
 
     @cached_property
     def version(self) -> str:
@@ -90,15 +95,18 @@ class Engine:
         versions = (f"-X {variable}={self.version}" for variable in self.version_flags)
         return " ".join(("-s", "-w", *versions, *self.extra_flags))
 
-    @property
-    def build_flags(self) -> tuple[str, ...]:
-        """The flags of `go build`, apart from -ldflags."""
-        return (*BUILD_FLAGS, *self.compiler_flags)
-
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The files in its folder that Go needs: go.mod and go.sum, and for a program of ours its source."""
-        return ("go.mod", "go.sum", *sorted(path.name for path in self.folder.glob("*.go")))
+        """The files that Go needs, from the folder of go.mod: that, go.sum, and for a program of ours its source."""
+        main = module_path(self.folder)
+        own = (package.removeprefix(main).strip("/") for _, package in self.binaries if package.startswith(main))
+        programs = (path for folder in own for path in (self.folder / folder).glob("*.go"))
+        return ("go.mod", "go.sum", *sorted(str(path.relative_to(self.folder)) for path in programs))
+
+    @cached_property
+    def patched(self) -> tuple[PatchedModule, ...]:
+        """The modules of which the build has a copy without some parts."""
+        return patched_modules(self.folder)
 
     def source_hash(self) -> str:
         """A hash of everything that decides what is built, apart from the Go release."""
@@ -106,7 +114,7 @@ class Engine:
         for name in self.sources:
             digest.update((self.folder / name).read_bytes())
             digest.update(b"\0")
-        decides = (self.binaries, self.linker_flags, self.build_flags, BUILD_ENVIRONMENT, *self.embedded)
+        decides = (self.binaries, self.linker_flags, BUILD_FLAGS, BUILD_ENVIRONMENT, self.patched, *self.embedded)
         digest.update(repr(decides).encode())
         return digest.hexdigest()[:16]
 
@@ -117,11 +125,23 @@ class Engine:
         return digest.hexdigest()[:16]
 
 
-BUILD_FLAGS = ("-mod=readonly", "-trimpath")
+# No debugger is used on an engine, and a sixth of the compiler's time goes into what it would read.
+BUILD_FLAGS = ("-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=false")
 """Flags of every `go build`."""
 # What would otherwise let the user's settings decide what is built.
 BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOEXPERIMENT": "", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 """Variables of every `go build`, over the user's own."""
+
+
+def module_path(folder: Path) -> str:
+    """What the go.mod in a folder calls its module."""
+    return (folder / "go.mod").read_text().split(maxsplit=2)[1]
+
+
+def patched_modules(folder: Path) -> tuple[PatchedModule, ...]:
+    """The modules of a go.mod that are built without some parts: see `patched`."""
+    required = (folder / "go.mod").read_text().split()
+    return tuple(module for module in PATCHED if module.module in required)
 
 
 def module_version(go_mod: str, module: str) -> str:
@@ -165,8 +185,9 @@ def _kueue(release: str) -> Engine:
         name=name,
         module=_KUEUE,
         binaries=((name, "sigs.k8s.io/kueue/cmd/kueue"),),
-        build_seconds=200,
-        build_gib=2.2,
+        build_seconds=200 if release else 65,
+        build_gib=2.2 if release else 0.6,
+        go_mod=name if release else SHARED,
         version_flags=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
         extra_flags=(KUEUE_VISIBILITY_FLAG,),
         assets=(
@@ -222,7 +243,6 @@ ENGINES: tuple[Engine, ...] = (
         for_rehearsal=False,
         operator="kubeRay",
     ),
-    # Libraries of these two are at the versions that Kueue's go.mod has where those are newer: Go compiles them once.
     Engine(
         name="lws",
         module=_LWS,
@@ -282,16 +302,20 @@ ENGINES: tuple[Engine, ...] = (
     Engine(
         name="pulumi-kubernetes",
         module=_PULUMI_KUBERNETES,
-        binaries=(("pulumi-resource-kubernetes", "kueue-fleet.dev/engines/pulumi-kubernetes"),),
+        binaries=(("pulumi-resource-kubernetes", "kueue-fleet.dev/engines/shared/pulumi-resource-kubernetes"),),
         build_seconds=240,
         build_gib=2.0,
         version_flags=(f"{_PULUMI_KUBERNETES}/pkg/version.Version",),
         # Of the commit in go.mod, which is the newest that can be downloaded.
         release="v4.25.0",
         own_first=True,
-        # Most of the build is the Go SDK, of which the provider needs little: it is not optimized.
-        compiler_flags=("-gcflags=github.com/pulumi/pulumi-kubernetes/sdk/v4/...=-N -l -dwarf=false",),
-        embedded=(Asset("schema.json", _PULUMI_KUBERNETES, "cmd/pulumi-resource-kubernetes/schema.json"),),
+        embedded=(
+            Asset(
+                "pulumi-resource-kubernetes/schema.json",
+                _PULUMI_KUBERNETES,
+                "cmd/pulumi-resource-kubernetes/schema.json",
+            ),
+        ),
     ),
     Engine(
         name="pulumi-yaml",
@@ -307,7 +331,7 @@ ENGINES: tuple[Engine, ...] = (
         name="pulumi-nodejs",
         # The real host's module cannot be downloaded; ours joins Pulumi's own generator and Pulumi's own Node.js SDK.
         module="github.com/pulumi/pulumi/pkg/v3",
-        binaries=(("pulumi-language-nodejs", "kueue-fleet.dev/engines/pulumi-nodejs"),),
+        binaries=(("pulumi-language-nodejs", "kueue-fleet.dev/engines/shared/pulumi-language-nodejs"),),
         build_seconds=60,
         build_gib=1.0,
         version_flags=("main.Version",),
@@ -319,6 +343,7 @@ ENGINES: tuple[Engine, ...] = (
         # promtool's modules cannot all be downloaded; ours is Prometheus' own engine behind JSON on stdin.
         module="github.com/prometheus/prometheus",
         binaries=(("promql", "kueue-fleet.dev/engines/prometheus"),),
+        go_mod="prometheus",
         build_seconds=40,
         build_gib=0.3,
         for_rehearsal=False,

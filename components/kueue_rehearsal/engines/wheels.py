@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kueue_rehearsal.engines.build import download_modules
 from kueue_rehearsal.engines.cache import MANIFEST, EngineCache
-from kueue_rehearsal.engines.catalogue import ENGINES, Engine
+from kueue_rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine
 from kueue_rehearsal.engines.discovery import BUILD_COMMAND, INSTALLED_GROUP
 from kueue_rehearsal.engines.toolchain import GoToolchain, find_go, install_go
 from kueue_rehearsal.paths import RehearsalError
@@ -168,11 +168,21 @@ def _linked_modules(go: GoToolchain, programs: Iterable[Path]) -> dict[str, str]
 
 
 def _sources(engine: Engine, go: GoToolchain, linked: Mapping[str, str]) -> str:
-    flags = " ".join((*engine.build_flags, f"-ldflags='{engine.linker_flags}'"))
+    flags = " ".join((*BUILD_FLAGS, f"-ldflags='{engine.linker_flags}'"))
+    changed = "".join(
+        f"In {module.module}, matches of `{edit.pattern}` in {edit.file} are replaced by `{edit.replacement}`; imports "
+        "that nothing uses after that are left out.\n\n"
+        for module in engine.patched
+        if module.module in linked
+        for edit in module.edits
+    )
     modules = "".join(f"- {module} {version}\n" for module, version in sorted(linked.items()))
     return (
-        f"Built without changes, by {go.version}, with `CGO_ENABLED=0 go build {flags}`, from the Go modules below. "
-        "`go mod download MODULE@VERSION` fetches the source of each. Licences are in LICENSES.txt.\n\n" + modules
+        f"Built {'without' if not changed else 'with the following'} changes, by {go.version}, with "
+        f"`CGO_ENABLED=0 go build {flags}`, from the Go modules below. "
+        "`go mod download MODULE@VERSION` fetches the source of each. Licences are in LICENSES.txt.\n\n"
+        + changed
+        + modules
     )
 
 

@@ -66,7 +66,7 @@ def test_an_installed_wheel_is_used_without_go_and_without_a_cache(tmp_path: Pat
     empty = EngineCache(tmp_path / "empty")
     engines = find_engines(empty, {"PATH": "/nowhere"})
     etcd = engines.programs["etcd"]
-    assert (etcd.version, etcd.origin, etcd.path.read_text()) == ("v3.6.8", "wheel", "built etcd")
+    assert (etcd.version, etcd.origin, etcd.path.read_text()) == ("v3.6.8", "wheel", "built go.etcd.io/etcd/server/v3")
     assert os.access(etcd.path, os.X_OK)
     assert (engines.asset("kueue-chart") / "values.yaml").read_text() == "a: 1"
     assert not {"etcd", "kueue"} & {engine.name for engine in engines.missing()}
