@@ -55,7 +55,7 @@ def given_assignment(cache: Cache, info: WorkloadInfo, short: Json, counts: Json
     by_name = {requests.name: requests for requests in info.pod_sets}
     for name, flavors in short.items():
         requests = by_name[name]
-        result = PodSetResult(name, counts.get(name, requests.count), requests.requests)
+        result = PodSetResult(name, counts.get(name, requests.count), requests.requests, {})
         for resource, text in flavors.items():
             flavor, _, mode = text.partition(" ")
             result.flavors[resource] = FlavorChoice(flavor, Mode.FIT if mode else Mode.PREEMPT)

@@ -95,8 +95,7 @@ def test_quota_held_back_for_who_found_nobody_to_preempt(case: dict[str, Any]) -
     for text, amount in case["used"].items():
         add_usage(queue, fr(text), amount)
     assignment = Assignment()
-    result = PodSetResult("main", 1, ())
-    result.flavors = {"memory": FlavorChoice("on-demand", Mode[case["mode"]])}
+    result = PodSetResult("main", 1, (), {"memory": FlavorChoice("on-demand", Mode[case["mode"]])})
     result.evidence = [InsufficientQuota("on-demand", "memory", 1, 0)]
     assignment.pod_sets.append(result)
     assignment.borrowing = case["borrowing"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.decide.expand import ZERO, manifests
 
-from kueue_admission.decide.decisions import Evicted, NodesReplaced
+from kueue_admission.decide.decisions import Evicted, NodesReplaced, Parked
 from kueue_admission.decide.engine import Engine
-from kueue_admission.decide.events import CycleStarted, Finished, PodsStopped, Submitted, TimePassed
+from kueue_admission.decide.events import CycleStarted, Finished, ObjectsChanged, PodsStopped, Submitted, TimePassed
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release
@@ -232,6 +232,18 @@ def test_without_failing_fast_kueue_preempts_for_another_place() -> None:
     engine.handle(PodsStopped(ZERO, "default/bar"))
     engine.handle(TimePassed(ZERO + 1))
     assert any(isinstance(each, NodesReplaced) for each in engine.handle(CycleStarted(ZERO + 1)))
+
+
+def test_after_its_eviction_the_search_begins_anew() -> None:
+    """Its only node is gone, and with it every place: no flavor is enough, rather than none at all."""
+    engine = engine_of(objects({}, [HOST], "x1", ONE, {"one": {"x1": 1}}))
+    assert isinstance(engine.handle(CycleStarted(ZERO))[0], Evicted)
+    engine.handle(PodsStopped(ZERO, "default/foo"))
+    assert [type(each) for each in engine.handle(CycleStarted(ZERO))] == [Parked]
+    engine.handle(ObjectsChanged(ZERO, engine_of(objects(hosts("x1"), [HOST], "x1", ONE, {"one": {}})).objects))
+    engine.handle(TimePassed(ZERO + 1))
+    engine.handle(CycleStarted(ZERO + 1))
+    assert places_of(engine) == {"foo": {"one": {"x1": 1}}}
 
 
 def test_kueue_still_replaces_a_node_that_is_well_again() -> None:

@@ -124,11 +124,21 @@ def about_entry(made: Explanation, entry: Entry) -> str:
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made, entry)
     if outcome is Outcome.REFUSED:
+        if last := _last_of_too_few(entry):
+            refused = f"the Admission that Kueue writes: its search ends with pod set {last}"
+            why = "which requests nothing that the ClusterQueue covers, and gives the pod sets after it nothing"
+            return f"There is quota for it, but the API server refuses {refused}, {why}."
         return f"There is quota for it, but the API server refuses the place that Kueue gives it{_about_slices(entry)}."
     if not entry.queue.active:
         inactive = entry.queue.inactive_message.rstrip(".")
         return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
     return f"{made.message}."
+
+
+def _last_of_too_few(entry: Entry) -> str:
+    """The pod set with which Kueue's search has ended too early; empty where it has not."""
+    found = entry.assignment.pod_sets
+    return found[-1].name if len(found) < len(entry.info.pod_sets) else ""
 
 
 def _about_slices(entry: Entry) -> str:
@@ -256,6 +266,9 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     admitting = [change for change in made.changes if change.admits]
     entry, outlook = found.entry, found.outlook
     if entry is not None and entry.outcome is Outcome.REFUSED:
+        if last := _last_of_too_few(entry):
+            covered = f"that ClusterQueue {made.cluster_queue} covers"
+            return f"Submit it again with a request of pod set {last} for a resource {covered}."
         return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
     if outlook is not None and outlook.admits:
         return turn_step(made, outlook)

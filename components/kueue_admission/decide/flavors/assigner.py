@@ -111,18 +111,19 @@ def _assign_group(
     search: _Search, members: list[tuple[int, PodSetRequests]], assignment: Assignment
 ) -> list[PodSetResult]:
     queue = search.queue
-    results = [_start(search, requests) for _, requests in members]
+    amounts = [_amounts_of(queue, requests) for _, requests in members]
     totals: dict[str, int] = {}
-    for result in results:
-        for resource, amount in result.requests:
+    for pairs in amounts:
+        for resource, amount in pairs:
             totals[resource] = totals.get(resource, 0) + amount
     ordered = sorted(totals, key=resource_order) if len(totals) > 1 else list(totals)
-    chosen: dict[str, FlavorChoice] = {}
-    for result in results:
-        chosen.update(result.flavors)
+    chosen: dict[str, FlavorChoice] | None = {
+        resource: FlavorChoice(flavor, Mode.FIT)
+        for _, requests in members
+        for resource, flavor in (requests.flavors or {}).items()
+    }
     evidence: list[Evidence] = []
     considered: list[tuple[str, list[FlavorAttempt]]] = []
-    failed = False
     for resource in ordered:
         group = queue.group_of.get(resource)
         if group is None and (totals[resource] == 0 or search.cache.configuration.ignore_undeclared_resources):
@@ -138,44 +139,41 @@ def _assign_group(
             found, reasons, attempts = _find_flavor(search, members, wanted, resource, group, assignment.usage)
         considered.append((resource, attempts))
         if not found:
-            chosen, evidence, failed = {}, reasons, True
+            chosen, evidence = None, reasons
             break
         chosen.update(found)
         evidence += reasons
     overrides: dict[str, QuotaReservedReason] = {}
-    for result in results:
+    results = []
+    for (_, requests), pairs in zip(members, amounts, strict=True):
+        flavors = None if chosen is None else _flavors_for(search, requests, pairs, chosen)
+        result = PodSetResult(requests.name, requests.count, pairs, flavors, evidence)
         result.considered = considered
         result.overrides = overrides  # What a flavor fails by is that of the whole group.
-        result.evidence = list(evidence)
-        result.flavors = {} if failed else _flavors_for(search, result, chosen, members)
+        result.topology, result.topology_levels = requests.topology, requests.topology_levels
+        results.append(result)
     return results
 
 
-def _start(search: _Search, requests: PodSetRequests) -> PodSetResult:
-    """The result of a pod set before any flavor is looked at; a second pass keeps what was given before."""
-    amounts = requests.requests
-    if _PODS in search.queue.group_of:
-        amounts = (*(pair for pair in amounts if pair[0] != _PODS), (_PODS, requests.count))
-    result = PodSetResult(requests.name, requests.count, amounts)
-    if requests.flavors:
-        result.flavors = {resource: FlavorChoice(flavor, Mode.FIT) for resource, flavor in requests.flavors.items()}
-        result.topology = requests.topology
-        result.topology_levels = requests.topology_levels
-    return result
+def _amounts_of(queue: QueueNode, requests: PodSetRequests) -> tuple[tuple[str, int], ...]:
+    """What the quota of a pod set is counted by: its pods too, where the queue has quota for them."""
+    if _PODS not in queue.group_of:
+        return requests.requests
+    return (*(pair for pair in requests.requests if pair[0] != _PODS), (_PODS, requests.count))
 
 
 def _flavors_for(
-    search: _Search, result: PodSetResult, chosen: dict[str, FlavorChoice], members: list[tuple[int, PodSetRequests]]
+    search: _Search, requests: PodSetRequests, amounts: tuple[tuple[str, int], ...], chosen: dict[str, FlavorChoice]
 ) -> dict[str, FlavorChoice]:
     """The chosen flavors of the resources this pod set asks for.
 
     A pod set in a topology group that asks for nothing takes the group's topology-aware flavors, to be placed with it,
     where the release does so.
     """
-    if result.requests:
-        names = {resource for resource, _ in result.requests}
+    if amounts:
+        names = {resource for resource, _ in amounts}
         return {resource: choice for resource, choice in chosen.items() if resource in names}
-    topology = next(ps.pod_set.topology for _, ps in members if ps.name == result.name)
+    topology = requests.pod_set.topology
     places = search.cache.gates.behaviours.places_pods_without_requests
     if places and topology is not None and topology.group is not None:
         return {res: choice for res, choice in chosen.items() if choice.flavor in search.queue.tas_flavors}
@@ -200,7 +198,7 @@ def _find_flavor(
     best_rank = WORST
     start = 0
     if fungible and info.last_progress is not None:
-        start = info.last_progress.next_index(members[0][0], resource)
+        start = info.last_progress.next_index(members[0][0], resource, len(group.flavors))
     attempted = -1
     for index in range(start, len(group.flavors)):
         attempted = index

@@ -5,11 +5,13 @@ Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,flavor_assign
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kueue_admission.api.cluster_queue import FlavorFungibility
 from kueue_admission.decide.behaviours import Behaviours
+from kueue_admission.decide.errors import InvariantError
 from kueue_admission.decide.flavors.evidence import Evidence, FlavorLacksResource, sentence
 from kueue_admission.decide.model import DomainAssignment, PodSetAssignment
 from kueue_admission.decide.reasons import QuotaReservedReason, most_severe
@@ -107,7 +109,11 @@ class FlavorAttempt(NamedTuple):
 
 
 class PodSetResult:
-    """What was found for one pod set. Without flavors nothing fits; `error` is a contradiction in the request."""
+    """What was found for one pod set. `error` is a contradiction in the request.
+
+    `flavors` None: the search has ended without a flavor, and nothing fits. No flavors at all, `{}`, are an answer only
+    for pods that need none.
+    """
 
     __slots__ = (
         "considered",
@@ -116,6 +122,7 @@ class PodSetResult:
         "error",
         "evidence",
         "flavors",
+        "is_found",
         "name",
         "overrides",
         "requests",
@@ -123,12 +130,20 @@ class PodSetResult:
         "topology_levels",
     )
 
-    def __init__(self, name: str, count: int, requests: tuple[tuple[str, int], ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        count: int,
+        requests: tuple[tuple[str, int], ...],
+        flavors: dict[str, FlavorChoice] | None,
+        evidence: Iterable[Evidence] = (),
+    ) -> None:
         self.name = name
         self.count = count
         self.requests = requests
-        self.flavors: dict[str, FlavorChoice] = {}
-        self.evidence: list[Evidence] = []
+        self.is_found = flavors is not None
+        self.flavors = flavors or {}
+        self.evidence = list(evidence)
         self.error = ""
         self.considered: list[tuple[str, list[FlavorAttempt]]] = []
         self.overrides: dict[str, QuotaReservedReason] = {}
@@ -139,11 +154,11 @@ class PodSetResult:
     @property
     def mode(self) -> Mode:
         """The worst mode among its resources."""
-        if not self.evidence and not self.error:
-            return Mode.FIT
-        if self.error or not self.flavors:
+        if self.error or not self.is_found:
             return Mode.NO_FIT
-        return min((choice.mode for choice in self.flavors.values()), default=Mode.FIT)
+        if not self.evidence:
+            return Mode.FIT
+        return min((choice.mode for choice in self.flavors.values()), default=Mode.NO_FIT)
 
     def set_mode(self, mode: Mode) -> None:
         """Set the mode of all its flavors."""
@@ -151,7 +166,12 @@ class PodSetResult:
             choice.mode = mode
 
     def as_assignment(self) -> PodSetAssignment:
-        """The result as it goes into an admission."""
+        """The result as it goes into an admission.
+
+        Raises InvariantError where no flavor was found: that is no admission.
+        """
+        if not self.is_found:
+            raise InvariantError(f"pod set {self.name} has no flavor to be admitted with")
         amounts = dict(self.requests)
         return PodSetAssignment(
             name=self.name,

@@ -103,6 +103,7 @@ class Queues:
         blocker = self._blocker(info)
         if blocker is not None:
             self.dequeue(info)
+            info.last_progress = None
             self.decide(Inadmissible(self.now, info.key, *blocker))
             return
         name = self.target(info)

@@ -156,7 +156,8 @@ def _record(cycle: _Cycle, entry: Entry) -> None:
     entry.replaced = cycle.cache.replaced(entry.info) if targets or assignment.mode is Mode.FIT else None
     place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, entry.leaving().values())
     entry.text = None
-    entry.info.last_progress = assignment.progress
+    # One that has quota is in no queue, and its search begins anew once it has none.
+    entry.info.last_progress = None if entry.info.is_reserved else assignment.progress
 
 
 def find_assignment(cycle: _Cycle, info: WorkloadInfo) -> tuple[Assignment, list[Target]]:
@@ -275,11 +276,15 @@ def _migrate(cycle: _Cycle, entry: Entry) -> None:
 
 
 def _refusal(entry: Entry) -> str:
-    """What the API server says of the Admission, in which slices with more pods than their pod set place none.
+    """What the API server says of an Admission that Kueue writes, and that cannot be.
 
-    Kueue's webhooks refuse a job of such slices, but no Workload. Source: kueue@v0.19.2 (topologyAssignment.slices is
-    required), https://github.com/kubernetes-sigs/kueue/issues/15277.
+    Slices with more pods than their pod set place none: Kueue's webhooks refuse a job of such slices, but no Workload.
+    A pod set that asks only for what IgnoreUndeclared ignores ends Kueue's search: those after it are missing.
+    Source: kueue@v0.19.2 (topologyAssignment.slices is required), apis/kueue/v1beta2/workload_types.go,
+    https://github.com/kubernetes-sigs/kueue/issues/15277.
     """
+    if len(entry.assignment.pod_sets) < len(entry.info.pod_sets):
+        return "podSetAssignments must have the same number of podSets as the spec"
     for result in entry.assignment.pod_sets:
         if result.count and result.topology == ():
             return f"topologyAssignment.slices of pod set {result.name}: Required value"

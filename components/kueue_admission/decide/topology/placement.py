@@ -44,10 +44,11 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
     found: TopologyRequests = {}
     is_elastic = info.workload.elastic and cache.gates.elastic_jobs_via_workload_slices_with_tas
     places = _places_of(cache.replaced(info)) if is_elastic else {}
+    results = {result.name: result for result in assignment.pod_sets}
     for pod_set in info.workload.pod_sets:
-        if not is_topology_requested(pod_set, queue):
+        result = results.get(pod_set.name)
+        if result is None or not is_topology_requested(pod_set, queue):
             continue
-        result = assignment.pod_set(pod_set.name)
         if result.error or result.count == 0 or (result.topology is not None and not _has_lost(info, result.topology)):
             continue
         flavors = sorted({choice.flavor for choice in result.flavors.values() if choice.flavor in queue.tas_flavors})

@@ -22,11 +22,12 @@ class ScanProgress(NamedTuple):
         """Whether some pod set has flavors it has not been tried with."""
         return any(index != -1 for tried in self.tried for index in tried.values())
 
-    def next_index(self, pod_set: int, resource: str) -> int:
-        """The index of the first flavor to try for a resource of a pod set."""
+    def next_index(self, pod_set: int, resource: str, flavors: int) -> int:
+        """The index of the first flavor to try for a resource of a pod set; the first of all where no other is left."""
         if pod_set >= len(self.tried):
             return 0
-        return self.tried[pod_set].get(resource, -1) + 1
+        index = self.tried[pod_set].get(resource, -1) + 1
+        return index if index < flavors else 0
 
     def is_outdated(self, generation: int, cycle: int, shape: int, *, preserve: bool) -> bool:
         """Whether it says nothing about the present any more (scheduler lastAssignmentOutdated)."""
