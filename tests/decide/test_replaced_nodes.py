@@ -5,6 +5,7 @@ Source: kueue@v0.19.2 pkg/scheduler/scheduler_tas_test.go ("workload with unheal
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,16 @@ from tests.decide.expand import ZERO, manifests
 
 from kueue_admission.decide.decisions import Evicted, NodesReplaced, Parked
 from kueue_admission.decide.engine import Engine
-from kueue_admission.decide.events import CycleStarted, Finished, ObjectsChanged, PodsStopped, Submitted, TimePassed
+from kueue_admission.decide.events import (
+    CheckStateChanged,
+    CycleStarted,
+    Finished,
+    ObjectsChanged,
+    PodsStopped,
+    Submitted,
+    TimePassed,
+)
+from kueue_admission.decide.model import CheckState
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release
@@ -234,13 +244,32 @@ def test_without_failing_fast_kueue_preempts_for_another_place() -> None:
     assert any(isinstance(each, NodesReplaced) for each in engine.handle(CycleStarted(ZERO + 1)))
 
 
+def test_a_node_that_fails_under_a_mere_reservation_is_not_replaced() -> None:
+    """Kueue finds workloads by the nodes of those that are admitted (pkg/controller/tas/indexer)."""
+    found = objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}})
+    found[-1]["status"] |= {"unhealthyNodes": [], "admissionChecks": [{"name": "c", "state": "Pending"}]}
+    found[-1]["status"]["conditions"] = [c for c in found[-1]["status"]["conditions"] if c["type"] != "Admitted"]
+    next(each for each in found if each["kind"] == "ClusterQueue")["spec"]["admissionChecksStrategy"] = {
+        "admissionChecks": [{"name": "c"}]
+    }
+    engine = engine_of(found)
+    for left in (engine.objects.nodes[1:], ()):
+        engine.handle(ObjectsChanged(ZERO, replace(engine.objects, nodes=left)))
+    engine.handle(CheckStateChanged(ZERO, "default/foo", "c", CheckState.READY))
+    assert engine.workloads["default/foo"].is_admitted
+    engine.handle(TimePassed(ZERO + 1))
+    assert not engine.wants_cycle
+    assert places_of(engine) == {"foo": {"one": {"x1": 1}}}
+
+
 def test_after_its_eviction_the_search_begins_anew() -> None:
     """Its only node is gone, and with it every place: no flavor is enough, rather than none at all."""
     engine = engine_of(objects({}, [HOST], "x1", ONE, {"one": {"x1": 1}}))
     assert isinstance(engine.handle(CycleStarted(ZERO))[0], Evicted)
     engine.handle(PodsStopped(ZERO, "default/foo"))
     assert [type(each) for each in engine.handle(CycleStarted(ZERO))] == [Parked]
-    engine.handle(ObjectsChanged(ZERO, engine_of(objects(hosts("x1"), [HOST], "x1", ONE, {"one": {}})).objects))
+    there = engine_of(objects(hosts("x1"), [HOST], "x1", ONE, {"one": {}})).objects
+    engine.handle(ObjectsChanged(ZERO, there))
     engine.handle(TimePassed(ZERO + 1))
     engine.handle(CycleStarted(ZERO + 1))
     assert places_of(engine) == {"foo": {"one": {"x1": 1}}}

@@ -266,10 +266,7 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     admitting = [change for change in made.changes if change.admits]
     entry, outlook = found.entry, found.outlook
     if entry is not None and entry.outcome is Outcome.REFUSED:
-        if last := _last_of_too_few(entry):
-            covered = f"that ClusterQueue {made.cluster_queue} covers"
-            return f"Submit it again with a request of pod set {last} for a resource {covered}."
-        return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
+        return _step_of_refused(made, entry)
     if outlook is not None and outlook.admits:
         return turn_step(made, outlook)
     if made.reason == "WaitingForQuota" and (step := step_of_waiting(made)):
@@ -279,6 +276,14 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if admitting:
         return f"{_sentence(admitting[0].what)}."
     return _without_remedy(made)
+
+
+def _step_of_refused(made: Explanation, entry: Entry) -> str:
+    last = _last_of_too_few(entry)
+    if last:
+        covered = f"that ClusterQueue {made.cluster_queue} covers"
+        return f"Submit it again with a request of pod set {last} for a resource {covered}."
+    return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
 
 
 def step_of_limits(namespace: str) -> str:

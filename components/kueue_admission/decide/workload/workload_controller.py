@@ -49,27 +49,26 @@ class WorkloadController:
             self.second_ready.append(info.key)
 
     def see_nodes(self, changed: Mapping[str, Node | None]) -> None:
-        """Nodes have changed under the pods of workloads with quota."""
+        """Nodes have changed; Kueue looks at the admitted workloads with pods on them."""
         gates = self.queues.cache.gates
         if not changed or not gates.tas_failed_node_replacement:
             return
         by_taints, flavors = gates.tas_replace_node_on_node_taints, self.queues.cache.flavors
         for info in list(self.queues.workloads.values()):
-            if info.admission is not None and not info.is_evicted:
+            if info.admission is not None and info.is_admitted and not info.is_evicted:
                 judged = judge_nodes(info.workload, info.admission, flavors, changed, by_taints=by_taints)
                 for node, failed in judged.items():
                     self.mark_node(info, node, failed=failed)
 
     def mark_node(self, info: WorkloadInfo, node: str, *, failed: bool) -> None:
-        """Kueue has judged a node on which the workload has pods."""
+        """Kueue has judged a node on which an admitted workload has pods."""
         if not failed:
             info.unhealthy_nodes = tuple(name for name in info.unhealthy_nodes if name != node)
             if not info.has_lost_places:
                 info.lost_nodes = info.unhealthy_nodes
         elif not info.unhealthy_nodes:
             info.unhealthy_nodes = (node,)
-            if info.is_admitted:
-                self.plan_second_pass(info)
+            self.plan_second_pass(info)
         elif node not in info.unhealthy_nodes:
             names = ", ".join((*info.unhealthy_nodes, node))
             message = f"Workload eviction triggered due to multiple TAS assigned node failures, including: {names}"
@@ -93,8 +92,6 @@ class WorkloadController:
             if (queue := self.queues.cache.queues.get(info.cluster_queue)) is not None:
                 queue.generation += 1
             self.second_passes.pop(info.key, None)
-            if info.unhealthy_nodes:
-                self.plan_second_pass(info)
             self.queues.decide(Admitted(self.queues.now, info.key, info.cluster_queue))
             self.set_timers(info)
         else:
