@@ -208,3 +208,34 @@ def test_topologies_that_share_nodes_are_refused_by_name_before_0_18() -> None:
     with pytest.raises(NotModelledError, match=r"ResourceFlavor a: .*TASHandleOverlappingFlavors"):
         parse_objects(flavors, parse_configuration({}, release("0.17.1")))
     parse_objects(flavors, parse_configuration({}, release("0.18.3")))
+
+
+HOST = "kubernetes.io/hostname"
+LATER = {
+    "an added level": ({"rack": {}}, "Topology t: a lowest level above kubernetes.io/hostname"),
+    "a partial slice": ({HOST: {"podSetSliceRequiredTopology": HOST, "podSetSliceSize": 2}}, "3 pods in slices of 2"),
+    "slices in a group": (
+        {HOST: {"podSetSliceRequiredTopology": HOST, "podSetSliceSize": 3, "podSetGroupName": "g"}},
+        "slices in a podSetGroupName",
+    ),
+}
+"""By what is placed otherwise since 0.20: the lowest level with the request for it, and what is refused."""
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_new_gates_place_otherwise_is_refused_by_name_since_0_20(name: str) -> None:
+    asked, refused = LATER[name]
+    [(level, request)] = asked.items()
+    pods = {"name": "main", "count": 3, "topologyRequest": request, "template": {"spec": {"containers": []}}}
+    specs = (
+        ("Topology", "t", {"levels": [{"nodeLabel": level}]}),
+        ("ResourceFlavor", "f", {"topologyName": "t", "nodeLabels": {"a": "b"}}),
+        ("Workload", "w", {"queueName": "l", "podSets": [pods]}),
+    )
+    objects = [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, name, spec in specs
+    ]
+    with pytest.raises(NotModelledError, match=re.escape(refused)):
+        parse_objects(objects, parse_configuration({}, release("0.20.0")))
+    parse_objects(objects, parse_configuration({}, release("0.19.2")))

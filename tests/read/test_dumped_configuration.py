@@ -161,3 +161,43 @@ def test_a_dump_of_xpk_is_decided_as_its_release_does(more: list[dict[str, Any]]
     found = dumped_configuration([*more, deployment("registry.k8s.io/kueue/kueue:v0.17.1")], fair_sharing=False)
     assert not found.configuration.gates.behaviours.looks_at_own_labels_of_flavor
     assert found.notes[0].endswith("it is decided as Kueue 0.17 does")
+
+
+@pytest.mark.parametrize("command", ["explain", "simulate"])
+@pytest.mark.parametrize(
+    ("asked", "admits"), [([], True), (["--kueue", "0.18.3"], True), (["--kueue", "0.17.1"], False)]
+)
+def test_commands_decide_as_another_release(
+    command: str,
+    asked: list[str],
+    admits: bool,
+    tmp_path: Path,
+) -> None:
+    """Before 0.18.2 a job that selects a label of one flavor does not get another flavor without that label."""
+    flavors = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": 1}]} for name in ("a", "plain")]
+    groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+    specs = {
+        "ResourceFlavor a": {"nodeLabels": {"kind": "a"}},
+        "ResourceFlavor plain": {},
+        "ClusterQueue cq": {"namespaceSelector": {}, "resourceGroups": groups},
+        "LocalQueue lq": {"clusterQueue": "cq"},
+    }
+    objects = [
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": name.split()[0],
+            "metadata": {"name": name.split()[1]},
+            "spec": spec,
+        }
+        for name, spec in specs.items()
+    ]
+    selecting = job("j", 0, "1", cpu="1")
+    selecting["spec"]["template"]["spec"]["nodeSelector"] = {"kind": "b"}
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(yaml.safe_dump_all([*objects, selecting]))
+    arguments, said = {
+        "explain": (["explain", "j", "--objects"], "the next cycle admits it"),
+        "simulate": (["simulate", "objects"], "Finished"),
+    }[command]
+    result = CliRunner().invoke(app, [*arguments, str(dump), *asked])
+    assert (said in result.stdout) is admits, result.output

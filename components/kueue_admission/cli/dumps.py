@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kueue_admission.forms.problem import Problem
     from kueue_admission.read.dispatch_report import ParsedReport
     from kueue_admission.read.kueue_objects import Parsed
+    from kueue_admission.releases import Release
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
     from kueue_admission.simulate.result import Result
@@ -31,12 +32,12 @@ _NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 class Dump:
     """A cluster as its objects were printed. What matters to a workload is read when it is asked for."""
 
-    def __init__(self, text: str, now: float, *, fair_sharing: bool) -> None:
+    def __init__(self, text: str, now: float, *, fair_sharing: bool, kueue: Release | None = None) -> None:
         named = None if is_there(text) else _NAMED.fullmatch(text)
         self.name = named[1] if named else ""
         self._path = Path(named[3]) if named else Path(text)
         self.source = console.source_name(self._path)
-        self._now, self._fair_sharing = now, fair_sharing
+        self._now, self._fair_sharing, self._kueue = now, fair_sharing, kueue
         self._read()
 
     def _read(self) -> None:
@@ -59,7 +60,7 @@ class Dump:
         settings = [manifest for manifest in self._manifests if manifest["kind"] == "ConfigMap"]
         jobs = one_for_each_job(self._documents, [])  # `explain_unmanaged` says what is wrong with groups of pods.
         taken = take([*settings, *(document.data for document in jobs)])
-        dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing)
+        dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
         self._configuration = dumped.configuration
         self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
         self._index = WorkloadIndex(taken.manifests)
@@ -170,7 +171,7 @@ class Listed(Dump):
 
         self.name = self.source = name
         self._path = Path(name)
-        self._now, self._fair_sharing = now, fair_sharing
+        self._now, self._fair_sharing, self._kueue = now, fair_sharing, None
         self._index_documents([Document(name, manifest) for manifest in manifests])
 
 
@@ -259,7 +260,7 @@ def tell_notes(notes: Iterable[str]) -> None:
         console.warning(note)
 
 
-def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
+def simulate_dump(path: Path, second: float, *, fair_sharing: bool, kueue: Release | None) -> Moment:
     """The cluster in PATH after so many seconds of virtual time. Raises CommandError with every problem."""
     from kueue_admission.cli import simulate_ends
     from kueue_admission.simulate.delays import Delays
@@ -267,7 +268,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
 
     engines: dict[str, Engine] = {}
     with well_formed(path):
-        raw = read_raw(read_objects(path), fair_sharing=fair_sharing)
+        raw = read_raw(read_objects(path), fair_sharing=fair_sharing, kueue=kueue)
         tell_notes(raw.notes)
         result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
     simulate_ends.tell([result])

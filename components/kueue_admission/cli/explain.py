@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kueue_admission.cli.dumps import Cluster, Moment
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Explanation
+    from kueue_admission.releases import Release
     from kueue_admission.simulate.records import Record
 
 
@@ -40,6 +41,7 @@ def explain(
     objects: options.Dumps = (),  # type: ignore[assignment]
     second: options.Second = None,
     fair_sharing: options.FairSharing = False,
+    kueue: options.Kueue = None,
     at: options.PrintedAt = None,
     short: options.Short = False,
     output: OutputOption = Output.text,
@@ -75,12 +77,12 @@ def explain(
     if not objects:
         raise console.mistyped("what to explain is missing; give --objects PATH")
     check_options(context, workload, objects, second, at, output)
-    simulated = None
+    simulated, decides = None, options.read_kueue(kueue)
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
 
-        simulated = partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing)
-    show(workload, objects, at, simulated, fair_sharing=fair_sharing, short=short, output=output)
+        simulated = partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
+    show(workload, objects, at, simulated, fair_sharing=fair_sharing, kueue=decides, short=short, output=output)
 
 
 def check_options(
@@ -112,13 +114,15 @@ def show(
     simulated: Callable[[], Moment] | None,
     *,
     fair_sharing: bool,
+    kueue: Release | None,
     short: bool,
     output: Output,
     with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
 ) -> None:
     """Explain it on the clusters of these objects, or at the moment that is simulated, and print that.
 
-    An empty `workload` stands for each that waits. `with_nodes` adds what only who knows the nodes' provider can say.
+    An empty `workload` stands for each that waits. `kueue` is the release that decides; None: that of the objects.
+    `with_nodes` adds what only who knows the nodes' provider can say.
 
     Raises:
         CommandError: there is no such workload, or the input is wrong.
@@ -135,7 +139,7 @@ def show(
             clusters, explain_named = moment.clusters, partial(_explain_moment, moment, with_nodes=with_nodes)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing) for each in objects]
+            clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing, kueue=kueue) for each in objects]
             explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
             notes = tuple(note for dump in dumps for note in dump.notes)
         waiting = [] if workload else _waiting_on(clusters)

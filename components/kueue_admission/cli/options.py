@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_admission.cli import console
+
+if TYPE_CHECKING:
+    # The commands start without the tables of the releases.
+    from kueue_admission.releases import Release
 
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all numbers that are drawn.")]
 """The option of commands that draw numbers."""
@@ -20,6 +24,16 @@ FairSharing = Annotated[
     bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on, whatever its Configuration says.")
 ]
 """The option of commands that take objects."""
+Kueue = Annotated[
+    str | None,
+    typer.Option(
+        "--kueue",
+        metavar="VERSION",
+        help="Decide as this release of Kueue does, whatever the objects say.",
+        show_default="that of the objects",
+    ),
+]
+"""The release that decides about objects."""
 Delays = Annotated[
     list[str],
     typer.Option(
@@ -93,6 +107,22 @@ PrintedAt = Annotated[
 """When a cluster's objects were printed."""
 Short = Annotated[bool, typer.Option("--short", help="One line for each cluster.")]
 """How much an explanation says."""
+
+
+def read_kueue(version: str | None, option: str = "--kueue") -> Release | None:
+    """The release that an option names; None where it is not given. Raises CommandError."""
+    if version is None:
+        return None
+    from kueue_admission.forms import syntax
+    from kueue_admission.releases import UnknownReleaseError, release
+
+    fault = syntax.version(version)
+    if fault is not None:
+        raise console.mistyped(f"{option}: {version} {fault}")
+    try:
+        return release(version)
+    except UnknownReleaseError as unknown:
+        raise console.mistyped(f"{option}: {unknown}") from None
 
 
 def typed_as(parameter: Any) -> str:

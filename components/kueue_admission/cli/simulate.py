@@ -30,6 +30,7 @@ def objects(
         ),
     ],
     fair_sharing: options.FairSharing = False,
+    kueue: options.Kueue = None,
     seed: options.Seed = 0,
     until: options.Until = None,
     delay: options.Delays = (),  # type: ignore[assignment]
@@ -54,11 +55,15 @@ def objects(
       kueue-admission simulate objects dump/ \\
           --what-if 'ClusterQueue[gpu].spec.preemption.withinClusterQueue=Never'
       kueue-admission simulate objects dump/ --max-wait gpu=1800
+      kueue-admission simulate objects dump/ --kueue 0.18.3
     """
     from kueue_admission.cli import simulations
 
     read = simulations.read_options(delay, until, seed, what_if, max_wait, report, output)
-    simulations.simulate(path, lambda: simulations.of_objects(path, read.run, fair_sharing=fair_sharing), read)
+    decides = options.read_kueue(kueue)
+    simulations.simulate(
+        path, lambda: simulations.of_objects(path, read.run, fair_sharing=fair_sharing, kueue=decides), read
+    )
 
 
 @app.command(cls=Command)

@@ -21,6 +21,7 @@ from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents, comparison, parse_change
 
 if TYPE_CHECKING:
+    from kueue_admission.releases import Release
     from kueue_admission.simulate.result import Result
 
 Prepare = Callable[[Sequence[Change]], Prepared]
@@ -90,14 +91,16 @@ def of_generator(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
     return prepare
 
 
-def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
-    """The Kubernetes objects in a file or a folder."""
+def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool, kueue: Release | None) -> Prepare:
+    """The Kubernetes objects in a file or a folder, with the release that decides; None: that of the objects."""
     from kueue_admission.simulate.raw import prepare_objects, read_raw
 
     documents = read_objects(path)
 
     def prepare(changes: Sequence[Change]) -> Prepared:
-        raw = read_raw(apply_to_documents(documents, changes), fair_sharing=fair_sharing, changed=bool(changes))
+        raw = read_raw(
+            apply_to_documents(documents, changes), fair_sharing=fair_sharing, kueue=kueue, changed=bool(changes)
+        )
         if not changes:
             tell_notes(raw.notes)
         return prepare_objects(raw, run.delays, until=run.until, seed=run.seed)

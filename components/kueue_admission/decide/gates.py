@@ -49,6 +49,12 @@ class Gates:
     scheduler_timestamp_preemption_buffer: bool = False
     multi_kueue_orchestrated_preemption: bool = False
     elastic_jobs_via_workload_slices_with_tas: bool = False
+    tas_node_feasibility_for_all_levels: bool = False
+    """With it, topologies above single nodes are refused."""
+    tas_partial_slices: bool = False
+    """With it, pod sets that their slices do not divide are refused."""
+    tas_grouped_pod_set_slicing: bool = False
+    """With it, slices in a pod set group are refused."""
     concurrent_admission: bool = False
     """The flavors that a workload may use, and queues whose jobs wait for all flavors at once."""
     behaviours: Behaviours = field(default_factory=Behaviours)

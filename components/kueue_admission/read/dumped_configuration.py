@@ -47,16 +47,20 @@ def configurations_in(manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest,
             yield config, configuration_as_v1beta2(found)[0]
 
 
-def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -> DumpedConfiguration:
-    """Kueue's Configuration, and the defaults of 0.19.2 where it is not among the objects or cannot be read.
+def dumped_configuration(
+    manifests: Iterable[Manifest], *, fair_sharing: bool, kueue: Release | None = None
+) -> DumpedConfiguration:
+    """Kueue's Configuration, and the defaults of its release where it is not among the objects or cannot be read.
 
-    Its release is that of `release_in`; 0.19.2 where the objects do not say.
+    Its release is `kueue`, else that of `release_in`; 0.19.2 where the objects do not say.
     `fair_sharing`: it is on, whatever the Configuration says.
     """
     given = list(manifests)
     found = next(configurations_in(given), None)
-    kueue = release_in(given) or release(DEFAULT_VERSION)
-    decided = "" if kueue.minor == release(DEFAULT_VERSION).minor else f"it is decided as Kueue {kueue.minor} does"
+    usual, is_asked = release(DEFAULT_VERSION), kueue is not None
+    kueue = kueue or release_in(given) or usual
+    name = kueue.version if kueue.minor == usual.minor else kueue.minor
+    decided = "" if kueue.version == usual.version else f"it is decided as Kueue {name} does"
     default = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     if found is None:
         queues = (m for m in given if m.get("kind") == "ClusterQueue" and not fair_sharing)
@@ -75,7 +79,8 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
     if fair_sharing and read.fair_sharing is None:
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
     if found is None:
-        return DumpedConfiguration(read, (*notes, f"The image of Kueue's Deployment says its release: {decided}"))
+        by_image = () if is_asked else (f"The image of Kueue's Deployment says its release: {decided}",)
+        return DumpedConfiguration(read, (*notes, *by_image))
     strategies = ", ".join(read.fair_sharing or ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
     said = f"{state}, and {decided}" if decided else state

@@ -45,7 +45,7 @@ from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.messages import unknown_field
-from kueue_admission.forms.names import POD_SET_ANNOTATION
+from kueue_admission.forms.names import HOSTNAME_LABEL, POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
@@ -132,6 +132,7 @@ def parse_objects(
     if problems:
         raise ObjectError(problems)
     _refuse_overlapping(objects)
+    _refuse_later_placements(objects, workloads)
     _refuse_rests_of_penalties(objects, workloads)
     return Parsed(objects, workloads)
 
@@ -145,6 +146,29 @@ def _refuse_overlapping(objects: Objects) -> None:
         if all(labels.get(key, value) == value for key, value in other.node_labels):
             feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
             raise NotModelledError(feature, f"ResourceFlavor {one.name}")
+
+
+def _refuse_later_placements(objects: Objects, workloads: Iterable[Workload]) -> None:
+    """Raises NotModelledError where gates that are new and on by default in Kueue 0.20 place pods otherwise.
+
+    Source: kueue#14191 (TAS adds a level of nodes), kueue#15640 (a last slice with fewer pods), kueue#15111.
+    """
+    gates = objects.configuration.gates
+    if gates.tas_node_feasibility_for_all_levels:
+        used = {flavor.topology for flavor in objects.flavors}
+        for topology in objects.topologies:
+            if topology.name in used and topology.levels[-1:] != (HOSTNAME_LABEL,):
+                feature = f"a lowest level above {HOSTNAME_LABEL} with TASNodeFeasibilityForAllLevels (Kueue 0.20)"
+                raise NotModelledError(feature, f"Topology {topology.name}")
+    for each in workloads:
+        for pods in each.pod_sets:
+            slices = () if pods.topology is None else pods.topology.slices
+            if gates.tas_partial_slices and len(slices) == 1 and slices[0].size > 0 and pods.count % slices[0].size:
+                feature = f"{pods.count} pods in slices of {slices[0].size} with TASPartialSlices (Kueue 0.20)"
+                raise NotModelledError(feature, f"Workload {each.key}")
+            if gates.tas_grouped_pod_set_slicing and slices and pods.topology and pods.topology.group is not None:
+                feature = "slices in a podSetGroupName with TASGroupedPodSetSlicing (Kueue 0.20)"
+                raise NotModelledError(feature, f"Workload {each.key}")
 
 
 def _refuse_rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> None:

@@ -38,6 +38,7 @@ from kueue_admission.read.manifests import (
     with_place,
 )
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
+from kueue_admission.releases import Release
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
 from kueue_admission.simulate.documents import Document
@@ -95,11 +96,13 @@ def read_raw(
     configuration: Configuration | None = None,
     *,
     fair_sharing: bool = False,
+    kueue: Release | None = None,
     changed: bool = False,
 ) -> RawInput:
     """The objects and workloads in `documents`. Raises SimulationError with every problem.
 
-    `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says. `changed`: the
+    `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says. `kueue` is the
+    release that decides; None: that in `documents`. `changed`: the
     objects are not those with which Kueue left workloads without quota, so all of these are tried again.
     """
     problems: list[Problem] = []
@@ -113,7 +116,7 @@ def read_raw(
     counted = {label_of(data): data for data in queued.manifests}
     kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
     missing = missing_kinds(item.data for item in items)
-    dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing)
+    dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue)
     said = dumped.notes if configuration is None else ()
     notes = (*missing.values(), *taken.left_out, *queued.left_out, *said)
     stated, seen = [], set()

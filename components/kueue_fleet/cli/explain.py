@@ -36,6 +36,7 @@ def explain(
     second: options.Second = None,
     seed: options.Seed = 0,
     fair_sharing: options.FairSharing = False,
+    kueue: options.Kueue = None,
     at: options.PrintedAt = None,
     short: options.Short = False,
     output: OutputOption = Output.text,
@@ -76,12 +77,12 @@ def explain(
         return
     _check_options(context, objects, stack, jobs, second, fair_sharing=fair_sharing)
     check_options(context, workload, objects, second, at, output)
-    simulated = None
+    simulated, decides = None, options.read_kueue(kueue)
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
 
         simulated = (
-            partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing)
+            partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
             if stack is None or jobs is None
             else partial(_simulate_stack, stack, jobs, second, seed)
         )
@@ -91,6 +92,7 @@ def explain(
         at,
         simulated,
         fair_sharing=fair_sharing,
+        kueue=decides,
         short=short,
         output=output,
         with_nodes=partial(_beyond_kueue, stack),
@@ -134,6 +136,8 @@ def _check_options(
         options.refuse_idle(context, "seed", "with --objects, of which no number is drawn")
     if simulates and fair_sharing:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
+    if simulates:
+        options.refuse_idle(context, "kueue", "with a stack, which says it in kueue.version")
 
 
 def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, options
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
-from kueue_admission.forms import syntax
 from kueue_admission.forms.problem import Problem, errors_of
 from kueue_admission.read.manifests import QUEUED
-from kueue_admission.releases import UnknownReleaseError, release
 from kueue_fleet.cli.check import sarif_log
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
@@ -87,13 +85,7 @@ def upgrade(
       kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs/
       kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs.yaml --rehearse
     """
-    fault = syntax.version(to)
-    if fault is not None:
-        raise console.mistyped(f"--to: {to} {fault}")
-    try:
-        release(to)
-    except UnknownReleaseError as unknown:
-        raise console.mistyped(f"--to: {unknown}") from None
+    options.read_kueue(to, "--to")
     if rehearse and output is not UpgradeOutput.text:
         raise console.mistyped(f"--rehearse and --output {output}: contradict each other; leave one of them out")
     if project is not None and not rehearse:
