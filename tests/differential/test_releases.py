@@ -211,7 +211,7 @@ def test_topologies_that_share_nodes_are_refused_by_name_before_0_18() -> None:
 
 
 HOST = "kubernetes.io/hostname"
-LATER = {
+LATER: dict[str, tuple[Json, str]] = {
     "an added level": ({"rack": {}}, "Topology t: a lowest level above kubernetes.io/hostname"),
     "a partial slice": ({HOST: {"podSetSliceRequiredTopology": HOST, "podSetSliceSize": 2}}, "3 pods in slices of 2"),
     "slices in a group": (

@@ -117,13 +117,14 @@ def _assign_group(
         for resource, amount in pairs:
             totals[resource] = totals.get(resource, 0) + amount
     ordered = sorted(totals, key=resource_order) if len(totals) > 1 else list(totals)
-    chosen: dict[str, FlavorChoice] | None = {
+    chosen = {
         resource: FlavorChoice(flavor, Mode.FIT)
         for _, requests in members
         for resource, flavor in (requests.flavors or {}).items()
     }
     evidence: list[Evidence] = []
     considered: list[tuple[str, list[FlavorAttempt]]] = []
+    is_found = True
     for resource in ordered:
         group = queue.group_of.get(resource)
         if group is None and (totals[resource] == 0 or search.cache.configuration.ignore_undeclared_resources):
@@ -139,14 +140,14 @@ def _assign_group(
             found, reasons, attempts = _find_flavor(search, members, wanted, resource, group, assignment.usage)
         considered.append((resource, attempts))
         if not found:
-            chosen, evidence = None, reasons
+            is_found, evidence = False, reasons
             break
         chosen.update(found)
         evidence += reasons
     overrides: dict[str, QuotaReservedReason] = {}
     results = []
     for (_, requests), pairs in zip(members, amounts, strict=True):
-        flavors = None if chosen is None else _flavors_for(search, requests, pairs, chosen)
+        flavors = _flavors_for(search, requests, pairs, chosen) if is_found else None
         result = PodSetResult(requests.name, requests.count, pairs, flavors, evidence)
         result.considered = considered
         result.overrides = overrides  # What a flavor fails by is that of the whole group.
