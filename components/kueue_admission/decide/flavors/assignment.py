@@ -168,7 +168,7 @@ class PodSetResult:
     def as_assignment(self) -> PodSetAssignment:
         """The result as it goes into an admission.
 
-        Raises InvariantError where no flavor was found: that is no admission.
+        Raises InvariantError where no flavor was found, as nothing can be admitted then.
         """
         if not self.is_found:
             raise InvariantError(f"pod set {self.name} has no flavor to be admitted with")

@@ -156,7 +156,7 @@ def _record(cycle: _Cycle, entry: Entry) -> None:
     entry.replaced = cycle.cache.replaced(entry.info) if targets or assignment.mode is Mode.FIT else None
     place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, entry.leaving().values())
     entry.text = None
-    # One that has quota is in no queue, and its search begins anew once it has none.
+    # One that has quota is in no queue, and its search starts over once it has none.
     entry.info.last_progress = None if entry.info.is_reserved else assignment.progress
 
 
