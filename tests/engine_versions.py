@@ -73,11 +73,16 @@ def packages(folder: Path) -> dict[str, str]:
 
 
 def compiled_twice(of: Iterable[Path]) -> dict[str, set[str]]:
-    """The packages of which the programs of these go.mod files need more than one version, and the versions."""
+    """The packages of which the programs of these go.mod files need more than one version, and the versions.
+
+    Without those of the engines themselves, such as Kueue's.
+    """
+    own = {engine.module for engine in ENGINES}
     versions: dict[str, set[str]] = defaultdict(set)
     for folder in of:
         for package, version in packages(folder).items():
-            versions[package].add(version)
+            if version.partition("@")[0] not in own:
+                versions[package].add(version)
     return {package: several for package, several in versions.items() if len(several) > 1}
 
 

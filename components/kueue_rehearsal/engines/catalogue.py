@@ -103,10 +103,10 @@ class Engine:
         programs = (path for folder in own for path in (self.folder / folder).glob("*.go"))
         return ("go.mod", "go.sum", *sorted(str(path.relative_to(self.folder)) for path in programs))
 
-    @cached_property
+    @property
     def patched(self) -> tuple[PatchedModule, ...]:
-        """The modules of which the build has a copy without some parts."""
-        return patched_modules(self.folder)
+        """The modules of which the build has a changed copy."""
+        return PATCHED if self.go_mod == SHARED else ()
 
     def source_hash(self) -> str:
         """A hash of everything that decides what is built, apart from the Go release."""
@@ -136,12 +136,6 @@ BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOEXPERIMENT": "", "GOFLAGS": "", "GOT
 def module_path(folder: Path) -> str:
     """What the go.mod in a folder calls its module."""
     return (folder / "go.mod").read_text().split(maxsplit=2)[1]
-
-
-def patched_modules(folder: Path) -> tuple[PatchedModule, ...]:
-    """The modules of a go.mod that are built without some parts: see `patched`."""
-    required = (folder / "go.mod").read_text().split()
-    return tuple(module for module in PATCHED if module.module in required)
 
 
 def module_version(go_mod: str, module: str) -> str:
