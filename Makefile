@@ -33,19 +33,28 @@ help: ## list the targets
 rehearse: $(READY) ## bring the stack up on real control planes here, run its jobs, take it down (STACK=name; DO=up leaves it running, DO=down ends that)
 	@$(BIN)/kueue-fleet rehearse $(if $(filter --keep --down,$(OPTIONS)),,$(DO)) --stack $(STACK) $(OPTIONS)
 
-.PHONY: test
+# What needs no engine, nor a browser.
+FAST := $(filter-out tests/engines tests/browser,$(patsubst %/,%,$(wildcard tests/*/))) $(wildcard tests/test_*.py)
+ON_CONTROL_PLANES := $(addprefix tests/engines/,shared_cluster shared_fleet test_whole_rehearsal.py)
+
 # Twice the cores: tests on control planes wait for a part of their time.
+.PHONY: test
 test: PROCESSES ?= 4
-test: $(READY) engines operators release-engines programs ## every test, those on real control planes included, in PROCESSES=4; these once more where one fails
+test: $(READY) engines ## what every change needs: the fast tests, those that share control planes, a whole rehearsal; a failure on control planes is tried once more
+	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE) $(FAST) $(ON_CONTROL_PLANES)
+
+.PHONY: test-all
+test-all: PROCESSES ?= 4
+test-all: $(READY) engines test-engines operators release-engines programs ## every test: also faults, releases, operators, the browser, compiled wheels, other languages
 	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
-	@$(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
+	@$(BIN)/pytest -n 2 $(BY_FILE) $(FAST)
 
 .PHONY: properties
 properties: $(READY) ## the same, with every example of a property and every wrong input; EXAMPLES=5: five times as many
-	@KUEUE_FLEET_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
+	@KUEUE_FLEET_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(BY_FILE) $(FAST)
 
 .PHONY: faults
 faults: PROCESSES ?= 3
@@ -88,15 +97,19 @@ bench: $(READY) engines ## measure, and print figures beside a peer's from the s
 	@PYTHONPATH=tests/support $(BIN)/python -m tests.bench $(PARTS)
 
 .PHONY: engines
-engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
+engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest of a rehearsal, and helm (once)
+	@$(BIN)/python -m kueue_rehearsal.engines --rehearsal helm
+
+.PHONY: test-engines
+test-engines: $(READY) ## find or build what only tests run: Pulumi's hosts for YAML and Node.js, Prometheus' PromQL (once)
 	@$(BIN)/python -m kueue_rehearsal.engines
 
 .PHONY: operators
-operators: $(READY) ## find or build KubeRay, LeaderWorkerSet and Trainer, which only rehearsals of fleets with them need (once; 3 minutes)
+operators: $(READY) ## find or build KubeRay, LeaderWorkerSet and Trainer, which only rehearsals of fleets with them need (once)
 	@$(BIN)/python -m kueue_rehearsal.engines kuberay lws trainer
 
 .PHONY: release-engines
-release-engines: $(READY) ## find or build the other releases of Kueue, which only rehearsals of fleets that name them need (once; 8 minutes)
+release-engines: $(READY) ## find or build the other releases of Kueue, which only rehearsals of fleets that name them need (once)
 	@$(BIN)/python -m kueue_rehearsal.engines kueue-0.17 kueue-0.18
 
 .PHONY: releases

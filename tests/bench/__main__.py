@@ -1,8 +1,9 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
-jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those
-that it wrote to bench.json before.
+jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page; and, only when they are named, engines
+(everything from empty caches) and suite (`make test`). The figures of a part replace those that it wrote to bench.json
+before; those that pages show are also in docs/figures.json, and in the pages.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -29,9 +31,11 @@ from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.check.clusters import MAX_WORKERS
 from kueue_fleet.objects import render_fleet
 from kueue_rehearsal.paths import RehearsalError
+from tests.bench.engines import measure_engines
 from tests.bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from tests.bench.large_fleet import large_fleet
 from tests.bench.newcomer import measure_newcomer
+from tests.bench.page_figures import store
 from tests.bench.plan import COMPANIES
 from tests.bench.rehearsal import measure_by_hand, measure_rehearsal
 from tests.bench.simulation import HARNESS_MEANS, measure
@@ -50,6 +54,8 @@ class Figure(NamedTuple):
     limit: float | None = None
     peer: str = ""
     peer_value: float = 0.0
+    shown: str = ""
+    """Its name in pages, where one shows it."""
 
 
 def run_module(module: str, arguments: list[str], *, compiled: bool = False) -> Any:
@@ -293,6 +299,24 @@ def page() -> Iterator[Figure]:
     yield Figure(f"{what}, all of one team: its page, CPU", found["team"], "s", 2.0)
 
 
+def engines() -> Iterator[Figure]:
+    """From nothing: a clone, empty caches, the engines, the first rehearsal, the other engines."""
+    limits = {"engines": 480.0, "first-run": 600.0, "first-job": 40.0}
+    for name, what, value, unit in measure_engines():
+        yield Figure(what, value, unit, limits.get(name), shown=name)
+
+
+def suite() -> Iterator[Figure]:
+    """`make test` as a developer runs it, with the engines there."""
+    began = time.monotonic()
+    done = subprocess.run(["make", "test"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    yield Figure("`make test`", time.monotonic() - began, "s", 720.0, shown="suite")
+    passed = re.findall(r"\b(\d+) passed", done.stdout)
+    yield Figure("tests that it runs", float(passed[-1]), "tests", shown="suite-tests")
+
+
+ONLY_NAMED = (engines, suite)
+"""Parts that take long, and leave no other work beside them."""
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     part.__name__: part
     for part in (
@@ -311,6 +335,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         controller,
         dispatchers,
         page,
+        *ONLY_NAMED,
     )
 }
 
@@ -323,12 +348,15 @@ def main(wanted: list[str]) -> None:
     console = Console()
     table = Table("what", "measured", "limit", "peer", "ratio", box=None, header_style="bold")
     kept: dict[str, Any] = json.loads(RESULTS.read_text()).get("parts", {}) if RESULTS.exists() else {}
-    for name in wanted or PARTS:
+    names = wanted or [name for name, part in PARTS.items() if part not in ONLY_NAMED]
+    load = os.getloadavg()[0]
+    for name in names:
         with console.status(name):
             figures = list(PARTS[name]())
         machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         kept[name] = {"when": when, "machine": machine, "figures": [figure._asdict() for figure in figures]}
+        store({figure.shown: (figure.value, figure.unit) for figure in figures if figure.shown}, load)
         for figure in figures:
             limit = f"{figure.limit:.4g} {figure.unit}" if figure.limit else ""
             peer = f"{figure.peer} {figure.peer_value:.2f} {figure.unit}" if figure.peer else ""

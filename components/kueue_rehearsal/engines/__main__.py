@@ -58,6 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
     )
+    parser.add_argument(
+        "--rehearsal", action="store_true", help="those that every rehearsal runs, and the ENGINEs that are named"
+    )
     parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
     parser.add_argument(
         "engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but those of some fleets"
@@ -67,8 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(requirements()))
         return 0
     cache = EngineCache(engines_dir())
-    if options.wheels and not options.engines:
-        options.engines = list(REHEARSAL_ENGINES)
+    if options.rehearsal or (options.wheels and not options.engines):
+        options.engines += REHEARSAL_ENGINES
     try:
         engines = find_engines(cache) if options.list else build_engines(cache, _Printer(), options.engines or None)
         if options.wheels:

@@ -197,7 +197,7 @@ def test_too_little_disk_is_noticed_before_anything_is_built(
     go: FakeGo, cache: EngineCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_free(monkeypatch, lambda path: 2.0)
-    with pytest.raises(RehearsalError, match=r"needs about 1\d\.\d GiB of disk, 2\.0 GiB are free; free some, or set"):
+    with pytest.raises(RehearsalError, match=r"needs about \d\.\d GiB of disk, 2\.0 GiB are free; free some, or set"):
         build_engines(cache, environ=go.environ)
     assert go.builds() == []
     assert not cache.root.exists()
