@@ -37,6 +37,8 @@ elif arguments[:2] == ["mod", "download"]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
         print(json.dumps({"Path": module, "Dir": str(folder)}))
+elif arguments[0] == "list" or arguments[-1] == "std":
+    print("here")
 else:
     with (here / "builds").open("a") as builds:
         environment = {key: value for key, value in os.environ.items() if key.startswith(("GO", "CGO"))}
@@ -83,6 +85,11 @@ SOURCES = {
         f"pkg/webhooks/{name}.go": _HEAD % ""
         + "\tctrl.NewWebhookManagedBy(mgr).\n\t\tFor(&api.JobSet{}).\n\t\tWithDefaulter(j).\n\t\tWithValidator(j)\n"
         for name in ("jobset_webhook", "pod_mutating_webhook")
+    },
+    "github.com/ray-project/kuberay/ray-operator": {
+        f"pkg/webhooks/v1/{name}_webhook.go": _HEAD % ""
+        + "\tctrl.NewWebhookManagedBy(mgr).\n\t\tFor(&ray.RayJob{}).\n\t\tWithValidator(&RayJobWebhook{})\n"
+        for name in ("raycluster", "rayjob", "rayservice")
     },
 }
 """What the modules have that are built with changes, by module and path."""

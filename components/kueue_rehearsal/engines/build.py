@@ -247,11 +247,39 @@ def _compile(group: _Group, cache: EngineCache, go: GoToolchain, report: _Report
     mains = [(package, engine) for engine in group.engines for _, package in engine.binaries]
     linker = [f"-ldflags={package}={engine.linker_flags}" for package, engine in mains]
     with cache.building(f"{group.folder.name}-programs") as target, _workdir(group.engines) as workdir:
-        _prepare_sources(group, workdir, cache, go, report)
-        packages = (package for package, _ in mains)
+        packages = [package for package, _ in mains]
+        with _standard_library(go, workdir):
+            _prepare_sources(group, workdir, cache, go, report)
+            # Downloads the modules of these packages and no others.
+            _run_go(group.names, go, ["list", "-deps", "-mod=readonly", *packages], workdir, log, report)
         _run_go(group.names, go, ["build", *BUILD_FLAGS, *linker, "-o", f"{target}/", *packages], workdir, log, report)
         for engine in group.engines:
             cache.store(engine.name, engine.source_hash(), partial(_take_programs, engine, target, log))
+
+
+@contextmanager
+def _standard_library(go: GoToolchain, workdir: Path) -> Iterator[None]:
+    """Compiles Go's own packages beside the block, which downloads modules and leaves the processors idle.
+
+    What goes wrong here goes wrong again in the build that follows, which says it.
+    """
+    process = subprocess.Popen(
+        [str(go.executable), "build", *BUILD_FLAGS, "std"],
+        cwd=workdir,
+        env=dict(go.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=die_with_parent(),
+    )
+    try:
+        yield
+        process.wait()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _prepare_sources(group: _Group, workdir: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:

@@ -10,7 +10,7 @@ modules, with a `replace` in its copy of go.mod:
 - Pulumi imports the clients of AWS, Azure, Google Cloud and Vault, 26 MB, for state in their buckets, for secrets by
   their keys, and for `pulumi logs`. A rehearsal has its state in a folder and its secrets by a passphrase. With another
   backend or provider of secrets this Pulumi ends with an error that names those which it has.
-- JobSet registers its webhooks as the controller-runtime of Kueue wants it.
+- JobSet and KubeRay register their webhooks as the controller-runtime of Kueue takes them.
 
 `go mod download` checks the modules before they are copied. Edits are patterns: where one no longer matches, the build
 ends with its name.
@@ -60,6 +60,16 @@ class PatchedModule:
         return f"replace {self.module} => ./{self.folder}\n"
 
 
+def _untyped_webhook(file: str, *, defaults: bool = False) -> Edit:
+    """Registers a webhook as controller-runtime takes it from 0.23 on: of a type, but with methods for any object."""
+    defaulter = (r"\s+WithDefaulter\((?P<d>\w)\)\.", r"WithCustomDefaulter(\g<d>).") if defaults else ("", "")
+    return Edit(
+        file,
+        rf"NewWebhookManagedBy\(mgr\)\.\s+For\((?P<t>\S+)\)\.{defaulter[0]}\s+WithValidator\((?P<v>\S+)\)",
+        rf"NewWebhookManagedBy(mgr, \g<t>).{defaulter[1]}WithCustomValidator(\g<v>)",
+    )
+
+
 PATCHED = (
     PatchedModule(
         "github.com/pulumi/pulumi-kubernetes/provider/v4",
@@ -99,12 +109,13 @@ PATCHED = (
     PatchedModule(
         "sigs.k8s.io/jobset",
         tuple(
-            Edit(
-                f"pkg/webhooks/{file}.go",
-                r"NewWebhookManagedBy\(mgr\)\.\s+For\((\S+)\)\.\s+WithDefaulter\((\w)\)\.\s+WithValidator\((\w)\)",
-                r"NewWebhookManagedBy(mgr, \1).WithCustomDefaulter(\2).WithCustomValidator(\3)",
-            )
-            for file in ("jobset_webhook", "pod_mutating_webhook")
+            _untyped_webhook(f"pkg/webhooks/{kind}_webhook.go", defaults=True) for kind in ("jobset", "pod_mutating")
+        ),
+    ),
+    PatchedModule(
+        "github.com/ray-project/kuberay/ray-operator",
+        tuple(
+            _untyped_webhook(f"pkg/webhooks/v1/{kind}_webhook.go") for kind in ("raycluster", "rayjob", "rayservice")
         ),
     ),
 )
