@@ -21,6 +21,8 @@ from kueue_rehearsal.engines.catalogue import ENGINES, SHARED, SOURCES
 OLDER = {
     # Kueue 0.17.1 imports its package pkg/credentials, which 0.1.3 no longer has.
     "kueue-0.17": {"sigs.k8s.io/cluster-inventory-api"},
+    # It does not compile with Pulumi 3.246, which Pulumi's esc 0.25 needs.
+    "pulumi-yaml": {"github.com/pulumi/pulumi/pkg/v3", "github.com/pulumi/pulumi/sdk/v3", "github.com/pulumi/esc"},
 }
 """By folder, the modules that stay as they are."""
 APART = {"prometheus"}

@@ -315,6 +315,7 @@ ENGINES: tuple[Engine, ...] = (
         name="pulumi-yaml",
         module="github.com/pulumi/pulumi-yaml",
         binaries=(("pulumi-language-yaml", "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml"),),
+        go_mod="pulumi-yaml",
         build_seconds=20,
         build_gib=0.3,
         version_flags=("github.com/pulumi/pulumi-yaml/pkg/version.Version",),
