@@ -14,4 +14,5 @@ def read_table(package: str, file: str) -> list[dict[str, Any]]:
         FileNotFoundError: there is no such table.
     """
     text = (get_data(package, file) or b"").decode()
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+    columns, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
