@@ -14,10 +14,9 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from kueue_admission.forms.tables import read_table
 from kueue_admission.forms.versions import minor_of, numbers_of
+from kueue_admission.forms.yaml_text import load_yaml
 
 DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""
@@ -110,7 +109,8 @@ class Release:
 
     @cached_property
     def _configuration(self) -> dict[str, Any]:
-        found: dict[str, Any] = yaml.safe_load(self._text("configuration.yaml"))
+        file = "configuration.yaml"
+        found: dict[str, Any] = load_yaml(self._text(file), file)
         return found
 
     @cached_property

@@ -11,12 +11,12 @@ from functools import cache
 from pkgutil import get_data
 from typing import Any, Final, Literal
 
-import yaml
-
+from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 
 Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
 """What the values of a chart are."""
+_FILE: Final = "dashboard_charts.yaml"
 LEADING: Final = 'replica_role!="follower"'
 """Matcher of what the leader of several replicas of Kueue measures, or the only one.
 
@@ -67,7 +67,8 @@ def _of(goal: WaitLimit) -> str:
 
 @cache
 def _sections() -> tuple[Section, ...]:
-    read: list[dict[str, Any]] = yaml.safe_load(get_data(__package__, "dashboard_charts.yaml") or b"")
+    text = (get_data(__package__, _FILE) or b"").decode()
+    read: list[dict[str, Any]] = load_yaml(text, _FILE)
     return tuple(Section(each["title"], tuple(_chart(**chart) for chart in each["charts"])) for each in read)
 
 
