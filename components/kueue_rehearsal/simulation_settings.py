@@ -11,12 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kueue_admission.forms.problem import errors_of
-from kueue_fleet.fleet_file.model.rehearsal_section import (
-    REHEARSAL_KEY,
-    DwsSection,
-    NodesSection,
-    read_rehearsal_section,
-)
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, NodesSection, read_rehearsal_section
+from kueue_fleet.fleet_file.parse import REHEARSAL_KEY
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.cloud.node_pool_rules import Reservation
 from kueue_rehearsal.cloud.spot import SpotSettings

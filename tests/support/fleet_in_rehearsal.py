@@ -18,7 +18,7 @@ import yaml
 from kubernetes import client, config
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
+from kueue_fleet.fleet_file.parse import REHEARSAL_KEY
 from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.pulumi_cli import PulumiProject, PulumiResult
 from kueue_rehearsal.pulumi_events import PulumiEvent

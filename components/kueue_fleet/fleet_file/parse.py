@@ -21,7 +21,6 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import NOT_A_FLEET, OTHER_PROJECT, STRAY_SECTION, UNREAD_KEY
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
 from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
 
@@ -31,6 +30,8 @@ PROJECT_KEY: Final = "gcp:project"
 """Config key of the project that Pulumi's own provider uses."""
 TEAM_SECRETS_KEY: Final = "kueue-fleet:teamSecrets"
 """Config of what is in the Secrets of teams, by name and key; encrypted."""
+REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
+"""Config key of the section that only a rehearsal reads."""
 CHARTS_KEY: Final = "kueue-fleet:charts"
 """Config key that replaces the references of charts."""
 AS_PUBLISHED_KEY: Final = "kueue-fleet:asPublished"
@@ -207,6 +208,8 @@ def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
     """The section of the stack that only a rehearsal reads."""
     config = document.data["config"]
     if config.get(REHEARSAL_KEY) is not None:
+        from kueue_fleet.fleet_file.model.rehearsal_section import read_rehearsal_section  # Few files have the section.
+
         for problem in read_rehearsal_section(config[REHEARSAL_KEY])[1]:
             yield problem.at(f"config.{REHEARSAL_KEY}")
 

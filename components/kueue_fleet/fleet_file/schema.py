@@ -16,8 +16,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, RehearsalSection
-from kueue_fleet.fleet_file.parse import PULUMI_KEY
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
+from kueue_fleet.fleet_file.parse import PULUMI_KEY, REHEARSAL_KEY
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 """The dialect of JSON schema that is written."""

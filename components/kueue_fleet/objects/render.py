@@ -54,9 +54,7 @@ from kueue_fleet.fleet_file.model.per_cluster import (
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_token
 from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
-from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
-from kueue_fleet.objects.fleet_page import render_fleet_page
 from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
@@ -135,7 +133,15 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
             found.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
     if role == "worker":
         found += _part("multikueue-access", render_worker_access(fleet, cluster))
-    found += _part("controller-access", render_controller_worker_access(fleet, cluster))
+    return found + (_of_controller(fleet, cluster) if fleet.admission_controller is not None else [])
+
+
+def _of_controller(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
+    """What the fleet's own controller has on a cluster. The modules take long to import, and few fleets have one."""
+    from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
+    from kueue_fleet.objects.fleet_page import render_fleet_page
+
+    found = _part("controller-access", render_controller_worker_access(fleet, cluster))
     return found + _part("controller", [*render_controller(fleet, cluster), *render_fleet_page(fleet, cluster)])
 
 

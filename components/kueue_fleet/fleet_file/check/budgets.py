@@ -11,7 +11,6 @@ from kueue_admission.forms.names import ACCELERATOR_RESOURCES
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.fallback import without_gate
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.fleet_rules import BUDGET, BUDGET_COUNT
 from kueue_fleet.fleet_file.model.per_cluster import interruptible_flavors, local_queues
 from kueue_fleet.fleet_file.model.teams import TeamBudget, TeamEntry
@@ -53,6 +52,8 @@ def _enforced(scope: Scope, team: TeamEntry, budget: TeamBudget) -> Iterator[Pro
 
 def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str]) -> Iterator[Problem]:
     """Hours that the controller cannot count in USD."""
+    from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour  # Few fleets have such budgets.
+
     fleet, prices = scope.fleet, list_prices()
     queues = (queue for queue in fleet.cluster_queues if queue.name in names)
     groups = [group for queue in queues for group in queue.resource_groups]

@@ -13,16 +13,19 @@ from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.problem import Problem, errors_of, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import PLAN_LIMIT
-from kueue_fleet.fleet_file.knobs import knob_of
 
 
 @where_read
 def check_planning(scope: Scope) -> Iterator[Problem]:
     """Each entry of `plan.mayChange`."""
     section = scope.fleet.plan
+    if section is None:
+        return
+    from kueue_fleet.fleet_file.knobs import knob_of  # Few fleets have the section.
+
     data = scope.fleet.wire() if scope.data is None else scope.data
     seen: dict[str, int] = {}
-    for number, entry in enumerate(section.may_change if section is not None else ()):
+    for number, entry in enumerate(section.may_change):
         path = f"plan.mayChange[{number}]"
         if errors_of([*problems_in(entry, path)]):
             continue  # Said where the entry is read.

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,9 +20,6 @@ from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.machines import machine_type
-
-REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
-"""Key of the stack's config that holds the section."""
 
 _Seconds = Annotated[Number, Field(ge=0)]
 _Percent = Annotated[Count, Field(le=100)]
