@@ -14,7 +14,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import UNKNOWN_FIELD
 from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, LOST_AT_ONCE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
@@ -158,12 +158,15 @@ def _step(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _objects(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
+    # The fleet's model writes its entries too; their own would be made for this alone.
+    fields = {SECTIONS[section].field for section in _OBJECTS}
+    written = fleet.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     for section, kind in _OBJECTS.items():
-        for entry in scope.entries(section):
+        for entry, data in zip(scope.entries(section), written.get(section, ()), strict=True):
             there = {each.name for each in fleet.clusters}
             here = there if section == "cohorts" else there.intersection(fleet.clusters_of(entry))
             judged = dict.fromkeys(fleet.kueue_on(name).release for name in sorted(here))
-            yield from _missing(scope.path(entry), kind, {"spec": entry.wire()}, judged)
+            yield from _missing(scope.path(entry), kind, {"spec": data}, judged)
 
 
 @where_read
