@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from inspect import get_annotations
+from typing import Any, get_args
+
 import pytest
 from pydantic import ValidationError
 
@@ -14,12 +18,30 @@ from kueue_admission.api import (
     ResourceGroup,
 )
 from kueue_admission.forms import Quantity, SpecError
+from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.described import Described
 from kueue_fleet.fleet_file import AdmissionCheckEntry, FleetSpec, TeamEntry
 
 
 def test_a_broken_rule_raises_with_the_message() -> None:
     with pytest.raises(SpecError, match="nodeLabels: empty, but topologyName is rack"):
         ResourceFlavorSpec(topology_name="rack")
+
+
+def test_annotations_of_models_are_no_texts() -> None:
+    """Pydantic would compile each text again in every process, and those of a base for each model."""
+    models = {base for model in _in_annotations(FleetSpec) for base in model.__mro__ if issubclass(base, Described)}
+    assert len(models) > 100
+    assert [each for each in models if str in map(type, get_annotations(each).values())] == []
+
+
+def _in_annotations(annotation: Any) -> Iterator[type[SpecModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, SpecModel):
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from _in_annotations(field.annotation)
+    for part in get_args(annotation):
+        yield from _in_annotations(part)
 
 
 def test_models_are_frozen() -> None:

@@ -3,8 +3,6 @@
 Source: kueue@v0.19.2 apis/kueue/v1beta2/{admissioncheck,provisioningrequestconfig}_types.go; no webhooks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 

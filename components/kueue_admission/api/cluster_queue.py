@@ -5,8 +5,6 @@ and pkg/webhooks/{clusterqueue,cohort}_webhook.go; there is no webhook for a Loc
 flavors, checks and cohorts exist (`check`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal

@@ -7,8 +7,6 @@ fleet's with a cluster's is in `install`.
 Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go (schema, CEL); no webhooks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Final, Literal
 

@@ -4,8 +4,6 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/workloadpriorityclass_types.go; kuberne
 pkg/apis/scheduling/validation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 

@@ -4,8 +4,6 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go (schema and CEL) 
 pkg/webhooks/{clusterqueue_webhook,common}.go (validateResourceGroups, validateFairSharing).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

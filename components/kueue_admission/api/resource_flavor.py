@@ -4,8 +4,6 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/{resourceflavor,topology}_types.go (sch
 pkg/webhooks/{resourceflavor,workload}_webhook.go (validateNodeTaints, validateTolerations).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -3,8 +3,6 @@
 Source: k8s.io/apimachinery pkg/apis/meta/v1/{types,helpers}.go, pkg/apis/meta/v1/validation (ValidateLabelSelector).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Literal
 

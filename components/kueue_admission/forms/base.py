@@ -4,16 +4,14 @@ A `SpecModel` is frozen, has camelCase outside and snake_case inside, and refuse
 rules that need more than one field too. No type takes text for a number, or a number for text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     Strict,
@@ -23,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.described import Described
@@ -205,16 +203,25 @@ def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path
             yield from problems_in(item, f"{path}[{label}]")
 
 
-def syntax_of(check: syntax.Check) -> AfterValidator:
-    """A validator that refuses text in which `check` finds a fault."""
+class _Syntax:
+    """Metadata of a field. Pydantic's AfterValidator would look at the function's signature for each field."""
 
-    def validate(value: str, info: ValidationInfo) -> str:
-        fault = None if info.context and info.context.get(IS_STORED) else check(value)
+    def __init__(self, check: syntax.Check) -> None:
+        self._check = check
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._validate, handler(source))
+
+    def _validate(self, value: str, info: ValidationInfo) -> str:
+        fault = None if info.context and info.context.get(IS_STORED) else self._check(value)
         if fault is not None:
             raise fault.error()
         return value
 
-    return AfterValidator(validate)
+
+def syntax_of(check: syntax.Check) -> _Syntax:
+    """A validator that refuses text in which `check` finds a fault."""
+    return _Syntax(check)
 
 
 Text = Annotated[str, Strict()]

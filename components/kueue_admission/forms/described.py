@@ -1,7 +1,5 @@
 """What a model says of its fields to whoever reads a file: what became of former ones, and what to write."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

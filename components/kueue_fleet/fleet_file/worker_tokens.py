@@ -5,8 +5,6 @@ it to the manager. It is replaced by tokens that expire, and its Secret is delet
 `kueue-fleet rotate`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final

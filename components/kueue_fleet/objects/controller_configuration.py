@@ -3,8 +3,6 @@
 What it finds in the clusters (queues, quotas, who is connected) is not in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

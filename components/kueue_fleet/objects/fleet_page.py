@@ -4,8 +4,6 @@ It reads with its viewers' rights alone. Behind IAP, which gives it no token of 
 of teams, and no other user.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any, Final
 

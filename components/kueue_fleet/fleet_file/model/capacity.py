@@ -4,8 +4,6 @@ Frozen models with the rules of one entry alone; those between pools and reserva
 `check.reservations`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Final, Literal

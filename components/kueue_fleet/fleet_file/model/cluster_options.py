@@ -3,8 +3,6 @@
 What flavors may expect of auto-provisioning is compared in `check.flavor_pools`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

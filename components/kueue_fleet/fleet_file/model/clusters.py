@@ -3,8 +3,6 @@
 Frozen models with the rules of GKE's names and places, and the defaults of the installation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from enum import Enum, auto

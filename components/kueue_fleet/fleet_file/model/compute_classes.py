@@ -6,8 +6,6 @@ Source: https://cloud.google.com/kubernetes-engine/docs/reference/crds/computecl
 https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k, made from the definition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 

@@ -4,8 +4,6 @@ Frozen models with the rules of the section alone; what it has to do with the re
 Deciding is the admission core's job (`dispatch`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime

@@ -6,8 +6,6 @@ https://gke-ai-labs.dev/docs/tutorials/dynamic-resource-allocation (tolerations;
 to its own namespaces); https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra (pools, versions).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 What of an entry ends up on which cluster is decided in `per_cluster`; rules between entries are in `check`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -109,7 +107,7 @@ class FleetResourceQuota(ResourceQuota):
         others = (name for other in self.per_cluster.values() for name in other.during)
         return tuple(dict.fromkeys((*self.during, *others)))
 
-    def in_window(self, name: str) -> FleetResourceQuota:
+    def in_window(self, name: str) -> "FleetResourceQuota":
         """The quota while a window is open."""
         clusters = {
             cluster: other.model_copy(update=_given(other.during.get(name)))

@@ -5,8 +5,6 @@ run jobs, what exists where. Building one checks each entry; the rules between e
 `check.check_fleet`, which the parser calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Protocol

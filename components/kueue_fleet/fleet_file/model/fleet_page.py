@@ -3,8 +3,6 @@
 Frozen models with the rules of the section alone; what it has to do with the rest of the file is in `check.fleet_page`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
 

@@ -1,7 +1,5 @@
 """What a queue or a team is to get: waits, a share, GPU hours. `kueue_admission.read.goals` judges them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple

@@ -3,8 +3,6 @@
 `model.kueue_installation` makes values of Kueue's chart of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, Literal
 

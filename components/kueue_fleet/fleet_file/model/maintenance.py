@@ -3,8 +3,6 @@
 Source: https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated, Final, Literal

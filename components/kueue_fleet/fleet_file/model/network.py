@@ -1,7 +1,5 @@
 """The VPC network of a fleet: one that it makes, or one that is there; and how control planes are reached."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 

@@ -3,8 +3,6 @@
 Without the section nothing is made; an empty one, `{}`, turns on what its fields say by default.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

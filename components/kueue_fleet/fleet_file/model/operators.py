@@ -3,8 +3,6 @@
 The versions are those that Kueue 0.19.2 is built with (kueue@v0.19.2 go.mod).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 

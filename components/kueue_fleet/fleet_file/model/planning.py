@@ -1,7 +1,5 @@
 """What `plan` may make of a fleet: which numbers and machines may change, within which limits, for how much money."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Node pools of Standard clusters, as the file has them: every field, and how it differs on one cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 

@@ -4,8 +4,6 @@ A real `pulumi up` does not read it. `kueue_rehearsal.simulation_settings` makes
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 

@@ -5,8 +5,6 @@ behind it: a place of `model.storage_places`. What is made in Google Cloud is in
 `objects.storage`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Literal
 

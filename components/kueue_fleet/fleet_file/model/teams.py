@@ -3,8 +3,6 @@
 The objects are made by `objects.teams`; rules between teams are in `check.teams`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Any, Final, Literal, cast

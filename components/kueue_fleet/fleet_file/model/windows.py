@@ -1,7 +1,5 @@
 """Windows of time: when each is open, and which are open together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
