@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from drawn import examples
+from file_times import KEPT, keep, last_times, slower, table, times_by_file, too_large
 from inotify_limit import raise_limit
 from leaping_clock import leaping_clock
 
@@ -67,7 +68,6 @@ _LONGEST = (
     "cli/",
 )
 """Beginnings of the paths of what takes longest, the longest first."""
-_SHOWN = 30
 _CPU = pytest.StashKey[float]()
 
 # A busy machine is slow, which says nothing about the code. `make test` draws the same examples each time: what fails
@@ -126,9 +126,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst
     return LongestFirst(config, log) if config.getoption("dist") == "loadscope" else None
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Modules and tests stay to the end, when pytest looks for garbage five times: not through them."""
     gc.freeze()
+    session.config.stash[_CPU] = _cpu_seconds()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -152,7 +153,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
-    before, item.config.stash[_CPU] = item.config.stash.get(_CPU, 0.0), _cpu_seconds()
+    before, item.config.stash[_CPU] = item.config.stash[_CPU], _cpu_seconds()
     if all(report.passed for report in reports):
         reports = [_whole(reports)]
     reports[-1].user_properties.append(("cpu", item.config.stash[_CPU] - before))
@@ -174,9 +175,9 @@ def _cpu_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
     """Last, what did not run; in parallel, before it the files that took longest: seconds, and seconds of CPU."""
-    _say_times(terminalreporter, config)
+    _say_times(terminalreporter, config, exitstatus)
     left_out: defaultdict[tuple[str, str], int] = defaultdict(int)
     for report in terminalreporter.stats.get("skipped", ()):
         left_out[report.nodeid.partition("::")[0], report.longrepr[2].removeprefix("Skipped: ")] += 1
@@ -186,17 +187,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"{file}: {count} tests did not run: {reason}")
 
 
-def _say_times(terminalreporter: Any, config: pytest.Config) -> None:
+def _say_times(terminalreporter: Any, config: pytest.Config, exitstatus: int) -> None:
     if not config.getoption("numprocesses", None):
         return
-    seconds: defaultdict[str, float] = defaultdict(float)
-    cpu: defaultdict[str, float] = defaultdict(float)
-    for report in chain.from_iterable(terminalreporter.stats.values()):
-        if isinstance(report, pytest.TestReport):
-            file = report.nodeid.partition("::")[0]
-            seconds[file] += report.duration
-            cpu[file] += sum(float(str(value)) for key, value in report.user_properties if key == "cpu")
-    terminalreporter.section(f"by file; {sum(seconds.values()):.0f} s, {sum(cpu.values()):.0f} s of CPU in all")
-    terminalreporter.write_line("| file | seconds | CPU, seconds |\n|---|---|---|")
-    for file, taken in sorted(seconds.items(), key=lambda item: -item[1])[:_SHOWN]:
-        terminalreporter.write_line(f"| `{file.removeprefix('tests/')}` | {taken:.0f} | {cpu[file]:.0f} |")
+    times = times_by_file(chain.from_iterable(terminalreporter.stats.values()))
+    # Processes of the tests have ended by now.
+    sums = f"{sum(one.seconds for one in times.values()):.0f} s, {_cpu_seconds():.0f} s of CPU in all"
+    terminalreporter.section(f"by file; {sums}")
+    terminalreporter.write_line(table(times))
+    kept = config.rootpath / KEPT
+    for title, lines in (("slower", slower(times, last_times(kept))), ("TOO MUCH CPU", too_large(times))):
+        if lines:
+            terminalreporter.section(title, red=True, bold=True)
+            terminalreporter.write_line("\n".join(lines))
+    if exitstatus == pytest.ExitCode.OK and not config.option.keyword and not any("::" in each for each in config.args):
+        keep(kept, times)
