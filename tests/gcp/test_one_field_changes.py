@@ -12,6 +12,7 @@ from tests.gcp.test_second_plan import declared
 
 from google_cloud import created, planned, updated
 from kueue_fleet.diff import compare_fleets
+from kueue_fleet.diff.difference import Difference
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -315,27 +316,35 @@ class Step(NamedTuple):
     after: FleetSpec
     found: list[tuple[Recorded, Recorded, dict[str, str]]]
     """Each resource that stays, before and after, with what an update changes of it."""
+    said: list[Difference]
+    """What `diff` says."""
+
+
+class Side(NamedTuple):
+    """One fleet, with its resources in Google Cloud."""
+
+    fleet: FleetSpec
+    resources: dict[tuple[str, str], Recorded]
 
 
 @cache
-def of_google(entry: int, *, changed: bool) -> dict[tuple[str, str], Recorded]:
-    """What is declared with an entry of CHANGES, before or after."""
+def side(entry: int, *, changed: bool) -> Side:
+    """A fleet before or after an entry of CHANGES."""
     base, fields = CHANGES[entry]
     spec = base.fleet(**(fields if changed else {}))
-    return {(each.type, each.place): each for each in declared(spec) if each.type.startswith("gcp:")}
+    return Side(spec, {(each.type, each.place): each for each in declared(spec) if each.type.startswith("gcp:")})
 
 
 @cache
 def steps(entry: int) -> tuple[Step, Step]:
     """The change, and the change back."""
-    base, fields = CHANGES[entry]
-    first = next(index for index, (other, _) in enumerate(CHANGES) if other == base)
-    sides = [(base.fleet(), of_google(first, changed=False)), (base.fleet(**fields), of_google(entry, changed=True))]
+    first = next(index for index, (other, _) in enumerate(CHANGES) if other == CHANGES[entry][0])
+    sides = [side(first, changed=False), side(entry, changed=True)]
     made = []
     for (before, old), (after, new) in (sides, sides[::-1]):
         keys = [key for key in old if key in new]
         plans = [(old[key], new[key], planned(new[key], created(key[0], old[key].inputs))) for key in keys]
-        made.append(Step(before, after, plans))
+        made.append(Step(before, after, plans, compare_fleets(before, after)))
     return made[0], made[1]
 
 
@@ -346,11 +355,11 @@ def replaced(found: list[tuple[Recorded, Recorded, dict[str, str]]]) -> set[tupl
     return {each for each in names if each[0] != NODE_POOL or not any(token == CLUSTER for token, _ in names)}
 
 
-def told(before: FleetSpec, after: FleetSpec) -> set[tuple[str, str]]:
+def told(before: FleetSpec, said: list[Difference]) -> set[tuple[str, str]]:
     """The same as `diff` says it."""
     tokens = dict(zip(("reservations", "futureReservations"), RESERVATIONS, strict=True))
     found: set[tuple[str, str]] = set()
-    for each in compare_fleets(before, after):
+    for each in said:
         section, _, rest = each.path.partition("[")
         if "made again" not in each.text:
             continue
@@ -370,29 +379,27 @@ EACH: Final = pytest.mark.parametrize(
 
 @EACH
 def test_diff_names_what_the_provider_makes_again(entry: int) -> None:
-    for before, after, found in steps(entry):
+    for before, _, found, differences in steps(entry):
         made_again = replaced(found)
         ours = {each for each in made_again if each[0] in (CLUSTER, NODE_POOL, *RESERVATIONS)}
-        assert told(before, after) == ours
-        said = [each.text for each in compare_fleets(before, after) if each.area == "consequences"]
+        assert told(before, differences) == ours
+        said = [each.text for each in differences if each.area == "consequences"]
         assert any("`pulumi up` fails" in text for text in said) or made_again <= ours | {(POLICY, "batch-nodes")}
         assert all(old.protect for old, new, _ in found if (new.type, new.inputs.get("name")) in ours)
 
 
 @EACH
 def test_diff_says_why_a_pool_is_made_again(entry: int) -> None:
-    base, fields = CHANGES[entry]
-    sides = base.fleet(), base.fleet(**fields)
-    found = [*compare_fleets(*sides), *compare_fleets(*sides[::-1])]
+    found = [each for step in steps(entry) for each in step.said]
     again = [each.text for each in found if each.path.startswith("nodePools") and "made again" in each.text]
     assert all(" -> " in text and not set("{}[]'") & set(text) for text in again), again
 
 
 @EACH
 def test_what_the_provider_leaves_as_it_is_is_said(entry: int) -> None:
-    for before, after, found in steps(entry):
-        kept = [new.short for old, new, plan in found if not plan and asked(old) != asked(new)]
-        assert not kept or any(each.area == "consequences" for each in compare_fleets(before, after)), kept
+    for step in steps(entry):
+        kept = [new.short for old, new, plan in step.found if not plan and asked(old) != asked(new)]
+        assert not kept or any(each.area == "consequences" for each in step.said), kept
 
 
 @EACH
