@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Final
 
 from kueue_admission.forms.problem import Problem, SpecError
@@ -45,6 +46,7 @@ ANSWERS: Final = ("name", "project", "regions", "accelerator", "gpus", "teams")
 _CONCERNED: Final = {"flavors": "accelerator", "clusterQueues": "gpus", "clusters": "regions"}
 
 
+@lru_cache(maxsize=1)
 def starter_problems(starter: Starter) -> dict[str, list[Problem]]:
     """What is wrong with each answer, or to be warned of; only answers with problems are there."""
     try:
