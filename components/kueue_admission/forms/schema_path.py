@@ -32,18 +32,21 @@ def paths_below(model: type[BaseModel], name: str) -> list[str]:
     """Where the models inside `model` have a field of that name, in the nearest depth: `capacity.type`."""
     here = [("", model)]
     for _ in range(_DEPTH):
-        inside = [
-            (join_path(path, field) + step, each)
-            for path, outer in here
-            for field, (_, annotation) in fields_of(outer).items()
-            for step, each in _models_in(annotation)
-        ]
-        here = list(dict.fromkeys(inside))
+        here = list(
+            dict.fromkeys((join_path(path, below), each) for path, outer in here for below, each in _inside(outer))
+        )
         if found := dict.fromkeys(
             join_path(path, field) for path, each in here for field in fields_of(each) if plain(field) == plain(name)
         ):
             return list(found)
     return []
+
+
+@cache
+def _inside(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
+    """The models of the fields of `model`, each with its path from there."""
+    fields = ((field, annotation) for field, (_, annotation) in fields_of(model).items())
+    return [(field + step, each) for field, annotation in fields for step, each in _models_in(annotation)]
 
 
 def _models_in(tp: Any) -> Iterator[tuple[str, type[BaseModel]]]:
