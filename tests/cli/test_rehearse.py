@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import pty
 import re
 import signal
@@ -20,6 +21,10 @@ import yaml
 from command_line import call
 from kueue_fleet import cli
 from kueue_fleet.cli.job_report import group_reasons
+from kueue_fleet.program import run
+from kueue_fleet.program.handed_out import DeclaredFleet
+from kueue_fleet.program.project import Project
+from kueue_fleet.program.run import fleets_of
 from kueue_rehearsal.jobs.views import Answer, JobState, JobView
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.session import Session
@@ -108,8 +113,17 @@ kf.Fleet(spec.name, spec)
 """
 
 
+@cache
+def declared(program: str) -> list[DeclaredFleet]:
+    """What the program in this folder declares; a program that was run before is not run again."""
+    return fleets_of(Project.read(Path()), "tiny")
+
+
 @pytest.mark.parametrize("place", ["--stack=tiny", ".", "Pulumi.tiny.yaml"])
-def test_the_fleet_is_that_of_the_program_where_the_file_has_none(project: Path, place: str) -> None:
+def test_the_fleet_is_that_of_the_program_where_the_file_has_none(
+    project: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(run, "fleets_of", lambda project, *_: declared(project.program.read_text()))
     fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"] | {"kueue": {"version": "0.20.7"}}
     (project / "__main__.py").write_text(DECLARED.format(fleet=fleet))
     (project / "Pulumi.tiny.yaml").write_text("config: {}\n")
@@ -441,9 +455,11 @@ VIEWS = [
     JobView("Job", "team-vision", "detector-abcde", JobState.ADMITTED, "worker-us-east4", ("t4-dws",), 1.0),
 ]  # fmt: skip
 
-SHOW = """
-import time
-from tests.cli.test_rehearse import VIEWS
+SHOW = f"""
+import pickle, time
+VIEWS = pickle.loads({pickle.dumps(VIEWS)!r})
+"""
+SHOW += """
 from kueue_admission.cli import console
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import step
