@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ def of_release(name: str, release: str) -> list[Json]:
     return [case if release == LATEST else {**case, "release": release} for case, _ in read(file_of(name))]
 
 
+@cache
 def read(path: Path) -> list[tuple[Json, Json]]:
-    """The scenarios of one file with Kueue's answers."""
+    """The scenarios of one file with Kueue's answers; not to be changed."""
     latest = _latest(path)
     found = []
     with lzma.open(path, "rt") as lines:
@@ -78,6 +80,7 @@ def save(path: Path, records: list[tuple[Json, Json]]) -> None:
                 is_known = is_known_by(case, answer, latest[case["name"]][1])
                 line = {"name": case["name"], **({} if is_known else answer)}
             lines.write(json.dumps(line, separators=(",", ":")) + "\n")
+    read.cache_clear()
 
 
 def features(case: Json, answer: Json) -> set[str]:
