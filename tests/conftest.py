@@ -6,11 +6,13 @@ import resource
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
@@ -25,6 +27,7 @@ _TOGETHER = (
     ("tests/engines/shared_cluster",),
     ("tests/engines/shared_fleet",),
     ("tests/engines/faults",),
+    ("tests/differential/",),
     (
         "tests/test_fleet.py",
         "tests/test_fleet_changes.py",
@@ -53,7 +56,7 @@ _LONGEST = (
     "engines/test_plugins.py",
     "engines/test_fleet_on_pulumi.py",
     "engines/",
-    "differential/test_corpus.py",
+    "differential/",
     "test_fleet.py",
     "rehearsal/processes/",
     "cli/test_streams.py",
@@ -83,6 +86,8 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
+# typer builds all that commands are from their functions in each call; a process has one call, but for tests.
+typer.main.get_command = cache(typer.main.get_command)
 # API servers take a quarter less CPU when Go looks for garbage half as often, and a third more memory.
 os.environ.setdefault("GOGC", "200")
 # Pulumi's mocks use gRPC, whose fork handlers abort one child in some hundreds before it runs its program
@@ -147,11 +152,13 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """In parallel, one report of a test that passes, with the seconds and the CPU of all of it.
 
     CPU is what this process and all that it waited for took since the test before. Reports of set-up and tear-down
-    say nothing more, and what a process sends for each of 8,000 tests takes longer than most of them.
+    say nothing more, nor that a test begins if that is not shown: what a process sends for each of 13,000 tests takes
+    longer than most of them.
     """
     if not hasattr(item.config, "workerinput"):
         return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    if item.config.option.verbose > 0:
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
     before, item.config.stash[_CPU] = item.config.stash[_CPU], _cpu_seconds()
     if all(report.passed for report in reports):
