@@ -23,12 +23,12 @@ def test_busy():
 
 
 def run_in(folder: Path, *options: str) -> str:
-    """What a run in two processes prints of one busy file there, with this project's conftest."""
+    """What a parallel run prints of one busy file there, with this project's conftest."""
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n")
     (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     (folder / "test_it.py").write_text(BUSY)
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", *options],
+        [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "tests" / "support")},
         capture_output=True,
