@@ -24,6 +24,7 @@ from leaping_clock import leaping_clock
 
 _OF_THE_MACHINE = pytest.StashKey[str]()
 _TOGETHER = (
+    ("tests/engines/dws_stack",),
     ("tests/engines/shared_cluster",),
     ("tests/engines/shared_fleet",),
     ("tests/engines/faults",),
@@ -42,7 +43,7 @@ _TOGETHER = (
 _LONGEST = (
     "engines/faults/",
     "engines/test_rehearse_command.py",
-    "engines/test_rehearsal.py",
+    "engines/dws_stack/",
     "engines/shared_fleet/",
     "engines/shared_cluster/",
     "engines/test_prod.py",

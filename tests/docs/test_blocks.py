@@ -160,7 +160,7 @@ def test_what_programs_import_is_there(block: str) -> None:
 
 
 def test_the_rehearsal_that_is_shown_is_one_of_this_version() -> None:
-    """`tests/engines/test_rehearsal.py` compares it with a real one."""
+    """`tests/engines/dws_stack` compares it with a real one."""
     [shown] = blocks(ROOT / "docs" / "rehearse.md", "text")
     assert lacks(shown, shown) == []
     jobs = yaml.safe_load((ROOT / "examples/dws-multikueue/jobs.yaml").read_text())["items"]

@@ -1,6 +1,6 @@
 """Stacks and the fleet's controller on the releases of Kueue that clusters name, mixed where the file says so.
 
-`make releases` runs this file; `make test` has a worker of another release in test_rehearsal.py, and one upgrade in
+`make releases` runs this file; `make test` has a worker of another release in dws_stack, and one upgrade in
 test_releases.py.
 """
 

@@ -1,4 +1,4 @@
-"""An upgrade of Kueue while jobs run; `test_rehearsal` has a worker of another release, `all_releases` more of both."""
+"""An upgrade of Kueue while jobs run; `dws_stack` has a worker of another release, `all_releases` more of both."""
 
 from __future__ import annotations
 
