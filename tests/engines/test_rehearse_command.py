@@ -1,103 +1,62 @@
-"""The whole command, interrupted, killed, repeated: what it leaves behind, and whether the next one works."""
+"""The whole command, interrupted, killed, repeated: what it leaves behind, and whether the next one works.
+
+`tests/rehearsal/test_interrupted_command.py` has each moment of a first run, on stand-ins for engines.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 import yaml
 
-from one_cluster import PATIENCE_SECONDS, wait_until
-from rehearse_command import CLUSTER, ROOT, STACK, Command, Project, fleet, job, project
+from one_cluster import wait_until
+from rehearse_command import (
+    CLUSTER,
+    ROOT,
+    SOON_SECONDS,
+    STACK,
+    Command,
+    Ended,
+    Project,
+    cluster_starts,
+    fleet,
+    interrupt,
+    job,
+    project,
+)
 
 EXAMPLE = ROOT / "examples/dws-single-cluster"
-SOON_SECONDS = PATIENCE_SECONDS
-"""An end within some seconds, on a machine that others use too; Pulumi would wait for ten minutes."""
 
 
-@pytest.fixture
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
-        yield made
-
-
-@pytest.fixture
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
-        yield made
-
-
-def supervisor_begins(command: Command, tiny: Project) -> None:
-    command.until(lambda: tiny.paths().supervisor_log.is_file(), "the supervisor begins")
-
-
-def cluster_starts(command: Command, tiny: Project) -> None:
-    command.until(lambda: tiny.locks() != [], "pulumi up begins")
-
-
-def helm_installs(command: Command, tiny: Project) -> None:
-    events = tiny.paths().root / "pulumi-up.events.json"
-
-    def release_begins() -> bool:
-        lines = events.read_text().splitlines() if events.is_file() else []
-        return any('"resourcePreEvent"' in line and ',"type":"kubernetes:helm.sh/v3:Release"' in line for line in lines)
-
-    command.until(release_begins, "helm installs Kueue")
-
-
-def interrupt(command: Command, tiny: Project) -> None:
-    """Ctrl-C, which leaves nothing but logs."""
-    ended, seconds = command.interrupt()
-    assert ended.err == f"error: interrupted; everything is taken down, the logs are in {tiny.paths().root}\n"
-    assert ended.code == 130
-    assert seconds < SOON_SECONDS
-    tiny.assert_gone()
-    assert tiny.left() == {"command.lock"}
-
-
-@pytest.mark.parametrize("moment", [supervisor_begins, cluster_starts, helm_installs])
-def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command, Project], None]) -> None:
-    command = tiny.start()
-    moment(command, tiny)
-    interrupt(command, tiny)
-
-
-def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(quick: Project) -> None:
+def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(tmp_path_factory: pytest.TempPathFactory) -> None:
     """One is the example of a single cluster with DWS, whose jobs end on the nodes that they ask for."""
     example = yaml.safe_load((EXAMPLE / "Pulumi.dws-single-cluster.yaml").read_text())
     fleet = example["config"]["kueue-fleet:fleet"]
-    quick.write({**fleet, "kueue": {**fleet["kueue"], "replicas": 1}}, stack="second")
-    command = quick.start("--jobs", quick.write_jobs(job("long", seconds=600)))
-    beside = quick.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
-    command.until_said("Admitted solo")
-    interrupt(command, quick)
-    ended = beside.end()
-    assert ended.code == 0, ended.err
-    rows = (line.split() for line in ended.out.splitlines() if line.startswith("sample-job"))
-    assert {row[0]: (row[2], row[3], row[-1]) for row in rows} == {
-        "sample-job": ("g-dws-test-cluster", "dws-t4", "Finished"),
-        "sample-job-a100": ("g-dws-test-cluster", "dws-a100", "Finished"),
-        "sample-job-2": ("g-dws-test-cluster", "dws-t4", "Finished"),
-    }, ended.out
-    assert [place.name for place in (quick.state / "rehearsals").iterdir()] == [STACK]
-
-
-def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
-    command = tiny.start()
-    cluster_starts(command, tiny)
-    command.kill()
-    tiny.assert_gone()
-    assert tiny.run(how="down").out == "The rehearsal of tiny was removed: its processes, clusters and state.\n"
-    assert not tiny.paths().root.exists()
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
+        made.write({**fleet, "kueue": {**fleet["kueue"], "replicas": 1}}, stack="second")
+        command = made.start("--jobs", made.write_jobs(job("long", seconds=600)))
+        beside = made.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
+        command.until_said("Admitted solo")
+        interrupt(command, made)
+        ended = beside.end()
+        assert ended.code == 0, ended.err
+        rows = (line.split() for line in ended.out.splitlines() if line.startswith("sample-job"))
+        assert {row[0]: (row[2], row[3], row[-1]) for row in rows} == {
+            "sample-job": ("g-dws-test-cluster", "dws-t4", "Finished"),
+            "sample-job-a100": ("g-dws-test-cluster", "dws-a100", "Finished"),
+            "sample-job-2": ("g-dws-test-cluster", "dws-t4", "Finished"),
+        }, ended.out
+        assert [place.name for place in (made.state / "rehearsals").iterdir()] == [STACK]
 
 
 NOT_WAITED_FOR = """
-metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/skipAwait": "true"}}
-k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
+metadata = {"name": "aside", "namespace": "default", "annotations": {"pulumi.com/skipAwait": "true"}}
+k8s.apps.v1.Deployment("aside", metadata=metadata, spec=pods("aside", "nginx:1.27"), opts=inside)
 """
 CANNOT_RUN = (
     "no program on this machine stands in for image {} (there is no container engine: only gcp-auth-plugin, "
@@ -107,29 +66,26 @@ CANNOT_RUN = (
 )
 
 
-def test_after_a_killed_command_the_next_one_works_and_tells_in_the_end_what_it_did_not_wait_for(
-    tiny: Project,
-) -> None:
-    tiny.add_to_program(NOT_WAITED_FOR)
-    command = tiny.start()
-    helm_installs(command, tiny)
-    command.kill()
-    # At once, while the killed one's supervisor is still ending.
-    following = tiny.run("--jobs", tiny.write_jobs(job("one"), job("big", gpus=40)))
-    assert following.code == 0, following.err
-    assert "Finished solo" in following.out
-    assert "waits: solo: ExceedsMaxQuota: " in following.out
-    assert f"Not run       solo: Deployment default/web: {CANNOT_RUN.format('nginx:1.27')}\n" in following.out
-    tiny.assert_gone()
-    assert not tiny.paths().root.exists()
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, Ended]]:
+    """A rehearsal that stays, and the end of the command that brought it up and ran two jobs."""
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
+        made.add_to_program(NOT_WAITED_FOR)
+        done = made.run("--jobs", made.write_jobs(job("one"), job("big", gpus=40)), how="up")
+        assert done.code == 0, done.err
+        yield made, done
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
-        done = made.run(how="up")
-        assert done.code == 0, done.err
-        yield made
+def kept(first: tuple[Project, Ended]) -> Project:
+    return first[0]
+
+
+def test_the_command_tells_in_the_end_what_it_did_not_wait_for(first: tuple[Project, Ended]) -> None:
+    _, done = first
+    assert "Finished solo" in done.out
+    assert "waits: solo: ExceedsMaxQuota: " in done.out
+    assert f"Not run       solo: Deployment default/aside: {CANNOT_RUN.format('nginx:1.27')}\n" in done.out
 
 
 def gpus(kept: Project) -> str:
@@ -228,11 +184,25 @@ def test_a_kept_rehearsal_goes_on_after_the_machine_was_switched_off(kept: Proje
     assert gpus(kept) == "9"
 
 
-def test_a_kept_cluster_without_its_api_server_is_mended(kept: Project) -> None:
+def test_an_update_that_fails_half_way_shows_each_cause_once_and_the_next_one_mends_the_cluster(kept: Project) -> None:
+    more = fleet(gpus=8)
+    more["teams"] += [{**more["teams"][0], "name": f"team-{name}"} for name in "bcde"]
+    kept.write(more)
+    command = kept.start(how="up")
+    cluster_starts(command, kept)
     kept.client().kill(CLUSTER, "kube-apiserver")
+    ended = command.end()
+    assert ended.code == 1
+    print(ended.err)
+    log = kept.paths().root / "pulumi-up.log"
+    assert ended.err.startswith("error: pulumi up failed:\n")
+    assert ended.err.endswith(f"(its whole output is in {log})\n  the kept rehearsal of tiny is still there\n")
+    lines = ended.err.splitlines()
+    assert len(lines) == len(set(lines)) < 12
+    assert log.is_file()
     done = kept.run()
     assert done.code == 0, done.err
-    assert kept.queue()["metadata"]["name"] == "queue"
+    assert gpus(kept) == "8"
 
 
 OWN_FLEET = """
@@ -262,35 +232,6 @@ def test_a_program_without_a_fleet_in_its_file_is_rehearsed(kept: Project) -> No
     assert gpus(kept) == "10"
 
 
-def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
-    psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
-    done = kept.run(how="down")
-    assert (done.code, done.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
-    kept.assert_gone()
-    assert not kept.paths().root.exists()
-    again = kept.run(how="down")
-    assert (again.code, again.out) == (0, "There is no rehearsal of tiny; nothing to do.\n")
-
-
-def test_a_pulumi_up_that_fails_half_way_shows_each_cause_once(tiny: Project) -> None:
-    command = tiny.start()
-    helm_installs(command, tiny)
-    tiny.client().kill(CLUSTER, "kube-apiserver")
-    ended = command.end()
-    assert ended.code == 1
-    print(ended.err)
-    root = tiny.paths().root
-    assert ended.err.startswith("error: pulumi up failed:\n")
-    assert ended.err.endswith(
-        f"(its whole output is in {root}/pulumi-up.log)\n  everything is taken down, the logs are in {root}\n"
-    )
-    lines = ended.err.splitlines()
-    assert len(lines) == len(set(lines)) < 12
-    assert (root / "pulumi-up.log").is_file()
-    tiny.assert_gone()
-    assert tiny.left() == {"command.lock"}
-
-
 OTHERS_IMAGES = """
 metadata = {"name": "web", "namespace": "default"}
 k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
@@ -308,15 +249,15 @@ spec:
 """
 
 
-def test_images_that_nobody_here_can_run_end_it_within_seconds(quick: Project) -> None:
-    chart = quick.folder / "shop"
+def test_images_that_nobody_here_can_run_end_it_within_seconds(kept: Project) -> None:
+    chart = kept.folder / "shop"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("{apiVersion: v2, name: shop, version: 0.1.0}")
     (chart / "templates" / "till.yaml").write_text(SHOP)
-    quick.add_to_program(OTHERS_IMAGES)
-    quick.write(fleet(), **{"kueue-fleet:shop": str(chart)})
-    command = quick.start()
-    command.until_said("solo is ready")
+    kept.add_to_program(OTHERS_IMAGES)
+    kept.write(fleet(gpus=10), **{"kueue-fleet:shop": str(chart)})
+    command = kept.start(how="up")
+    cluster_starts(command, kept)
     began = time.monotonic()
     ended = command.end()
     assert time.monotonic() - began < SOON_SECONDS
@@ -330,7 +271,15 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(quick: Project) -
     ]
     assert lines[-2:] == [
         "  pulumi up was ended: these pods will never become ready",
-        f"  everything is taken down, the logs are in {quick.paths().root}",
+        "  the kept rehearsal of tiny is still there",
     ]
-    quick.assert_gone()
-    assert quick.left() == {"command.lock"}
+
+
+def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
+    psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
+    done = kept.run(how="down")
+    assert (done.code, done.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
+    kept.assert_gone()
+    assert not kept.paths().root.exists()
+    again = kept.run(how="down")
+    assert (again.code, again.out) == (0, "There is no rehearsal of tiny; nothing to do.\n")

@@ -21,12 +21,15 @@ from forked_python import forked_python
 from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.paths import RehearsalPaths
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient
-from one_cluster import wait_until
+from kueue_rehearsal.state_folder import supervisor
+from one_cluster import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
 CLUSTER = "solo"
 WAIT_SECONDS = 400.0
+SOON_SECONDS = PATIENCE_SECONDS
+"""An end within some seconds, on a machine that others use too; Pulumi would wait for ten minutes."""
 
 
 def fleet(cluster: str = CLUSTER, gpus: int = 4) -> dict[str, Any]:
@@ -157,16 +160,16 @@ class Command:
 
 
 class Project:
-    """A Pulumi project with a fleet of one cluster, and a state folder."""
+    """A Pulumi project with a fleet of one cluster, and a state folder; `command`: in the place of the real one."""
 
-    def __init__(self, folder: Path, state: Path, *, quick: bool) -> None:
+    def __init__(self, folder: Path, state: Path, command: str = "", **environ: str) -> None:
         self.folder, self.state = folder, state
-        self._run_to_the_end = forking_command() if quick else COMMAND
+        self._command, self._run_to_the_end = command or COMMAND, command or forking_command()
         (folder / "stacks").mkdir(parents=True)
         settings = yaml.safe_load((ROOT / "Pulumi.yaml").read_text()) | {"main": str(ROOT / "stacks")}
         (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
-        self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
+        self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent", **environ}
 
     def write(self, fleet: dict[str, Any] | None, stack: str = STACK, **more: str) -> None:
         """The stack's file; without a fleet, the program is to declare one."""
@@ -193,7 +196,7 @@ class Project:
         return file
 
     def start(self, *arguments: str | Path, how: str = "run", stack: str = STACK) -> Command:
-        return self._begin(COMMAND, how, stack, arguments)
+        return self._begin(self._command, how, stack, arguments)
 
     def run(self, *arguments: str | Path, how: str = "run", stack: str = STACK) -> Ended:
         return self._begin(self._run_to_the_end, how, stack, arguments).end()
@@ -246,13 +249,29 @@ class Project:
         return {file.name for file in files if file.suffix != ".log" and not file.name.endswith(".events.json")}
 
 
+def cluster_starts(command: Command, project: Project) -> None:
+    """Wait for it."""
+    command.until(lambda: project.locks() != [], "pulumi up begins")
+
+
+def interrupt(command: Command, project: Project, stack: str = STACK) -> None:
+    """Ctrl-C, which leaves nothing but logs."""
+    ended, seconds = command.interrupt()
+    assert ended.err == f"error: interrupted; everything is taken down, the logs are in {project.paths(stack).root}\n"
+    assert ended.code == 130
+    assert seconds < SOON_SECONDS
+    project.assert_gone(stack)
+    assert project.left(stack) == {"command.lock"}
+
+
 @contextmanager
-def project(folder: Path, state: Path, *, quick: bool = False) -> Iterator[Project]:
-    """A project whose rehearsals are taken down at the end; `quick`: see `quick_rehearsals`."""
-    made = Project(folder, state, quick=quick)
+def project(folder: Path, state: Path, command: str = "", **environ: str) -> Iterator[Project]:
+    """A project whose rehearsals are taken down at the end; see `Project`."""
+    made = Project(folder, state, command, **environ)
     made.write(fleet())
     try:
         yield made
     finally:
         for stack in sorted(place.name for place in (state / "rehearsals").glob("*")):
-            made.run(how="down", stack=stack)
+            if supervisor(made.paths(stack)) is not None:
+                made.run(how="down", stack=stack)
