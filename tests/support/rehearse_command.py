@@ -22,13 +22,13 @@ from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.paths import RehearsalPaths
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient
 from kueue_rehearsal.state_folder import supervisor
-from one_cluster import PATIENCE_SECONDS, wait_until
+from one_cluster import wait_until
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
 CLUSTER = "solo"
 WAIT_SECONDS = 400.0
-SOON_SECONDS = PATIENCE_SECONDS
+SOON_SECONDS = 240.0
 """An end within some seconds, on a machine that others use too; Pulumi would wait for ten minutes."""
 
 
