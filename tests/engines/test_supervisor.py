@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
@@ -54,16 +53,15 @@ def test_a_killed_controller_goes_on_with_its_work(lab: BareLab, cluster: BareCl
     until(lambda: "default" in cluster.names(accounts), "the account that the restarted controller makes")
 
 
-def test_a_kept_lab_survives_its_supervisor_and_goes_when_it_is_told(tmp_path: Path) -> None:
-    with bare_lab(tmp_path) as first:
-        cluster = first.cluster("worker")
-        remember(cluster, "before-restart")
-        first.client.keep()
-        first.running.process.send_signal(signal.SIGTERM)
-        assert first.running.process.wait(60) == 0
-        with start_supervisor(first.running.paths, keep=True, services="none") as running:
-            assert BareLab(running).cluster("worker") == cluster
-            assert "before-restart" in cluster.names(CONFIG_MAPS)
-            pids = [row["pid"] for row in running.client.processes()]
+def test_a_kept_lab_survives_its_supervisor_and_goes_when_it_is_told(lab: BareLab, cluster: BareCluster) -> None:
+    """The last test: it is gone."""
+    remember(cluster, "before-restart")
+    lab.client.keep()
+    lab.running.process.send_signal(signal.SIGTERM)
+    assert lab.running.process.wait(60) == 0
+    with start_supervisor(lab.running.paths, keep=True, services="none") as running:
+        assert BareLab(running).cluster("worker") == cluster
+        assert "before-restart" in cluster.names(CONFIG_MAPS)
+        pids = [row["pid"] for row in running.client.processes()]
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    assert sorted(path.name for path in first.running.paths.root.iterdir()) == ["supervisor.lock", "supervisor.log"]
+    assert sorted(path.name for path in lab.running.paths.root.iterdir()) == ["supervisor.lock", "supervisor.log"]
