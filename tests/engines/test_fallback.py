@@ -27,44 +27,46 @@ PATIENCE = 8
 
 
 def data() -> Json:
-    """One cluster in Europe, where DWS has no B200; the next flavor has L4 on demand."""
+    """One cluster in Europe, where DWS has no B200; the next flavor has L4 on demand.
+
+    The queue `backed` has H100 from DWS, and a reservation that is a backup.
+    """
     made = fleet_data({}, checks=[])
     del made["multiKueue"], made["admissionChecks"][1:]
-    made["clusters"] = [{"name": MANAGER, "role": "standalone", "region": "europe-west4"}]
+    made["clusters"] = [{"name": MANAGER, "role": "standalone", "region": "europe-west4", "mode": "Standard"}]
     queue, later = queue_data("gpu", "b200", 8), queue_data("gpu", "l4", 8)
     queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
     queue["fallback"] = [{"flavor": "b200", "patience": f"{PATIENCE}s"}]
     # DWS alone, without a flavor to move on to.
-    made["clusterQueues"] = [queue, queue_data("only", "b200", 8, "dws")]
-    made["localQueues"] = [{"namespace": "team", "name": name, "clusterQueue": name} for name in ("gpu", "only")]
+    made["clusterQueues"] = [queue, queue_data("only", "b200", 8, "dws"), backed(made)]
+    made["localQueues"] = [
+        {"namespace": "team", "name": name, "clusterQueue": name} for name in ("gpu", "only", "backed")
+    ]
     return made
 
 
-def backed() -> Json:
-    """The same with pools: H100 from DWS, and a reservation that is a backup."""
-    made = data()
-    made["clusters"][0]["mode"] = "Standard"
-    machine = {"machineType": "a3-highgpu-8g", "zones": ["europe-west4-b"]}
-    flex = {"type": "flexStart", "queuedProvisioning": True}
-    kept = {"type": "reserved", "reservation": "kept"}
+def backed(made: Json) -> Json:
+    """The queue with a backup, whose reservation, pools and flavors the fleet gets."""
+    zone, flex, kept = "europe-west4-b", {"type": "flexStart", "queuedProvisioning": True}, {"type": "reserved"}
     made["reservations"] = [
-        {"name": "kept", "zone": "europe-west4-b", "machineType": "a3-highgpu-8g", "count": 2, "purpose": "backup"}
+        {"name": "kept", "zone": zone, "machineType": "a3-highgpu-8g", "count": 2, "purpose": "backup"}
     ]
-    made["nodePools"] = [
-        {"name": "dws", **machine, "capacity": flex, "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 1}},
-        {"name": "kept", **machine, "capacity": kept, "nodeCount": 2},
-    ]
-    made["flavors"] = [{"name": name, "nodePool": name} for name in ("dws", "kept")]
-    queue, backup = queue_data("gpu", "dws", 8), queue_data("", "kept", 16)
+    pools: dict[str, Json] = {
+        "l4": {"machineType": "g2-standard-12", "autoscaling": {"totalMaxNodeCount": 8}},
+        "b200": {"machineType": "a4-highgpu-8g", "capacity": flex, "autoscaling": {"totalMaxNodeCount": 2}},
+        "dws": {"machineType": "a3-highgpu-8g", "capacity": flex, "autoscaling": {"totalMaxNodeCount": 1}},
+        "kept": {"machineType": "a3-highgpu-8g", "capacity": {**kept, "reservation": "kept"}, "nodeCount": 2},
+    }
+    made["nodePools"] = [{"name": name, "zones": [zone], **pool} for name, pool in pools.items()]
+    made["flavors"] += [{"name": name, "nodePool": name} for name in ("dws", "kept")]
+    queue, backup = queue_data("backed", "dws", 8), queue_data("", "kept", 16)
     queue["resourceGroups"][0]["flavors"] += backup["resourceGroups"][0]["flavors"]
     for flavor in queue["resourceGroups"][0]["flavors"]:
         flavor["resources"][1]["nominalQuota"] = 100
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["dws"]}]}
     queue["fallback"] = [{"flavor": "dws", "patience": f"{PATIENCE}s"}]
-    made["clusterQueues"] = [queue]
-    made["localQueues"] = [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}]
-    return made
+    return queue
 
 
 def allowed(lab: ControllerLab, name: str) -> str:
@@ -73,28 +75,27 @@ def allowed(lab: ControllerLab, name: str) -> str:
     return str(found.get("kueue.x-k8s.io/workload-allowed-resource-flavors", ""))
 
 
-def test_a_backup_is_for_jobs_without_nodes_and_not_for_those_without_quota(tmp_path: Path) -> None:
-    """The first job has all quota of the first choice, and waits for DWS."""
-    with controller_lab(tmp_path, backed()) as lab:
-        lab.start_controller()
-        lab.submit(job("first", 8))
-        wait_until(lambda: condition(lab.workload("first") or {}, "QuotaReserved") == "True")
-        lab.submit(job("second", 8))
-        wait_until(lambda: allowed(lab, "second") == "dws")
-        wait_until(lambda: condition(lab.workload("second") or {}, "QuotaReserved") == "False")
-        wait_until(lambda: allowed(lab, "first") == "kept")
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
     with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
+        made.start_controller()
         yield made
+
+
+def test_a_backup_is_for_jobs_without_nodes_and_not_for_those_without_quota(lab: ControllerLab) -> None:
+    """The first job has all quota of the first choice, and waits for DWS."""
+    lab.submit(job("first", 8, queue="backed"))
+    wait_until(lambda: condition(lab.workload("first") or {}, "QuotaReserved") == "True")
+    lab.submit(job("second", 8, queue="backed"))
+    wait_until(lambda: allowed(lab, "second") == "dws")
+    wait_until(lambda: condition(lab.workload("second") or {}, "QuotaReserved") == "False")
+    wait_until(lambda: allowed(lab, "first") == "kept")
+    lab.clear()
 
 
 def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     lab: ControllerLab, tmp_path: Path
 ) -> None:
-    lab.start_controller()
     lab.submit(job("stock-out", seconds=2))
 
     waiting = wait_until(lambda: fallback_check(lab))
@@ -134,9 +135,10 @@ def since(workload: Json, kind: str) -> datetime:
 
 
 def given_up(lab: ControllerLab) -> list[str]:
-    """What events say of flavors that jobs no longer wait for."""
+    """What events say of flavors that the job no longer waits for."""
     events = lab.manager.items("/api/v1/namespaces/team/events")
-    return [one["message"] for one in events if one["reason"] == "FlavorGivenUp"]
+    mine = [one for one in events if "-stock-out-" in one["involvedObject"]["name"]]
+    return [one["message"] for one in mine if one["reason"] == "FlavorGivenUp"]
 
 
 def explained(lab: ControllerLab, folder: Path) -> str:
