@@ -8,6 +8,7 @@ import pytest
 from tests.fleet_file.builders import group, model_problems, queue, quota
 
 from kueue_admission.api import ClusterQueueSpec
+from kueue_admission.api.quotas import LimitRules, ResourceQuota, check_quota
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "negative nominalQuota": (
@@ -17,49 +18,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ]
         },
         ["resourceGroups[0].flavors[l4].resources[cpu].nominalQuota: -1 is negative; write 0 or a positive amount"],
-    ),
-    "part of a GPU": (
-        {
-            "cohortName": "c",
-            "resourceGroups": [
-                {
-                    "coveredResources": ["nvidia.com/gpu", "cpu"],
-                    "flavors": [
-                        {
-                            "name": "l4",
-                            "resources": [
-                                {"name": "nvidia.com/gpu", "nominalQuota": 1.5, "borrowingLimit": "500m"},
-                                {"name": "cpu", "nominalQuota": 1.5},
-                            ],
-                        }
-                    ],
-                }
-            ],
-        },
-        [
-            (
-                "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota: 1500m is not a whole number, "
-                "and nvidia.com/gpu is counted in whole units; write 1 or 2"
-            ),
-            (
-                "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].borrowingLimit: 500m is not a whole number, "
-                "and nvidia.com/gpu is counted in whole units; write 0 or 1"
-            ),
-        ],
-    ),
-    "devices in bytes": (
-        {
-            "resourceGroups": [
-                {
-                    "coveredResources": ["nvidia.com/gpu"],
-                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", "32Gi")]}],
-                }
-            ]
-        },
-        [
-            "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota: 32Gi is 34359738368 of "
-            "nvidia.com/gpu, which is counted in whole units, without a suffix; write 32"
-        ],
     ),
     "negative borrowingLimit": (
         {"cohortName": "c", "resourceGroups": [group(borrowingLimit=-1)]},
@@ -305,3 +263,23 @@ def test_refused(data: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("data", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(data: dict[str, Any]) -> None:
     assert model_problems(ClusterQueueSpec, data) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "said"),
+    [
+        ("nvidia.com/gpu", "1500m", "1500m of nvidia.com/gpu is 2 to Kueue, which rounds up; write 1 or 2"),
+        (
+            "example.com/gpu-memory",
+            "10Gi",
+            "10Gi is 10737418240 of example.com/gpu-memory; write 10, "
+            "unless example.com/gpu-memory is counted in bytes",
+        ),
+    ],
+)
+def test_devices_in_other_units_are_warned_of(resource: str, amount: str, said: str) -> None:
+    """Kueue takes them."""
+    queue_of = ClusterQueueSpec.model_validate({})
+    given = ResourceQuota.model_validate({"name": resource, "nominalQuota": amount})
+    [found] = check_quota(given, LimitRules(queue_of, "cohortName"), "r")
+    assert (str(found), found.severity) == (f"r.nominalQuota: {said}", "warning")

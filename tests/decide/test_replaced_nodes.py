@@ -23,6 +23,7 @@ from kueue_admission.decide.events import (
     TimePassed,
 )
 from kueue_admission.decide.model import CheckState
+from kueue_admission.decide.pods import Taint, Toleration
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release
@@ -112,7 +113,7 @@ def objects(nodes: Json, levels: list[str], failed: str, pod_sets: Json, held: d
             "workloads": {**more, "default/foo": workload},
         }
     )
-    found[-1]["status"]["unhealthyNodes"] = [{"name": failed}]
+    found[-1]["status"]["unhealthyNodes"] = [{"name": failed}] if failed else []
     return found
 
 
@@ -247,7 +248,7 @@ def test_without_failing_fast_kueue_preempts_for_another_place() -> None:
 def test_a_node_that_fails_under_a_mere_reservation_is_not_replaced() -> None:
     """Kueue finds workloads by the nodes of those that are admitted (pkg/controller/tas/indexer)."""
     found = objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}})
-    found[-1]["status"] |= {"unhealthyNodes": [], "admissionChecks": [{"name": "c", "state": "Pending"}]}
+    found[-1]["status"]["admissionChecks"] = [{"name": "c", "state": "Pending"}]
     found[-1]["status"]["conditions"] = [c for c in found[-1]["status"]["conditions"] if c["type"] != "Admitted"]
     next(each for each in found if each["kind"] == "ClusterQueue")["spec"]["admissionChecksStrategy"] = {
         "admissionChecks": [{"name": "c"}]
@@ -260,6 +261,43 @@ def test_a_node_that_fails_under_a_mere_reservation_is_not_replaced() -> None:
     engine.handle(TimePassed(ZERO + 1))
     assert not engine.wants_cycle
     assert places_of(engine) == {"foo": {"one": {"x1": 1}}}
+
+
+def after_change(change: Json, version: str, **flavor: Any) -> list[type]:
+    """What becomes of the workload on x1 after `change` of that node."""
+    engine = engine_of(objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}}), version)
+    flavors = tuple(replace(each, **flavor) for each in engine.objects.flavors)
+    engine.handle(ObjectsChanged(ZERO, replace(engine.objects, flavors=flavors)))
+    nodes = tuple(replace(each, **change) if each.name == "x1" else each for each in engine.objects.nodes)
+    engine.handle(ObjectsChanged(ZERO, replace(engine.objects, nodes=nodes)))
+    engine.handle(TimePassed(ZERO + 1))
+    return [type(each) for each in engine.handle(CycleStarted(ZERO + 1))]
+
+
+BROKEN = (Taint("broken", "", "NoSchedule"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "version", "is_replaced"),
+    [
+        ({"taints": BROKEN}, "0.19.2", True),
+        ({"taints": BROKEN, "running": ("other",)}, "0.19.2", True),
+        ({"taints": BROKEN, "running": ("default",)}, "0.19.2", False),
+        ({"taints": BROKEN, "running": ("default",)}, "0.17.1", False),
+        ({"ready": False, "running": ("default",)}, "0.19.2", False),
+        ({"ready": False, "running": ("default",)}, "0.18.3", True),
+    ],
+)
+def test_any_running_pod_of_the_namespace_keeps_a_node_from_being_replaced(
+    change: Json, version: str, *, is_replaced: bool
+) -> None:
+    """Also of another job: the second field selector of Kueue's list of pods replaces the first."""
+    assert after_change(change, version) == [NodesReplaced] * is_replaced
+
+
+@pytest.mark.parametrize(("version", "found"), [("0.17.1", [NodesReplaced]), ("0.18.3", [])])
+def test_before_0_18_a_node_fails_by_a_taint_that_only_the_flavor_tolerates(version: str, found: list[type]) -> None:
+    assert after_change({"taints": BROKEN}, version, tolerations=(Toleration("broken", "Exists", "", ""),)) == found
 
 
 def test_after_its_eviction_the_search_begins_anew() -> None:

@@ -330,3 +330,16 @@ class TestSeveralJsonDocuments:
         with pytest.raises(SimulationError) as refused:
             read_documents('{"kind": "A"}\n{"kind": }\n', "dump.json")
         assert str(refused.value.problems[0]).startswith("dump.json:2: is not readable as JSON")
+
+
+def test_a_quota_of_devices_in_bytes_or_parts_is_read() -> None:
+    """Kueue takes it: devices that are counted in bytes are in use, and parts are rounded up."""
+    resources = [{"name": "example.com/gpu-memory", "nominalQuota": "40Gi"}, {"name": "g/pu", "nominalQuota": "1500m"}]
+    covered = [each["name"] for each in resources]
+    spec = {"resourceGroups": [{"coveredResources": covered, "flavors": [{"name": "rf", "resources": resources}]}]}
+    asking = job("j", 0, "1")
+    asked = {"example.com/gpu-memory": "10Gi", "g/pu": "2"}
+    asking["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": asked, "limits": asked}
+    [quota, _] = read_raw(documents(*cluster(**spec), asking)).objects.cluster_queues[0].groups[0].flavors[0].quotas
+    assert quota[1].nominal == 40 << 30
+    assert run(*cluster(**spec), asking)["j"]["state"] == "Finished"

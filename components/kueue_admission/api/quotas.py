@@ -20,6 +20,7 @@ from kueue_admission.forms.form_rules import (
     LENDING,
     LIMIT_WITHOUT_COHORT,
     OUT_OF_RANGE,
+    UNUSUAL_UNITS,
     WHOLE_UNITS,
 )
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
@@ -200,22 +201,25 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
 
 
 def is_devices_in_bytes(resource: str, amount: Quantity) -> bool:
-    """Whether devices have a suffix of bytes, as 32Gi of GPUs: Kueue takes it, and no fleet has as many."""
+    """Whether an extended resource has a suffix of bytes, as 32Gi of GPUs, of which no fleet has as many."""
     return "/" in resource and str(amount).endswith("i")
 
 
 def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
-    """Devices are counted in whole units: an amount with a fraction, which Kueue would round up.
+    """Kubernetes counts devices in whole units, and refuses an amount with a fraction.
 
-    Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateResourceQuantityValue: extended resources are integers);
-    kueue@v0.19.2 pkg/resources (ResourceValue).
+    Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateResourceQuantityValue: extended resources are integers).
     """
     if "/" in resource and Quantity(amount.value) != amount:
         wrong = f"{amount.plain} is not a whole number, and {resource} is counted in whole units"
         yield WHOLE_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
-    elif is_devices_in_bytes(resource, amount):
-        wrong = f"{amount} is {amount.value} of {resource}, which is counted in whole units, without a suffix"
-        yield WHOLE_UNITS.at(at, wrong, f"write {str(amount).rstrip('KMGTPEi')}")
+    yield from _bytes_of_devices(resource, amount, at)
+
+
+def _bytes_of_devices(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
+    if is_devices_in_bytes(resource, amount):
+        fix = f"write {str(amount).rstrip('KMGTPEi')}, unless {resource} is counted in bytes"
+        yield UNUSUAL_UNITS.at(at, f"{amount} is {amount.value} of {resource}", fix)
 
 
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
@@ -234,7 +238,10 @@ def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem
     if amount is not None and amount < ZERO:
         yield OUT_OF_RANGE.at(at, f"{amount.plain} is negative", "write 0 or a positive amount")
     elif amount is not None:
-        yield from whole_problems(quota.name, amount, at)
+        if "/" in quota.name and Quantity(amount.value) != amount:
+            wrong = f"{amount.plain} of {quota.name} is {amount.value} to Kueue, which rounds up"
+            yield UNUSUAL_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
+        yield from _bytes_of_devices(quota.name, amount, at)
         if quota.name in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
             yield BYTES.at(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
 

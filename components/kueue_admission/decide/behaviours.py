@@ -30,6 +30,8 @@ class Behaviours:
     place for those pods."""
     needs_no_checks_without_flavors: bool = _since("0.18.0", "kueue#10316")
     """A job that asks for nothing needs none of its ClusterQueue's admission checks. Before, it needed all of them."""
+    tolerates_taints_by_flavor: bool = _since("0.18.0", "kueue#11185")
+    """A node fails by a taint that neither its pods nor their flavor tolerate. Before, the flavor did not count."""
     evaluates_device_selectors: bool = _since("0.18.0", "pkg/dra/claims.go")
     """Claims of devices may have selectors. Before, such a workload was in no queue."""
     looks_at_own_labels_of_flavor: bool = _since("0.18.2", "kueue#12449")
@@ -38,6 +40,9 @@ class Behaviours:
     waits_for_pods_ready_by_default: bool = _since("0.19.0", "apis/config/v1beta2/defaults.go")
     """Without `waitForPodsReady` in the Configuration, jobs whose pods are not ready for 30 minutes are evicted.
     Before, they never were."""
+    waits_for_pods_of_unready_nodes: bool = _since("0.19.0", "pkg/controller/tas/node_controller.go Reconcile")
+    """A node that is not ready is replaced once no pods run there. Before, after 30 s in any case, as with the gate
+    TASReplaceNodeDueToNotReadyOverFixedTime."""
     prefers_flavors_with_candidates: bool = _since("0.19.1", "kueue#13616")
     """A flavor in which nothing can be preempted ranks below those in which the workload can get quota, whatever
     `flavorFungibility.preference` says. Before, `PreemptionOverBorrowing` compared what would be borrowed first."""

@@ -35,12 +35,14 @@ class Gates:
     tas_failed_node_replacement: bool = True
     tas_failed_node_replacement_fail_fast: bool = True
     tas_replace_node_on_node_taints: bool = True
+    tas_replace_node_on_pod_termination: bool = True
     skip_reassignment_for_pod_owned_workloads: bool = True
     tas_handle_overlapping_flavors: bool = True
     """Without it, flavors of topologies that share nodes are refused."""
     tas_profile_mixed: bool = True
     tas_cache_node_match_results: bool = True
     # Off by default, and modelled.
+    tas_replace_node_due_to_not_ready_over_fixed_time: bool = False
     tas_respect_node_affinity_preferred: bool = False
     tas_balanced_placement: bool = False
     recompute_assignment_upon_preemption_targets_overlap: bool = False

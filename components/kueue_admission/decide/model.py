@@ -157,6 +157,8 @@ class Node:
     used: tuple[tuple[str, int], ...] = ()
     ready: bool = True
     unschedulable: bool = False
+    running: tuple[str, ...] = ()
+    """The namespaces of pods that run there, which keep Kueue from replacing it (`topology.replacement`)."""
 
 
 @dataclass(frozen=True, slots=True)

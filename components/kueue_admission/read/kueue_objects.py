@@ -374,10 +374,13 @@ def parse_node(fields: Fields) -> Node:
 
 
 def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, ...]:
-    """Nodes with what running pods that Kueue does not place take of them."""
+    """Nodes with the namespaces of their running pods, and what those of them take that Kueue does not place."""
     used: dict[str, dict[str, int]] = {}
+    running: dict[str, set[str]] = {}
     for pod in map(PrintedPod, pods):
         annotations = pod.annotations
+        if pod.node and not pod.is_over and pod.deleted_at is None:
+            running.setdefault(pod.node, set()).add(pod.namespace)
         placed = any(f"{POD_SET_ANNOTATION}{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
         if not pod.node or placed or pod.is_over:
             continue
@@ -385,4 +388,11 @@ def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, .
         requests = parse_pod_set(pod.spec, "pod", 1, None, None, ResourceRules()).node_requests
         for resource, amount in (*requests, ("pods", 1)):
             amounts[resource] = amounts.get(resource, 0) + amount
-    return tuple(replace(node, used=tuple(sorted(used.get(node.name, {}).items()))) for node in nodes)
+    return tuple(
+        replace(
+            node,
+            used=tuple(sorted(used.get(node.name, {}).items())),
+            running=tuple(sorted(running.get(node.name, ()))),
+        )
+        for node in nodes
+    )

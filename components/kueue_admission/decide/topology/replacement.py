@@ -10,8 +10,10 @@ with the workload as it was when the node failed (`WorkloadInfo.lost_nodes`), an
 again; nothing but a new place, an eviction or the end of the workload stops it.
 
 A node that is not ready, or has a taint that the pods do not tolerate, counts as failed when none of the pods runs
-there any more; the objects that the core is given are those of that moment.
-Source: kueue@v0.19.2 pkg/controller/tas/node_controller.go, pkg/cache/scheduler/tas_flavor_snapshot.go
+there any more; the objects that the core is given are those of that moment. Kueue looks at all pods of the namespace
+on that node, since the second of two field selectors replaces the first (`ListPodsForWorkloadSlice`): a pod of another
+job, or of a DaemonSet in that namespace, keeps the node from being replaced (`Node.running`).
+Source: kueue@v0.19.2 pkg/controller/tas/{node_controller,pods}.go, pkg/cache/scheduler/tas_flavor_snapshot.go
 (findReplacementAssignment, requiredReplacementDomain, findIncompleteSliceDomain).
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from kueue_admission.decide.gates import Gates
 from kueue_admission.decide.model import Admission, Node, ResourceFlavor, Workload
 from kueue_admission.decide.pods import SliceConstraint, Toleration, TopologyRequest
 from kueue_admission.decide.topology.counts import Usage
@@ -30,12 +33,12 @@ from kueue_admission.forms.names import HOSTNAME_LABEL
 
 
 def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:
-    """The nodes that Kueue looks at again: other readiness or taints, new, or gone (None)."""
+    """The nodes that Kueue looks at again: other readiness, taints or pods, new, or gone (None)."""
     old = {node.name: node for node in before}
     found: dict[str, Node | None] = {}
     for node in after:
         known = old.pop(node.name, None)
-        if known is None or (known.ready, known.taints) != (node.ready, node.taints):
+        if known is None or (known.ready, known.taints, known.running) != (node.ready, node.taints, node.running):
             found[node.name] = node
     return {**found, **dict.fromkeys(old)}
 
@@ -45,13 +48,9 @@ def judge_nodes(
     admission: Admission,
     flavors: Mapping[str, ResourceFlavor],
     changed: Mapping[str, Node | None],
-    *,
-    by_taints: bool,
+    gates: Gates,
 ) -> dict[str, bool]:
-    """Of the nodes that changed, those that the workload has places on, and whether they have failed for its pods.
-
-    With `by_taints` a node fails too by a taint that neither the pods nor their flavors tolerate.
-    """
+    """Of the nodes that changed, those that the workload has places on, and whether they have failed for its pods."""
     tolerations = {pod_set.name: pod_set.tolerations for pod_set in workload.pod_sets}
     found: dict[str, bool] = {}
     for given in admission.pod_sets:
@@ -59,19 +58,26 @@ def judge_nodes(
         for name in names if given.topology_levels[-1:] == (HOSTNAME_LABEL,) else ():
             if name in changed:
                 used = {flavor for _, flavor in given.flavors if flavor in flavors}
-                by_flavors = (each for flavor in used for each in flavors[flavor].tolerations)
-                failed = _has_failed(
-                    changed[name], (*tolerations.get(given.name, ()), *by_flavors), by_taints=by_taints
-                )
+                by_flavors = [each for flavor in used for each in flavors[flavor].tolerations]
+                if not gates.behaviours.tolerates_taints_by_flavor:
+                    by_flavors = []
+                tolerated = (*tolerations.get(given.name, ()), *by_flavors)
+                failed = _has_failed(changed[name], workload.namespace, tolerated, gates)
                 found[name] = found.get(name, False) or failed
     return found
 
 
-def _has_failed(node: Node | None, tolerations: tuple[Toleration, ...], *, by_taints: bool) -> bool:
-    if node is None or not node.ready:
+def _has_failed(node: Node | None, namespace: str, tolerations: tuple[Toleration, ...], gates: Gates) -> bool:
+    if node is None:
         return True
+    has_pods = namespace in node.running and gates.tas_replace_node_on_pod_termination
+    if not node.ready:
+        waits = gates.behaviours.waits_for_pods_of_unready_nodes
+        return not (has_pods and waits) or gates.tas_replace_node_due_to_not_ready_over_fixed_time
+    if has_pods or not gates.tas_replace_node_on_node_taints:
+        return False
     taints = (taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute"))
-    return by_taints and any(not any(each.tolerates(taint) for each in tolerations) for taint in taints)
+    return any(not any(each.tolerates(taint) for each in tolerations) for taint in taints)
 
 
 def replace_node(

@@ -53,10 +53,10 @@ class WorkloadController:
         gates = self.queues.cache.gates
         if not changed or not gates.tas_failed_node_replacement:
             return
-        by_taints, flavors = gates.tas_replace_node_on_node_taints, self.queues.cache.flavors
+        flavors = self.queues.cache.flavors
         for info in list(self.queues.workloads.values()):
             if info.admission is not None and info.is_admitted and not info.is_evicted:
-                judged = judge_nodes(info.workload, info.admission, flavors, changed, by_taints=by_taints)
+                judged = judge_nodes(info.workload, info.admission, flavors, changed, gates)
                 for node, failed in judged.items():
                     self.mark_node(info, node, failed=failed)
 
