@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.decide.build import job, objects, queue
+from tests.decide.build import cpu_group, job, objects, queue
 from tests.explain.test_states import held
 
-from kueue_admission.decide.model import Snapshot
+from kueue_admission.decide.model import Snapshot, WorkloadStatus
 from kueue_admission.explain import Condition, explain, render_json, render_text, written_on
 
 NOW = 1_800_000_000.0
@@ -101,3 +101,33 @@ class TestDisagreement:
         found = explain(snapshot, "ns/a", written=Condition("NoMatchingFlavor", "untolerated taint", True))
         assert found.written is not None
         assert not found.written.agrees
+
+
+class TestWhatKueueSays:
+    def test_of_a_search_that_went_on_behind_the_first_flavor(self) -> None:
+        """Kueue says what it found from there on, which is another reason than that of all flavors."""
+        two = queue(groups=(cpu_group(default=10, small=2),))
+        snapshot = Snapshot(objects(two), (held("r", 10), job("a", 5)), NOW)
+        assert explain(snapshot, "ns/a").reason == "WaitingForQuota"
+        said = (
+            "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor small, previously "
+            "considered podsets requests (0) + current podset request (5) > maximum capacity (2)"
+        )
+        found = explain(snapshot, "ns/a", written=Condition("ExceedsMaxQuota", said, True))
+        assert (found.reason, found.message) == ("ExceedsMaxQuota", said)
+        assert found.written is not None
+        assert found.written.agrees
+        assert [each.flavor for each in found.flavors] == ["default", "small"]
+
+    @pytest.mark.parametrize(
+        ("cores", "strategy", "equal"),
+        [(5, "BestEffortFIFO", "ns/a"), (6, "BestEffortFIFO", ""), (5, "StrictFIFO", "")],
+        ids=["equal", "not equal", "StrictFIFO"],
+    )
+    def test_nothing_of_one_that_an_equal_one_failed_before(self, cores: int, strategy: str, equal: str) -> None:
+        failed = job("a", 5, status=WorkloadStatus(evaluated="insufficient unused quota"))
+        waiting = queue(queueing_strategy=strategy)
+        snapshot = Snapshot(objects(waiting), (held("r", 10), failed, job("b", cores, created=1.0)), NOW)
+        found = explain(snapshot, "ns/b")
+        assert (found.reason, found.equal_before) == ("WaitingForQuota", equal)
+        assert ("Kueue has written nothing on it" in render_text(found)) is bool(equal)

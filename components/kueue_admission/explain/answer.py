@@ -268,6 +268,8 @@ class Explanation:
     """Who stands in its way though there is room for it now."""
     written: Written | None = None
     """What Kueue itself wrote last, where the input has it."""
+    equal_before: str = ""
+    """An equal workload that failed, for which Kueue has not looked at this one, and written nothing on it."""
     changes: tuple[Change, ...] = ()
     next_step: str = ""
     is_there: bool = True

@@ -41,7 +41,7 @@ from kueue_admission.explain.quota_changes import quota_changes
 from kueue_admission.explain.spared import spared_in
 from kueue_admission.explain.trials import Trials
 from kueue_admission.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
-from kueue_admission.explain.written import Condition, compare
+from kueue_admission.explain.written import Condition, as_written, compare, equal_before
 from kueue_admission.forms.known_messages import code_of
 from kueue_admission.read.dispatch_report import ParsedReport
 
@@ -74,7 +74,7 @@ def explain(
     workload = next((w for w in snapshot.workloads if w.key == key), None)
     if workload is None:
         raise AdmissionError(f"there is no workload {key}")
-    found = diagnose(only_relevant(snapshot, key), key)
+    found = as_written(diagnose(only_relevant(snapshot, key), key), written)
     info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
     trials = Trials(snapshot, key, found, frozenset(unplaceable))
     if with_changes:
@@ -110,6 +110,7 @@ def explain(
         turns=outlook.turns if outlook is not None and found.fits else (),
         blockers=not_ready(found.engine) if entry is not None and entry.outcome is Outcome.BLOCKED else blockers,
         written=compare(written, found),
+        equal_before=equal_before(found, written),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
         is_copy=bool(workload.origin),
         dispatch=dispatch,

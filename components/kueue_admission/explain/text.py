@@ -166,6 +166,9 @@ def _words(explanation: Explanation) -> list[str]:
     lines: list[str] = []
     if message and not explanation.checks and message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {message}", "  ", "         ")
+    if equal := explanation.equal_before:
+        said = f"Kueue has written nothing on it, and does not look at it: {equal} is equal, and failed before it."
+        lines += _wrap(said, "  ", "  ")
     if written is not None and written.message != message:
         what = " earlier" if not written.is_current else "" if written.agrees else " another answer"
         lines += _wrap(f"Kueue wrote{what} ({written.reason}): {written.message}", "  ", "         ")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.explain.answer import Written
 from kueue_admission.explain.diagnosis import Diagnosis
@@ -14,6 +15,7 @@ from kueue_admission.read.printed import PrintedWorkload
 
 SETTLES: Final = 10.0
 """Seconds after which Kueue has looked again at what waits for quota that came free; it collects changes for one."""
+_LACKING: Final = (Outcome.NO_FIT, Outcome.WAITING)
 _NO_REFUSAL: Final = frozenset(("", QuotaReservedReason.PENDING_EVALUATION))
 
 
@@ -50,6 +52,41 @@ def _freed(workload: PrintedWorkload) -> float | None:
         return workload.changed_at("Finished")
     gone = "Evicted" in workload.conditions and not workload.is_true("QuotaReserved")
     return workload.changed_at("QuotaReserved") if gone else None
+
+
+def as_written(found: Diagnosis, condition: Condition | None) -> Diagnosis:
+    """The diagnosis in Kueue's words, where Kueue's last search has begun behind the first flavor.
+
+    Kueue says only what it found from there on. What each flavor lacks stays as found for all of them.
+    """
+    entry = found.entry
+    if condition is None or not condition.is_current or entry is None or entry.outcome not in _LACKING:
+        return found
+    if condition.message == found.message:
+        return found
+    engine = found.engine
+    for tried in range(max(len(group.flavors) for group in entry.queue.groups) - 1 if entry.queue.groups else 0):
+        other = examine(engine.cache, entry.info, now=engine.now, tried=tried)
+        if other.outcome in _LACKING and other.message() == condition.message:
+            return found._replace(reason=other.why or found.reason, message=condition.message)
+    return found
+
+
+def equal_before(found: Diagnosis, condition: Condition | None) -> str:
+    """The equal workload that failed before, for which Kueue does not look at this one and writes nothing on it.
+
+    Empty where there is none. Kueue parks a workload with those of its scheduling shape, and its controller gives new
+    ones no condition by default (UnadmittedWorkloadsExplicitStatus). Source: kueue@v0.19.2
+    pkg/controller/core/workload_controller.go (shouldCheckEquivalenceHash).
+    """
+    entry = found.entry
+    if entry is None or condition is not None or entry.outcome not in _LACKING or entry.info.shape < 0:
+        return ""
+    info, pending = entry.info, found.engine.queues.pending.get(entry.info.cluster_queue)
+    if pending is None or pending.strategy != "BestEffortFIFO" or info.workload.status.evaluated is not None:
+        return ""
+    equal = (each.key for each in pending.infos() if each.shape == info.shape and each.workload.status.evaluated)
+    return min((key for key in equal if key != info.key), default="")
 
 
 def compare(condition: Condition | None, found: Diagnosis) -> Written | None:

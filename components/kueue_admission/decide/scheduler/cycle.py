@@ -33,6 +33,7 @@ from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.scheduler.ordering import classical_order, fair_order
 from kueue_admission.decide.topology.placement import place_for_preemption, reserve_topology, topology_fits
+from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 
@@ -88,16 +89,20 @@ def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -
     return done
 
 
-def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
+def examine(cache: Cache, info: WorkloadInfo, *, now: float, tried: int = -1) -> Entry:
     """What a cycle would find for a pending workload if it were the head of its queue now, from its first flavor on.
 
-    Nothing is decided and nothing changes. The outcome is `ADMITTED`, `PREEMPTING` or `WAITING` as it would be if
+    `tried` is the index of the last flavor that was tried before, if the search goes on behind one. Nothing is decided
+    and nothing changes. The outcome is `ADMITTED`, `PREEMPTING` or `WAITING` as it would be if
     no other workload were considered.
     """
     entry = Entry(info, cache.queues[info.cluster_queue], is_preemptor=False)
     if _is_inadmissible(cache, entry):
         return entry
     progress, info.last_progress = info.last_progress, None
+    if tried >= 0:
+        each = [dict.fromkeys((name for name, _ in requests.requests), tried) for requests in info.pod_sets]
+        info.last_progress = ScanProgress(tuple(each), entry.queue.generation, 0, info.shape)
     cycle = _Cycle(cache, 0, now)
     _record(cycle, entry)
     _process(cycle, entry)
