@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.fleet_file.builders import fleet_data
 
 from kueue_admission.simulate.documents import Document
@@ -147,6 +148,32 @@ def test_where_nothing_is_dispatched_no_job_is_left_to_kueue() -> None:
     job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
     *_, problem = map(str, check_manifests(fleet, [Document("j.yaml:1", job)]).problems)
     assert "and its queue is not dispatched, so that nothing makes its pods; remove it" in problem
+
+
+def autoscaled(**changed: Any) -> str:
+    """What is wrong with an elastic RayCluster that has Ray's autoscaler; `changed` is of the fleet."""
+    fleet = parse_fleet({**yaml.safe_load(Path("examples/kinds-of-jobs/fleet.yaml").read_text()), **changed})
+    (job,) = yaml.safe_load_all(Path("examples/kinds-of-jobs/raycluster.yaml").read_text())
+    job["metadata"]["annotations"] = {ELASTIC: "true"}
+    job["spec"]["enableInTreeAutoscaling"] = True
+    return "\n".join(map(str, check_manifests(fleet, [Document("r.yaml:1", job)]).problems))
+
+
+def test_multikueue_does_not_dispatch_a_ray_cluster_with_an_autoscaler() -> None:
+    clusters = [
+        {"name": "manager", "role": "manager", "region": "us-central1"},
+        {"name": "worker", "role": "worker", "region": "us-central1", "mode": "Standard"},
+    ]
+    credentials = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-28"}
+    said = "has enableInTreeAutoscaling, and MultiKueue does not dispatch such a RayCluster"
+    assert said in autoscaled(clusters=clusters, multiKueue={"credentials": credentials})
+
+
+def test_without_its_gate_no_ray_cluster_may_have_an_autoscaler() -> None:
+    frameworks = ["batch/job", "jobset.x-k8s.io/jobset", "ray.io/raycluster"]
+    gates = {"ElasticJobsViaWorkloadSlices": False}
+    off = {"configuration": {"featureGates": gates, "integrations": {"frameworks": frameworks}}}
+    assert "without the feature gate ElasticJobsViaWorkloadSlices Kueue refuses it" in autoscaled(kueue=off)
 
 
 @pytest.mark.parametrize(("version", "most"), [("0.17.1", 8), ("0.18.3", 10), ("0.19.2", 18)])

@@ -89,6 +89,49 @@ def test_submission_modes_of_a_ray_job() -> None:
     assert beside == ["ray-head", "ray-job-submitter"]
 
 
+ELASTIC = {"kueue.x-k8s.io/elastic-job": "true"}
+
+
+def head_of(job: Document) -> dict[str, int]:
+    """What the head of a RayCluster asks for."""
+    (found,) = fleet_run(FLEET, WorkloadFile(), Delays(), manifests=[job]).jobs.values()
+    return dict(found.workload.pod_sets[0].requests)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("raycluster", "spec"), ("rayjob", "spec/rayClusterSpec"), ("rayservice", "spec/rayClusterConfig")],
+)
+def test_an_elastic_job_of_ray_may_have_its_autoscaler(name: str, place: str) -> None:
+    (job,) = documents("raycluster" if name == "rayservice" else name)
+    if name == "rayservice":
+        job = Document(job.where, {**job.data, "kind": "RayService", "spec": {"rayClusterConfig": job.data["spec"]}})
+    scaled = changed(job, f"{place}/enableInTreeAutoscaling", True)
+    assert "annotation kueue.x-k8s.io/elastic-job" in str(check_manifests(FLEET, [scaled]).problems[0])
+    assert check_manifests(FLEET, [changed(scaled, "metadata/annotations", ELASTIC)]).problems == []
+
+
+def test_rays_autoscaler_counts_beside_the_head() -> None:
+    (job,) = documents("raycluster")
+    elastic = changed(changed(job, "metadata/annotations", ELASTIC), "spec/enableInTreeAutoscaling", True)
+    own = changed(elastic, "spec/autoscalerOptions", {"resources": {"requests": {"cpu": "2"}}})
+    before = head_of(job)["cpu"]
+    assert [head_of(each)["cpu"] - before for each in (elastic, own)] == [500, 2000]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("spec/gcsFaultToleranceOptions", {"redisAddress": "redis:6379"}), ("metadata/annotations/ray.io~1ft", "True")],
+)
+def test_the_head_of_a_fault_tolerant_cluster_asks_for_what_cleans_redis_up(path: str, value: object) -> None:
+    """kueue@v0.19.2 pkg/controller/jobs/raycluster/common_test.go has the same amounts."""
+    (job,) = documents("raycluster")
+    bare = changed(job, "spec/headGroupSpec/template/spec/containers/0/resources", {"requests": {"cpu": "1"}})
+    if "~1" in path:
+        path, value = "metadata/annotations", {"ray.io/ft-enabled": value}
+    assert head_of(changed(bare, path, value)) == {"cpu": 1000, "memory": 256 * 2**20}
+
+
 @pytest.mark.parametrize(
     ("name", "path", "value", "says"),
     [
@@ -101,7 +144,6 @@ def test_submission_modes_of_a_ray_job() -> None:
         ),
         ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; add it"),
         ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue accepts for elastic jobs only"),
-        ("rayjob", "spec/rayClusterSpec/gcsFaultToleranceOptions", {"a": 1}, "gcsFaultToleranceOptions of Ray"),
         ("rayjob", "spec/rayClusterSpec/workerGroupSpecs/0/groupName", "head", "groupName: is head, the name of"),
         (
             "rayjob",

@@ -4,8 +4,7 @@ One table for whatever asks what a job consists of: quota, ProvisioningRequests,
 
 Source: kueue@v0.19.2 pkg/controller/jobs, the PodSets of each kind; raycluster/raycluster_webhook.go and
 rayjob/rayjob_webhook.go there (validateCreate); kubeflow/trainer@v2.2.1 pkg/runtime/core/trainingruntime.go,
-pkg/runtime/framework/plugins/jobset/builder.go. Not modelled: elastic jobs, MPI and Flux runtimes of TrainJobs, fault
-tolerance of Ray's GCS.
+pkg/runtime/framework/plugins/jobset/builder.go. Not modelled: MPI and Flux runtimes of TrainJobs.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError
-from kueue_admission.forms.names import LEAST_PODS_ANNOTATION
+from kueue_admission.forms.names import ELASTIC_ANNOTATION, LEAST_PODS_ANNOTATION
+from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
 
@@ -35,6 +35,14 @@ _SUBMITTER: Final = {
     "resources": {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
 }
 """What KubeRay gives the container that submits a RayJob."""
+_AUTOSCALER: Final = {
+    "requests": {"cpu": "500m", "memory": "512Mi"},
+    "limits": {"cpu": "500m", "memory": "512Mi"},
+}
+"""What KubeRay gives the autoscaler, a container beside Ray's head, where `autoscalerOptions` says nothing else."""
+_REDIS_CLEANUP: Final = {"cpu": "200m", "memory": "256Mi"}
+"""What the Job asks for that cleans Redis up after a Ray cluster; Kueue counts it in the head's pod."""
+_FAULT_TOLERANT: Final = "ray.io/ft-enabled"
 _KUBEFLOW_ROLES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker")),
     "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator")),
@@ -135,11 +143,19 @@ def _ray_job(job: Fields) -> list[Role]:
 
 def _ray(job: Fields, cluster: Fields) -> list[Role]:
     """Head and worker groups of a Ray cluster; `cluster` is its spec, inside `job`."""
+    annotations = job.child("metadata").child("annotations")
+    head = _required(_required(cluster, "headGroupSpec"), "template")
+    if "gcsFaultToleranceOptions" in cluster or annotations.text(_FAULT_TOLERANT).lower() == "true":
+        head = _with_redis_cleanup(head)
     if cluster.flag("enableInTreeAutoscaling"):
-        cluster.wrong("enableInTreeAutoscaling", "is true, which Kueue accepts for elastic jobs only", "remove it")
-    if "gcsFaultToleranceOptions" in cluster:
-        raise NotModelledError("gcsFaultToleranceOptions of Ray", job.path)
-    roles = [Role("head", 1, _required(_required(cluster, "headGroupSpec"), "template"))]
+        if annotations.text(ELASTIC_ANNOTATION) != "true":
+            wrong = "is true, which Kueue accepts for elastic jobs only"
+            fix = f'remove it, or write the annotation {ELASTIC_ANNOTATION}: "true"'
+            cluster.wrong("enableInTreeAutoscaling", wrong, fix)
+        options = cluster.child("autoscalerOptions")
+        resources = options.child("resources").data if "resources" in options else _AUTOSCALER
+        head = _with_container(head, {"name": "autoscaler", "resources": resources})
+    roles = [Role("head", 1, head)]
     for group in cluster.children("workerGroupSpecs"):
         name = group.required_text("groupName").lower()
         if name == "head":
@@ -243,6 +259,22 @@ def _with_containers(template: Fields, containers: list[Any]) -> Fields:
 def _with_container(template: Fields, container: Mapping[str, Any]) -> Fields:
     known = template.child("spec").children("containers")
     return _with_containers(template, [*(each.data for each in known), container])
+
+
+def _with_redis_cleanup(template: Fields) -> Fields:
+    """The template whose first container, Ray's, asks for at least what the clean-up does.
+
+    Source: kueue@v0.19.2 pkg/controller/jobs/raycluster/common.go (accountForRedisCleanupInHeadPodSet).
+    """
+    first, *others = [*template.child("spec").children("containers")] or [None]
+    if first is None:
+        return template
+    resources = first.child("resources")
+    known = resources.quantities("requests")
+    least = {name: text for name, text in _REDIS_CLEANUP.items() if known.get(name, Quantity(0)) < Quantity(text)}
+    requests = {**resources.child("requests").data, **least}
+    ray = {**first.data, "resources": {**resources.data, "requests": requests}}
+    return _with_containers(template, [ray, *(each.data for each in others if each is not None)])
 
 
 def _with_resources(template: Fields, resources: Fields) -> Fields:

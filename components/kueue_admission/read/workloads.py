@@ -22,7 +22,13 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, PRIORITY_LABEL, QUEUE_LABEL
+from kueue_admission.forms.names import (
+    ALLOWED_FLAVORS_ANNOTATION,
+    ELASTIC_ANNOTATION,
+    ORIGIN_LABEL,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+)
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.device_claims import Devices, with_devices
 from kueue_admission.read.fields import Fields
@@ -117,7 +123,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=labels.text(f"{_PREFIX}job-uid"),
         replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
-        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
+        elastic=annotations.text(ELASTIC_ANNOTATION) == "true",
         parent=printed.parent,
         owned_by_pod=_is_of_pod(printed, annotations),
         origin=labels.text(ORIGIN_LABEL),
@@ -312,7 +318,7 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         max_execution_seconds=execution_limit(labels),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
-        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
+        elastic=annotations.text(ELASTIC_ANNOTATION) == "true",
         problem=find_problem(pods, limits),
         claims_problem=claims_problem,
     )

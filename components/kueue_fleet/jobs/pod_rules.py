@@ -4,7 +4,8 @@ Source: kubernetes@v1.36 pkg/apis/batch/validation (restartPolicy, completions),
 containers, devices that are not overcommitted, resources of pods), pkg/apis/apps/validation (selectors);
 kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validateCreate), pkg/controller/jobframework/validation.go
 (ValidateElasticJobAnnotation), tas_validation.go (ValidateTASPodSetRequest), apis/kueue/v1beta2/workload_types.go
-(podSets); jobset@v0.11.0 pkg/webhooks/jobset_webhook.go (ValidateCreate).
+(podSets), pkg/controller/jobs/raycluster/raycluster_webhook.go (validateElasticJob); jobset@v0.11.0
+pkg/webhooks/jobset_webhook.go (ValidateCreate).
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ from typing import Final
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, MULTIKUEUE_CONTROLLER, POD_SET_ANNOTATION
+from kueue_admission.forms.names import (
+    ELASTIC_ANNOTATION,
+    LEAST_PODS_ANNOTATION,
+    MULTIKUEUE_CONTROLLER,
+    POD_SET_ANNOTATION,
+)
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import key_of
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.jobs.amounts import requests_of
 from kueue_fleet.jobs.provisioning_request import (
@@ -34,7 +40,7 @@ from kueue_fleet.jobs.provisioning_request import (
 )
 from kueue_fleet.objects.pod_security import controls
 
-_ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
+_ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
@@ -49,7 +55,12 @@ def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
         team = fleet.team_in(key_of(job.data).partition("/")[0])
         standard = team.pod_security if team else "privileged"
         pod_sets = pod_set_templates(job.data)
-        whole = (*_of_whole(job.data), *_too_many(fleet, queue, pod_sets), *_managed_by(fleet, queue, job.data, team))
+        whole = (
+            *_of_whole(job.data),
+            *_autoscaled(fleet, queue, job.data),
+            *_too_many(fleet, queue, pod_sets),
+            *_managed_by(fleet, queue, job.data, team),
+        )
         yield from (of_job(job, JOB, fault.wrong, fault.fix) for fault in whole)
         for pod_set in pod_sets:
             pod = inside(pod_set.template, "spec")
@@ -69,17 +80,32 @@ def _of_whole(job: Manifest) -> Iterator[Fault]:
     spec, annotations = inside(job, "spec"), inside(job, "metadata", "annotations")
     elastic = _is_elastic(job)
     if elastic and job["kind"] not in _ELASTIC_KINDS:
-        yield job_fault(f"has the annotation {_ELASTIC}, and Kueue refuses a {job['kind']} with it", "remove it")
+        yield job_fault(
+            f"has the annotation {ELASTIC_ANNOTATION}, and Kueue refuses a {job['kind']} with it", "remove it"
+        )
     match job["kind"]:
         case "Job":
             yield from _completions(spec, annotations)
             if elastic and LEAST_PODS_ANNOTATION in annotations:
-                wrong = f"has the annotations {_ELASTIC} and {LEAST_PODS_ANNOTATION}, and Kueue refuses both together"
-                yield job_fault(wrong, "keep one of the two")
+                both = f"{ELASTIC_ANNOTATION} and {LEAST_PODS_ANNOTATION}"
+                yield job_fault(f"has the annotations {both}, and Kueue refuses both together", "keep one of the two")
         case "JobSet":
             yield from _replicated(str(job["metadata"].get("name") or ""), spec)
         case "Deployment" | "StatefulSet":
             yield from _selected(spec)
+
+
+def _autoscaled(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
+    """An elastic RayCluster with Ray's autoscaler; of what is not elastic, the reader of the kind says so."""
+    if job["kind"] != "RayCluster" or not (_is_elastic(job) and inside(job, "spec").get("enableInTreeAutoscaling")):
+        return
+    gates = kueue_configuration(fleet, fleet.home).get("featureGates")
+    if fleet.is_dispatched(queue):
+        wrong = "has enableInTreeAutoscaling, and MultiKueue does not dispatch such a RayCluster"
+        yield job_fault(wrong, "remove it, or submit to a queue that is not dispatched")
+    elif not fleet.kueue_on(fleet.home).release.gate_is_on(_ELASTIC_GATE, gates):
+        wrong = f"has enableInTreeAutoscaling, and without the feature gate {_ELASTIC_GATE} Kueue refuses it"
+        yield job_fault(wrong, "remove it, or set the gate in kueue.configuration.featureGates")
 
 
 def _completions(spec: Manifest, annotations: Manifest) -> Iterator[Fault]:
@@ -166,7 +192,7 @@ def _of_topology(job: Manifest, pod_set: PodSetTemplate) -> Iterator[Fault]:
 
 
 def _is_elastic(job: Manifest) -> bool:
-    return bool(inside(job, "metadata", "annotations").get(_ELASTIC) == "true")
+    return bool(inside(job, "metadata", "annotations").get(ELASTIC_ANNOTATION) == "true")
 
 
 def _containers(pod: Manifest) -> Iterator[Fault]:
