@@ -179,6 +179,7 @@ def test_everything_wrong_is_said_at_once() -> None:
     bad = job("neg", 0, "-5")
     word = job("word", 0, "soon")
     quantity = job("q", 0, "1", cpu="two")
+    del quantity["metadata"]["creationTimestamp"]
     large = job("large", 0, "1e20")
     text = problems_of(*cluster(), bad, word, quantity, large)
     assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: '-5' is not" in text
@@ -189,6 +190,7 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 def test_references_to_nothing() -> None:
     queueless = job("a", 0, **{"queue-name": "gone"})
+    del queueless["metadata"]["creationTimestamp"]
     text = problems_of(*cluster()[1:], queueless)
     assert "test.yaml:0: ClusterQueue cq.spec.resourceGroups.flavors: there is no ResourceFlavor rf" in text
     assert "test.yaml:3: workload default/a: there is no LocalQueue default/gone" in text

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kueue_admission.forms.manifest import Manifest
     from kueue_admission.forms.problem import Problem
     from kueue_admission.read.dispatch_report import ParsedReport
-    from kueue_admission.read.kueue_objects import Parsed
+    from kueue_admission.read.kueue_objects import LeftOut, Parsed
     from kueue_admission.releases import Release
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
@@ -62,9 +62,17 @@ class Dump:
         taken = take([*settings, *(document.data for document in jobs)])
         dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
         self._configuration = dumped.configuration
-        self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
+        self._notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
         self._index = WorkloadIndex(taken.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What was left out of all that was read so far, and what is missing."""
+        from kueue_admission.read.readable import notes
+
+        found = {id(each.manifest): each for parsed in self._parsed.values() for each in parsed.left_out}
+        return (*self._notes, *notes(found.values()))
 
     @property
     def names(self) -> Iterable[str]:
@@ -128,33 +136,46 @@ class Dump:
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue.
 
-        Raises CommandError with every problem of the objects that matter.
+        Raises CommandError with every problem of the objects that matter and are yet to be created.
         """
-        from kueue_admission.decide.errors import NotModelledError, ObjectError
         from kueue_admission.decide.model import Snapshot
+
+        parsed = self._parse(key, local_queue)
+        return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
+
+    def left_out(self, key: str, local_queue: str) -> Sequence[LeftOut]:
+        """Of what cannot be read, that which the workload `key` itself is, or which may change what it gets."""
+        from kueue_admission.explain.unread import left_out_for
+
+        return left_out_for(self._parse(key, local_queue).left_out, self._index, key, local_queue)
+
+    def _parse(self, key: str, local_queue: str) -> Parsed:
+        from kueue_admission.decide.errors import NotModelledError, ObjectError
         from kueue_admission.forms.form_rules import COHORT_CYCLE
-        from kueue_admission.read.kueue_objects import parse_objects
+        from kueue_admission.read.manifests import is_live
+        from kueue_admission.read.readable import parse_readable
 
         relevant = self._index.relevant(key, local_queue)
         of_tree = tuple(map(id, relevant))
         try:
-            parsed = self._parsed.get(of_tree) or parse_objects(relevant, self._configuration)
+            parsed = self._parsed.get(of_tree) or parse_readable(relevant, self._configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
             raise self._refused([refused.problem]) from None
         self._parsed[of_tree] = parsed
+        names = {str(m["metadata"]["name"]) for m in relevant if m["kind"] == "Cohort" and not is_live(m)}
         found = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
-        if found:
+        if new := [cycle for cycle in found if names.intersection(cycle)]:
             raise self._refused(
                 COHORT_CYCLE.at(
                     f"Cohort {cycle[0]}.spec.parentName",
                     f"is in a cycle ({' -> '.join(cycle)})",
                     "give one of them another parent",
                 )
-                for cycle in found
+                for cycle in new
             )
-        return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
+        return parsed
 
     def _refused(self, problems: Iterable[Problem]) -> console.CommandError:
         from kueue_admission.read.manifests import label_of, with_place
@@ -218,6 +239,10 @@ class Simulated:
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """See `Dump`: all there is."""
         return self._snapshot
+
+    def left_out(self, key: str, local_queue: str) -> Sequence[LeftOut]:
+        """See `Dump`: all was read."""
+        return ()
 
     def dispatch(self, key: str) -> ParsedReport | None:
         """See `Dump`."""

@@ -131,7 +131,7 @@ def show(
     from kueue_admission.decide.errors import AdmissionError
     from kueue_admission.explain import text
 
-    notes: tuple[str, ...] = ()
+    dumps: list[Dump] = []
     gc.disable()  # A large dump is millions of small objects, and the process ends with it.
     try:
         if simulated is not None:
@@ -141,18 +141,18 @@ def show(
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
             clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing, kueue=kueue) for each in objects]
             explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
-            notes = tuple(note for dump in dumps for note in dump.notes)
         waiting = [] if workload else _waiting_on(clusters)
         named = [explain_named(workload)] if workload else []
         listed = [explain_clusters(clusters, key, with_changes=False) for _, key in waiting[:_MOST_LISTED]]
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     except console.CommandError as refused:
+        notes = (note for dump in dumps for note in dump.notes)
         raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
     finally:
         gc.freeze()  # None of them is worth a look now, either.
         gc.enable()
-    tell_notes(notes)
+    tell_notes(note for dump in dumps for note in dump.notes)
     if output is Output.json:
         console.json_document(text.render_json(*named) if named else text.render_waiting_json(listed, len(waiting)))
     elif named:
@@ -235,7 +235,7 @@ def explain_clusters(
     Raises CommandError where there is none such.
     """
     from kueue_admission.explain import explain as explain_on
-    from kueue_admission.explain import explain_elsewhere
+    from kueue_admission.explain import explain_elsewhere, explain_unread, with_doubts
     from kueue_admission.forms.suggest import instead
 
     home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
@@ -252,7 +252,10 @@ def explain_clusters(
         raise console.mistyped(f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace")
     key, queue = targets[0], home.queue_of(targets[0])
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
-    workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
+    left_out = [cluster.left_out(key, queue) for cluster in clusters]
+    workload = next((w for w in snapshots[clusters.index(home)].workloads if w.key == key), None)
+    if workload is None:
+        return [explain_unread(left_out[clusters.index(home)][0], queue, cluster=home.name)]
     dispatch = home.dispatch(key)
     with_queue = [
         cluster.name
@@ -272,10 +275,11 @@ def explain_clusters(
             suspended_job=cluster.suspended_job(key),
             with_changes=with_changes,
         )
-        if key in cluster.keys(key)
+        if any(each.key == key for each in snapshot.workloads)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]
+    explained = list(map(with_doubts, explained, left_out))
     return explained if with_nodes is None else list(map(with_nodes, snapshots, explained))
 
 

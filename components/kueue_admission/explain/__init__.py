@@ -12,6 +12,7 @@ from kueue_admission.explain.explainer import explain, explain_elsewhere, explai
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.text import render_clusters, render_json, render_short, render_text
 from kueue_admission.explain.unplaceable import fits_no_worker, is_dispatched
+from kueue_admission.explain.unread import explain_unread, with_doubts
 from kueue_admission.explain.written import Condition, written_on
 
 __all__ = [
@@ -21,11 +22,13 @@ __all__ = [
     "explain",
     "explain_elsewhere",
     "explain_finished",
+    "explain_unread",
     "fits_no_worker",
     "is_dispatched",
     "render_clusters",
     "render_json",
     "render_short",
     "render_text",
+    "with_doubts",
     "written_on",
 ]

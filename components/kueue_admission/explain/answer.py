@@ -280,5 +280,7 @@ class Explanation:
     """Whether no worker can ever hold it."""
     dispatch: ParsedReport | None = None
     """What the fleet's own dispatcher decided last about it, and why; None if nothing."""
+    not_known: tuple[str, ...] = ()
+    """What could not be read of the cluster, and may change this."""
     code: str | None = None
     """Of `known_messages`: what Kueue says, or the headline, where Kueue says nothing."""

@@ -74,22 +74,32 @@ class WorkloadIndex:
         """The LocalQueue that the workload names, as `namespace/name`."""
         return _queue_of(key, self.workloads[key])
 
+    def tree(self, key: str, local_queue: str) -> set[str] | None:
+        """The ClusterQueues of the cohort tree where the workload is, or would come to this LocalQueue.
+
+        None where that is not known, or where topologies let all of them share nodes.
+        """
+        roots = _roots(self.others)
+        queue = self._targets().get(local_queue)
+        if key in self.workloads:
+            queue = PrintedWorkload.of(self.workloads[key]).cluster_queue or queue
+        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
+            return None
+        return {name for name, root in roots.items() if root == roots[queue]}
+
+    def _targets(self) -> dict[str, str]:
+        """The ClusterQueue of each LocalQueue."""
+        queues = [each for each in self.others if each.get("kind") == "LocalQueue"]
+        return {key_of(each): str(inside(each, "spec").get("clusterQueue")) for each in queues}
+
     def relevant(self, key: str, local_queue: str) -> list[Manifest]:
         """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
 
         All of them where the ClusterQueue is not known, or where topologies let all of them share nodes.
         """
-        everything = [*self.others, *self.workloads.values(), *self._doubles]
-        roots = _roots(self.others)
-        targets = {
-            key_of(m): str(inside(m, "spec").get("clusterQueue")) for m in self.others if m.get("kind") == "LocalQueue"
-        }
-        queue = targets.get(local_queue)
-        if key in self.workloads:
-            queue = PrintedWorkload.of(self.workloads[key]).cluster_queue or queue
-        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
-            return everything
-        tree = {name for name, root in roots.items() if root == roots[queue]}
+        tree, targets = self.tree(key, local_queue), self._targets()
+        if tree is None:
+            return [*self.others, *self.workloads.values(), *self._doubles]
 
         def matters(key: str, manifest: Manifest) -> bool:
             printed = PrintedWorkload.of(manifest)

@@ -70,7 +70,8 @@ def _where_it_is(found: Sequence[Explanation]) -> Explanation:
 def _line(made: Explanation) -> str:
     where = f" on {made.cluster}" if made.cluster else ""
     code = f" [{made.code}]" if made.code else ""
-    return f"{made.workload}{where}: {_standing(made)}{code}: {made.headline}"
+    doubts = f" Not known: {'; '.join(made.not_known)}." if made.not_known else ""
+    return f"{made.workload}{where}: {_standing(made)}{code}: {made.headline}{doubts}"
 
 
 def _without_list(made: Explanation) -> Explanation:
@@ -137,6 +138,7 @@ def render_text(explanation: Explanation) -> str:
     lines = _wrap(f"{explanation.workload} is {state}{where}{reason}{code}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
     lines += _words(explanation)
+    lines += [line for each in explanation.not_known for line in _wrap(f"Not known: {each}.", "  ", "    ")]
     lines += _about(explanation)
     if explanation.dispatch is not None:
         lines += _dispatch(explanation.dispatch)

@@ -17,7 +17,16 @@ from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.dumped_configuration import configurations_in
-from kueue_admission.read.manifests import JOBS, WITH_QUEUE, is_job, key_of, label_of, owners_of, without_stood_for
+from kueue_admission.read.manifests import (
+    JOBS,
+    WITH_QUEUE,
+    is_job,
+    is_live,
+    key_of,
+    label_of,
+    owners_of,
+    without_stood_for,
+)
 
 _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
@@ -100,11 +109,12 @@ def take(manifests: Iterable[Manifest]) -> Taken:
     passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
     seen = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled]
     apart = [m for m in seen if _namespace(m) in outside]
-    not_read = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
     stood_for = _owners_of_workloads(given)
+    unread = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
+    not_read = [m for m in unread if key_of(m) not in stood_for]
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
-    gone = {id(m) for m in (*unmanaged, *passed_over, *apart, *not_read, *live)}
+    gone = {id(m) for m in (*unmanaged, *passed_over, *apart, *unread, *live)}
     said = [
         *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
         *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
@@ -116,13 +126,16 @@ def take(manifests: Iterable[Manifest]) -> Taken:
 
 
 def without_queue(manifests: Sequence[Manifest]) -> Taken:
-    """Without Workloads that wait and whose LocalQueue or ClusterQueue is not there, and such LocalQueues."""
+    """Without what waits in a live cluster and whose LocalQueue or ClusterQueue is not there, and such LocalQueues."""
     queues = {_name(m) for m in _of(manifests, "ClusterQueue")}
     dangling = [m for m in _of(manifests, "LocalQueue") if inside(m, "spec").get("clusterQueue") not in queues]
     known = {key_of(m) for m in _of(manifests, "LocalQueue")} - {key_of(m) for m in dangling}
     waiting = [m for m in _of(manifests, "Workload") if not inside(m, "status", "admission")]
-    lost = [m for m in waiting if f"{key_of(m).partition('/')[0]}/{inside(m, 'spec').get('queueName')}" not in known]
-    if not lost:
+    queues_of = {id(m): inside(m, "spec").get("queueName") for m in waiting}
+    queues_of |= {id(m): queue_of_job(m) for m in manifests if is_job(m) and is_live(m)}
+    named = [m for m in manifests if id(m) in queues_of]
+    lost = [m for m in named if f"{_namespace(m)}/{queues_of[id(m)]}" not in known]
+    if not lost and not any(map(is_live, dangling)):
         return Taken(manifests, ())
     gone = {id(m) for m in (*lost, *dangling)}
     said = [

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kueue_admission.forms.form_rules import OBJECT, FaultError
 from kueue_admission.forms.manifest import Manifest, is_object
-from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.problem import Problem, Rule
 from kueue_admission.forms.quantity import Quantity
 
 E = TypeVar("E", bound=StrEnum)
@@ -47,11 +47,11 @@ class Fields:
     def __contains__(self, name: str) -> bool:
         return self.data.get(name) is not None
 
-    def wrong(self, name: str, what: str, fix: str) -> None:
+    def wrong(self, name: str, what: str, fix: str, rule: Rule = OBJECT) -> None:
         """Report a problem with the field `name`, or with the object itself if that is empty."""
         path = self.path
         at = f"{path}.{name}" if name and path else name or path
-        self.problems.append(OBJECT.at(at, what, fix))
+        self.problems.append(rule.at(at, what, fix))
 
     def child(self, name: str) -> Fields:
         """The object in the field `name`; empty when it is not set."""

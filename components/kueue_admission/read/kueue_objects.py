@@ -6,7 +6,7 @@ with the object's name. Kinds that do not take part in admission are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple, TypeVar
@@ -51,7 +51,7 @@ from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.device_claims import parse_devices
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job
+from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job, is_live
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
@@ -61,11 +61,19 @@ _USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
+class LeftOut(NamedTuple):
+    """An object of a live cluster that cannot be read, and why."""
+
+    manifest: Manifest
+    problems: tuple[Problem, ...]
+
+
 class Parsed(NamedTuple):
     """Objects and workloads of one cluster."""
 
     objects: Objects
     workloads: tuple[Workload, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     def with_namespaces(self) -> Objects:
         """The objects, and every namespace in use with at least the label of its name, as in any cluster."""
@@ -79,12 +87,14 @@ def parse_objects(
     manifests: Iterable[object],
     configuration: Configuration | None = None,
     more: Callable[[Context, list[Problem]], Iterable[Workload]] = lambda context, problems: (),
+    *,
+    live: bool = False,
 ) -> Parsed:
     """Read objects of any kind, in any order; Lists are unpacked. What is not an object is reported.
 
     `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2. `more` gives
     workloads that are not among the objects, and adds what is wrong with them to its problems; they come last.
-    Raises ObjectError, NotModelledError.
+    `live`: what is wrong with an object that a cluster has leaves that one out. Raises ObjectError, NotModelledError.
     """
     problems: list[Problem] = []
     by_kind: dict[str, dict[str, Fields]] = {}
@@ -101,7 +111,7 @@ def parse_objects(
             )
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
-    read = _Reader(by_kind)
+    read = _Reader(by_kind, live=live)
     objects = Objects(
         cluster_queues=read.all("ClusterQueue", parse_cluster_queue),
         local_queues=read.all("LocalQueue", parse_local_queue),
@@ -131,25 +141,29 @@ def parse_objects(
     )
     if problems:
         raise ObjectError(problems)
-    _refuse_overlapping(objects)
-    _refuse_later_placements(objects, workloads)
-    _refuse_rests_of_penalties(objects, workloads)
-    return Parsed(objects, workloads)
+    refusals = (
+        *_overlapping(objects),
+        *_later_placements(objects, workloads),
+        *_rests_of_penalties(objects, workloads),
+    )
+    for refused in refusals:
+        read.leave_out(read.named(refused.place), refused)
+    return Parsed(objects, workloads, tuple(read.left_out))
 
 
-def _refuse_overlapping(objects: Objects) -> None:
-    """Raises NotModelledError where flavors of topologies share nodes, and Kueue counts each of them alone."""
+def _overlapping(objects: Objects) -> Iterator[NotModelledError]:
+    """Where flavors of topologies share nodes, and Kueue counts each of them alone."""
     if objects.configuration.gates.tas_handle_overlapping_flavors:
         return
     for one, other in combinations((flavor for flavor in objects.flavors if flavor.topology is not None), 2):
         labels = dict(one.node_labels)
         if all(labels.get(key, value) == value for key, value in other.node_labels):
             feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
-            raise NotModelledError(feature, f"ResourceFlavor {one.name}")
+            yield NotModelledError(feature, f"ResourceFlavor {one.name}")
 
 
-def _refuse_later_placements(objects: Objects, workloads: Iterable[Workload]) -> None:
-    """Raises NotModelledError where gates that are new and on by default in Kueue 0.20 place pods otherwise.
+def _later_placements(objects: Objects, workloads: Iterable[Workload]) -> Iterator[NotModelledError]:
+    """Where gates that are new and on by default in Kueue 0.20 place pods otherwise.
 
     Source: kueue#14191 (TAS adds a level of nodes), kueue#15640 (a last slice with fewer pods), kueue#15111.
     """
@@ -159,20 +173,20 @@ def _refuse_later_placements(objects: Objects, workloads: Iterable[Workload]) ->
         for topology in objects.topologies:
             if topology.name in used and topology.levels[-1:] != (HOSTNAME_LABEL,):
                 feature = f"a lowest level above {HOSTNAME_LABEL} with TASNodeFeasibilityForAllLevels (Kueue 0.20)"
-                raise NotModelledError(feature, f"Topology {topology.name}")
+                yield NotModelledError(feature, f"Topology {topology.name}")
     for each in workloads:
         for pods in each.pod_sets:
             slices = () if pods.topology is None else pods.topology.slices
             if gates.tas_partial_slices and len(slices) == 1 and slices[0].size > 0 and pods.count % slices[0].size:
                 feature = f"{pods.count} pods in slices of {slices[0].size} with TASPartialSlices (Kueue 0.20)"
-                raise NotModelledError(feature, f"Workload {each.key}")
+                yield NotModelledError(feature, f"Workload {each.key}")
             if gates.tas_grouped_pod_set_slicing and slices and pods.topology and pods.topology.group is not None:
                 feature = "slices in a podSetGroupName with TASGroupedPodSetSlicing (Kueue 0.20)"
-                raise NotModelledError(feature, f"Workload {each.key}")
+                yield NotModelledError(feature, f"Workload {each.key}")
 
 
-def _refuse_rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> None:
-    """Raises NotModelledError where the penalty of a job may not be taken back whole, which no object says."""
+def _rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> Iterator[NotModelledError]:
+    """Where the penalty of a job may not be taken back whole, which no object says."""
     settings = objects.configuration
     if settings.admission_fair_sharing is None or settings.gates.behaviours.counts_each_admission_once:
         return
@@ -180,19 +194,24 @@ def _refuse_rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) 
     by_usage = {queue.name: queue for queue in objects.cluster_queues if queue.usage_based}
     for name, queue in by_usage.items():
         if queue.checks:
-            raise NotModelledError(f"admission checks {late}", f"ClusterQueue {name}")
-    local_queues = {queue.key for queue in objects.local_queues if queue.cluster_queue in by_usage}
+            yield NotModelledError(f"admission checks {late}", f"ClusterQueue {name}")
+    used = {queue.key: queue.cluster_queue for queue in objects.local_queues if queue.cluster_queue in by_usage}
     for each in workloads:
-        if each.local_queue in local_queues and any(pods.min_count is not None for pods in each.pod_sets):
-            raise NotModelledError(f"partial admission (minCount) {late}", f"Workload {each.key}")
+        if each.local_queue in used and any(pods.min_count is not None for pods in each.pod_sets):
+            feature = f"partial admission (minCount) of {each.key} {late}"
+            yield NotModelledError(feature, f"ClusterQueue {used[each.local_queue]}")
 
 
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
 
 
 class _Reader:
-    def __init__(self, by_kind: Mapping[str, Mapping[str, Fields]]) -> None:
+    """The objects by kind; `left_out` are those that were, which `live` allows."""
+
+    def __init__(self, by_kind: Mapping[str, Mapping[str, Fields]], *, live: bool) -> None:
         self._by_kind = by_kind
+        self._live = live
+        self.left_out: list[LeftOut] = []
 
     def of(self, kind: str) -> list[Fields]:
         return list(self._by_kind.get(kind, {}).values())
@@ -206,11 +225,31 @@ class _Reader:
         found = []
         each_kind = [kinds] if isinstance(kinds, str) else kinds
         for fields in (one for kind in each_kind for one in self.of(kind) if wanted(one.data)):
+            before, made = len(fields.problems), []
             try:
-                found.append(parse(fields))
+                made.append(parse(fields))
             except SpecError as error:
                 fields.problems += error.problems
+            except NotModelledError as refused:
+                self.leave_out(fields, refused)
+            if len(fields.problems) > before and self._live and is_live(fields.data):
+                self.left_out.append(LeftOut(fields.data, tuple(fields.problems[before:])))
+                del fields.problems[before:]
+                made.clear()
+            found += made
         return tuple(found)
+
+    def named(self, place: str) -> Fields | None:
+        """The object at such a place, of a Workload the job that it is made of; None: it is not among the objects."""
+        kind, _, name = place.partition(" ")
+        kinds = QUEUED if kind == QUEUED[0] else (kind,)
+        return next((found for each in kinds if (found := self._by_kind.get(each, {}).get(name))), None)
+
+    def leave_out(self, fields: Fields | None, refused: NotModelledError) -> None:
+        """Leave an object out that is not modelled. Raises NotModelledError where that is not to be."""
+        if fields is None or not (self._live and is_live(fields.data)):
+            raise refused
+        self.left_out.append(LeftOut(fields.data, (refused.problem,)))
 
 
 def _unpack(manifests: Iterable[object], problems: list[Problem]) -> Iterable[Fields]:

@@ -31,6 +31,12 @@ def is_job(manifest: Manifest) -> bool:
     return QUEUE_LABEL in inside(metadata, "labels") and not metadata.get("uid")
 
 
+def is_live(manifest: Manifest) -> bool:
+    """Whether an API server has it, or had it when it was printed."""
+    metadata = inside(manifest, "metadata")
+    return bool(metadata.get("uid") or metadata.get("creationTimestamp"))
+
+
 def key_of(manifest: Manifest) -> str:
     """`namespace/name` of a namespaced object."""
     metadata = inside(manifest, "metadata")

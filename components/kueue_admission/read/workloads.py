@@ -22,6 +22,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.forms.form_rules import NO_WORKLOAD
 from kueue_admission.forms.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ELASTIC_ANNOTATION,
@@ -33,6 +34,7 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.device_claims import Devices, with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
+from kueue_admission.read.manifests import is_live
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_admission.read.printed import Printed, PrintedWorkload
@@ -290,6 +292,8 @@ def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission
 def parse_job(printed: Printed, context: Context) -> Workload:
     """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
     roles = roles_of(printed.fields)
+    if not roles and is_live(printed.fields.data):
+        printed.fields.wrong("spec", "has no pods", "give it some", NO_WORKLOAD)
     limits = context.limits.get(printed.namespace, NO_LIMITS)
     pod_sets, pods = [], []
     written = [role.template.child("spec") for role in roles]
@@ -338,7 +342,8 @@ def class_priority(labels: Fields, context: Context) -> int | None:
     """The value of the WorkloadPriorityClass that the labels name; None: they name none."""
     name = labels.text(PRIORITY_LABEL)
     if name and name not in context.workload_priorities:
-        labels.wrong(PRIORITY_LABEL, f"there is no WorkloadPriorityClass {name!r}", "add it, or name another")
+        wrong = f"there is no WorkloadPriorityClass {name!r}"
+        labels.wrong(PRIORITY_LABEL, wrong, "add it, or name another", NO_WORKLOAD)
     return context.workload_priorities.get(name, 0) if name else None
 
 
@@ -356,7 +361,8 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
         places.append((pod.text("priorityClassName"), pod))
     for name, place in places:
         if name and name not in context.pod_priorities:
-            place.wrong("priorityClassName", f"there is no PriorityClass {name!r}", "add it, or name another")
+            wrong = f"there is no PriorityClass {name!r}"
+            place.wrong("priorityClassName", wrong, "add it, or name another", NO_WORKLOAD)
         if name:
             return context.pod_priorities.get(name, 0)
     return context.default_priority

@@ -18,7 +18,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.forms.form_rules import COHORT_CYCLE, JOB, UNKNOWN_NAME
+from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, UNKNOWN_NAME
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import Problem, errors_of
@@ -26,18 +26,21 @@ from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import SEVERAL, roles_of, workload_count
-from kueue_admission.read.kueue_objects import Parsed, parse_objects
+from kueue_admission.read.kueue_objects import LeftOut, Parsed
 from kueue_admission.read.manifests import (
     JOBS,
     NAMESPACED,
     QUEUED,
     is_job,
+    is_live,
     key_of,
     label_of,
     owners_of,
     with_place,
 )
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
+from kueue_admission.read.readable import notes as notes_of
+from kueue_admission.read.readable import parse_readable
 from kueue_admission.releases import Release
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
@@ -119,21 +122,39 @@ def read_raw(
     dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue)
     said = dumped.notes if configuration is None else ()
     notes = (*missing.values(), *taken.left_out, *queued.left_out, *said)
-    stated, seen = [], set()
+    stated, seen, left_out = [], set(), []
+    live = {item.label: item for item in kept if is_live(item.data)}
     for problem in errors_of(check_objects([item.data for item in kept])):
-        stated.append(_with_place_of_bracket(problem, places))
-        seen.add(problem.path.partition("]")[0].replace("[", " ", 1))
+        label = problem.path.partition("]")[0].replace("[", " ", 1)
+        seen.add(label)
+        if (item := live.get(label)) is None:
+            stated.append(_with_place_of_bracket(problem, places))
+        elif (
+            problem.rule is CHECKS_EXCLUDE
+        ):  # Kueue keeps the queue inactive, for a reason that the core does not know.
+            left_out.append(LeftOut(item.data, (problem,)))
     parsed = None
     try:
-        parsed = parse_objects([item.data for item in kept], configuration or dumped.configuration)
+        parsed = parse_readable([item.data for item in kept], configuration or dumped.configuration, left_out)
     except ObjectError as error:
         stated += [with_place(problem, places) for problem in error.problems if not _is_seen(problem.path, seen)]
     except NotModelledError as error:
         stated.append(with_place(error.problem, places))
     problems += stated
+    if parsed is not None:
+        gone = {id(each.manifest) for each in parsed.left_out}
+        kept = [item for item in kept if id(item.data) not in gone]
+        items = [item for item in items if id(item.data) not in gone]
+        notes = (*notes, *notes_of(parsed.left_out))
     stories = _stories(items, problems)
     if parsed is not None:
-        problems += [with_place(problem, places) for problem in check_references(parsed)]
+        live = {item.label for item in kept if is_live(item.data)}
+        live |= {f"workload {item.namespace}/{item.name}" for item in kept if item.label in live}
+        for problem in check_references(parsed):
+            if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in live):
+                notes = (*notes, f"{problem.path}: {problem.wrong}, and the cluster has it all the same")
+            else:
+                problems.append(with_place(problem, places))
     if problems or parsed is None:
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
