@@ -215,3 +215,59 @@ def test_a_description_of_another_form_is_refused_or_read_without_it() -> None:
         with suppress(SpecError):
             planned += take_over([replace(found, description=description, node_pools=pools)], IDENTITY)[1] is not None
     assert planned > len(CHANGES) / 40
+
+
+POOL = "nodePools/1/config"
+LIMITS = [{"resourceType": kind, "maximum": "64"} for kind in ("cpu", "memory")]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (f"{POOL}/kubeletConfig", {"podPidsLimit": "4096"}),
+        (
+            "autoscaling",
+            {"enableNodeAutoprovisioning": True, "resourceLimits": LIMITS},
+        ),
+        ("nodePoolDefaults/nodeConfigDefaults/gcfsConfig", None),
+        (f"{POOL}/accelerators/0/gpuDriverInstallationConfig", {"gpuDriverVersion": "GPU_DRIVER_VERSION_UNSPECIFIED"}),
+    ],
+)
+def test_what_is_imported_is_not_refused(path: str, value: Any) -> None:
+    adopted, plan = taken_over(standalone(), put(path, value))
+    assert read_fleet(adopted.data).fleet is not None, read_fleet(adopted.data).problems
+    assert len(plan.adoptions) > 1
+
+
+def test_numbers_of_64_bits_are_numbers() -> None:
+    adopted, _ = taken_over(standalone(), put(f"{POOL}/kubeletConfig", {"podPidsLimit": "4096"}))
+    assert adopted.data["nodePools"][0]["kubeletConfig"] == {"podPidsLimit": 4096}
+
+
+def test_image_streaming_of_some_pools_becomes_the_clusters() -> None:
+    adopted, _ = taken_over(standalone(), put("nodePoolDefaults/nodeConfigDefaults/gcfsConfig", None))
+    assert adopted.data["clusters"][0].get("imageStreaming", True)
+    assert any("image streaming of" in note for note in adopted.notes)
+
+
+def test_a_zonal_cluster_stays_its_owners() -> None:
+    region = standalone().clusters[0].region
+    adopted, plan = taken_over(standalone(), put("location", f"{region}-a"))
+    cluster = adopted.data["clusters"][0]
+    assert (cluster["region"], cluster["existing"]) == (region, True)
+    assert any("is a zonal cluster, in" in note for note in adopted.notes)
+    assert not any("/" not in each.path for each in plan.adoptions)
+
+
+def test_a_pool_that_stays_its_owners_on_an_imported_cluster_is_no_mistake() -> None:
+    adopted, _ = taken_over(
+        standalone(), put(f"{POOL}/reservationAffinity", {"consumeReservationType": "NO_RESERVATION"})
+    )
+    assert adopted.data["nodePools"][0].get("existing"), adopted.notes
+    assert "KF622" not in [problem.rule.code for problem in read_fleet(adopted.data).problems]
+
+
+def test_an_autopilot_cluster_with_the_driver_of_lustre_keeps_it() -> None:
+    adopted, _ = taken_over(fleet(WORKER), put("addonsConfig/lustreCsiDriverConfig", {"enabled": True}))
+    assert adopted.data["clusters"][-1]["storageDrivers"] == ["Lustre"]
+    assert read_fleet(adopted.data).fleet is not None

@@ -15,8 +15,9 @@ from kueue_admission.forms import SpecError
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
+from kueue_fleet.fleet_file.parse import read_with_errors
 from kueue_fleet.google.plan import ZERO, planned_changes
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
@@ -79,10 +80,10 @@ def take_over(clusters: Sequence[AdoptedCluster], identity: Identity) -> tuple[A
 def _planned(adopted: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[ImportPlan | None, dict[str, str]]:
     """The plan, and what cannot be imported, with the reason."""
     try:
-        fleet = parse_fleet(adopted.data)
-    except SpecError:
+        fleet = read_with_errors(adopted.data)
+        plan = import_plan(fleet, clusters)
+    except (SpecError, LookupError):  # What rules would refuse may name what is not there.
         return None, {}
-    plan = import_plan(fleet, clusters)
     stays: dict[str, str] = {}
     for each in plan.adoptions:
         cluster, _, pool = each.path.partition("/")

@@ -492,8 +492,8 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
     [
         ({"kind": "ClusterQueue"}, "worker-a[0]: is not a Kubernetes object with a kind and a name"),
         (
-            {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "Cohort", "metadata": {"name": "x"}},
-            "worker-a.Cohort x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
+            {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "LocalQueue", "metadata": {"name": "x"}},
+            "worker-a.LocalQueue x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
         ),
         (
             {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
@@ -646,3 +646,48 @@ def test_a_quota_that_is_missing_where_its_flavor_is_cannot_be_said() -> None:
     assert refusals(objects, fleet)[0].startswith(
         "worker-b.ClusterQueue vision.resourceGroups: has no quota on flavor l4, which is on worker-b"
     )
+
+
+def live(kind: str, name: str, spec: dict[str, Any], version: str = "v1beta2") -> dict[str, Any]:
+    """An object as a cluster prints it."""
+    metadata = {"name": name, "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {"apiVersion": f"kueue.x-k8s.io/{version}", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def test_a_field_that_is_not_known_ends_no_import() -> None:
+    objects, fleet = rendered()
+    objects["worker-a"].append(live("Cohort", "x", {"shape": "round", "fairSharing": {"weight": "2"}}))
+    adopted = adopt(objects, fleet)
+    assert next(each for each in adopted.data["cohorts"] if each["name"] == "x")["fairSharing"] == {"weight": "2"}
+    assert any(note.startswith("worker-a: Cohort x.spec.shape left out: ") for note in adopted.notes)
+
+
+def test_a_live_object_that_cannot_be_read_is_left_out() -> None:
+    objects, fleet = rendered()
+    objects["worker-a"].append(live("Cohort", "x", {"resourceGroups": "none"}))
+    adopted = adopt(objects, fleet)
+    assert "x" not in [each["name"] for each in adopted.data.get("cohorts", ())]
+    assert any(note.startswith("worker-a: Cohort x.spec.resourceGroups left out: ") for note in adopted.notes)
+
+
+def test_what_began_with_v1alpha1_is_read() -> None:
+    objects, fleet = rendered()
+    objects["worker-a"].append(live("Cohort", "x", {"parent": "y"}, "v1alpha1"))
+    levels = [{"nodeLabel": "cloud.google.com/gce-topology-block"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    objects["worker-a"].append(live("Topology", "blocks", {"levels": levels}, "v1alpha1"))
+    data = adopt(objects, fleet).data
+    assert [each["parentName"] for each in data["cohorts"] if each["name"] == "x"] == ["y"]
+    assert [each["levels"] for each in data["topologies"] if each["name"] == "blocks"] == [levels]
+
+
+def test_a_platform_with_an_error_gets_its_list_of_losses() -> None:
+    objects, fleet = rendered()
+    pods = {"name": "p", "namespace": "team-vision", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    objects["worker-a"].append({"apiVersion": "v1", "kind": "Service", "metadata": pods, "spec": {}})
+    flavors = [flavor_quotas("gone", 1)]
+    groups = [{"coveredResources": ["nvidia.com/gpu", "cpu", "memory", "ephemeral-storage"], "flavors": flavors}]
+    objects["worker-a"].append(live("ClusterQueue", "broken", {"resourceGroups": groups, "namespaceSelector": {}}))
+    adopted = adopt(objects, fleet)
+    with pytest.raises(SpecError):
+        parse_fleet(adopted.data)
+    assert any("Service team-vision/p on worker-a is left out" in note for note in adopted.notes)

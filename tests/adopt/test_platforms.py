@@ -17,10 +17,18 @@ PLATFORMS = Path(__file__).parent / "platforms"
 IDENTITY = Identity("theirs", "my-project", date(2027, 2, 1), date(2026, 11, 26), default_kueue=True, in_place=True)
 
 
-def adopted(name: str) -> Adopted:
+def platform(name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Its objects and its node pools."""
     objects = list(yaml.safe_load_all((PLATFORMS / name / "objects.yaml").read_text()))
-    pools: list[dict[str, Any]] = yaml.safe_load((PLATFORMS / name / "pools.yaml").read_text())
+    return objects, yaml.safe_load((PLATFORMS / name / "pools.yaml").read_text())
+
+
+def fleet_of(objects: list[dict[str, Any]], pools: list[dict[str, Any]]) -> Adopted:
     return adopt_fleet([AdoptedCluster("theirs", region_of_pools(pools) or "", objects, pools)], IDENTITY)
+
+
+def adopted(name: str) -> Adopted:
+    return fleet_of(*platform(name))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PLATFORMS.iterdir()))
@@ -30,13 +38,22 @@ def test_a_platform_becomes_a_file_that_is_valid(name: str) -> None:
 
 
 def test_quotas_that_stand_for_no_limit_become_what_nodes_hold() -> None:
-    found = adopted("ray-tpu-dws")
-    [_, _, dws] = found.data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
-    assert [quota["nominalQuota"] for quota in dws["resources"]] == [717, "2794Gi", 16]
+    objects, pools = platform("ray-tpu-dws")
+    [queue] = [each for each in objects if each["kind"] == "ClusterQueue"]
+    for quota in queue["spec"]["resourceGroups"][0]["flavors"][1]["resources"]:
+        quota["nominalQuota"] = "1000000000Gi" if quota["name"] == "memory" else 1000000000
+    found = fleet_of(objects, pools)
+    [_, fixed, _] = found.data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    assert [quota["nominalQuota"] for quota in fixed["resources"]] == [717, "2794Gi", 16]
     assert (
-        "clusterQueues[cluster-queue]: nominalQuota of google.com/tpu in flavor dws: 1000000000 becomes 16, what its "
-        "nodes hold" in found.notes
+        "clusterQueues[cluster-queue]: nominalQuota of google.com/tpu in flavor on-demand: 1000000000 becomes 16, what "
+        "its nodes hold" in found.notes
     )
+
+
+def test_they_stay_where_nodes_come_for_provisioning_requests() -> None:
+    [_, _, dws] = adopted("ray-tpu-dws").data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    assert [quota["nominalQuota"] for quota in dws["resources"]] == ["1G", "1000000000Gi", "1G"]
 
 
 def test_a_default_pool_that_a_flavor_names_is_a_node_pool() -> None:

@@ -13,6 +13,12 @@ from typing import Any, Final
 from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
 
 _V1BETA1: Final = f"{KUEUE_GROUP}/v1beta1"
+_V1ALPHA1: Final = f"{KUEUE_GROUP}/v1alpha1"
+_FROM_ALPHA: Final = ("Cohort", "Topology")
+"""Kinds whose v1alpha1 has the fields of v1beta1, but for `parent` of a Cohort. Kueue 0.14 serves v1beta1 of them.
+
+Source: kueue@v0.13.0 apis/kueue/v1alpha1.
+"""
 _FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 _PRIORITY_CLASSES: Final = {
     f"{KUEUE_GROUP}/workloadpriorityclass": {"group": KUEUE_GROUP, "kind": "WorkloadPriorityClass"},
@@ -31,9 +37,15 @@ Object = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
 
+def is_former(manifest: Object) -> bool:
+    """Whether the object is of v1beta1, or of the v1alpha1 with which its kind began."""
+    version = manifest.get("apiVersion")
+    return version == _V1BETA1 or (version == _V1ALPHA1 and manifest.get("kind") in _FROM_ALPHA)
+
+
 def as_v1beta2(manifest: Object) -> Object:
-    """The object in v1beta2; itself where it is not of v1beta1. What has another form than expected stays as it is."""
-    if manifest.get("apiVersion") != _V1BETA1:
+    """The object in v1beta2; itself where it is not `is_former`. What has another form than expected stays as it is."""
+    if not is_former(manifest):
         return manifest
     found = {**manifest, "apiVersion": KUEUE_API}
     kind, spec, status = str(manifest.get("kind")), manifest.get("spec"), manifest.get("status")
@@ -45,10 +57,12 @@ def as_v1beta2(manifest: Object) -> Object:
 
 
 def spec_as_v1beta2(kind: str, spec: Object) -> dict[str, Any]:
-    """The spec of an object of v1beta1 in v1beta2."""
+    """The spec of an object of v1beta1, or of v1alpha1 before it, in v1beta2."""
     moved = dict(spec)
     if kind == "ClusterQueue":
         _convert_cluster_queue(moved)
+    elif kind == "Cohort" and "parent" in moved:
+        moved["parentName"] = moved.pop("parent")
     elif kind == "AdmissionCheck":
         moved.pop("retryDelayMinutes", None)
     elif kind == "MultiKueueCluster" and "clusterSource" not in moved:

@@ -1,4 +1,4 @@
-"""Objects of a live cluster that cannot be read: whose answers they touch, and what is said of them themselves."""
+"""Objects of a live cluster that cannot be read: whose answers they touch, and their own answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def left_out_for(left_out: Iterable[LeftOut], index: WorkloadIndex, key: str, lo
 
 
 def explain_unread(left_out: LeftOut, local_queue: str, *, cluster: str = "") -> Explanation:
-    """What is said of a workload or job that is left out itself."""
+    """The answer for a workload or job that is left out itself."""
     manifest, reason = left_out.manifest, why(left_out)
     headline = f"Where it stands is not known, since this {manifest.get('kind')} cannot be read: {reason}."
     if is_without_workload(left_out):

@@ -266,15 +266,16 @@ def _with_redis_cleanup(template: Fields) -> Fields:
 
     Source: kueue@v0.19.2 pkg/controller/jobs/raycluster/common.go (accountForRedisCleanupInHeadPodSet).
     """
-    first, *others = [*template.child("spec").children("containers")] or [None]
-    if first is None:
+    containers = list(template.child("spec").children("containers"))
+    if not containers:
         return template
+    first, *others = containers
     resources = first.child("resources")
     known = resources.quantities("requests")
     least = {name: text for name, text in _REDIS_CLEANUP.items() if known.get(name, Quantity(0)) < Quantity(text)}
     requests = {**resources.child("requests").data, **least}
     ray = {**first.data, "resources": {**resources.data, "requests": requests}}
-    return _with_containers(template, [ray, *(each.data for each in others if each is not None)])
+    return _with_containers(template, [ray, *(each.data for each in others)])
 
 
 def _with_resources(template: Fields, resources: Fields) -> Fields:

@@ -148,10 +148,10 @@ def read_raw(
         notes = (*notes, *notes_of(parsed.left_out))
     stories = _stories(items, problems)
     if parsed is not None:
-        live = {item.label for item in kept if is_live(item.data)}
-        live |= {f"workload {item.namespace}/{item.name}" for item in kept if item.label in live}
+        there = [item for item in kept if is_live(item.data)]
+        named = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
         for problem in check_references(parsed):
-            if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in live):
+            if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named):
                 notes = (*notes, f"{problem.path}: {problem.wrong}, and the cluster has it all the same")
             else:
                 problems.append(with_place(problem, places))

@@ -15,7 +15,14 @@ from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
-from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields, project_of
+from kueue_fleet.adopt.google_cloud import (
+    cluster_fields,
+    collects_metrics,
+    network_fields,
+    project_of,
+    streams_images,
+    zone_of,
+)
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, in_naming_order
 from kueue_fleet.adopt.placeholders import lower_placeholders
@@ -33,7 +40,7 @@ from kueue_fleet.adopt.storage import add_drivers, adopt_storage
 from kueue_fleet.adopt.teams import adopt_teams
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
-from kueue_fleet.fleet_file.parse import parse_fleet
+from kueue_fleet.fleet_file.parse import parse_fleet, read_with_errors
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.objects.monitoring import DASHBOARD_NAME, GRAFANA_NAME
 
@@ -87,6 +94,11 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
             wrong = "is not known: no Kubernetes object says where the cluster is"
             fix = f"give it (--region {cluster.name}=REGION), or what `gcloud container clusters describe` prints"
             platform.problem(f"clusters[{cluster.name}].region", wrong, f"{fix} (--description)")
+        if zone := zone_of(cluster.description):
+            platform.notes.append(
+                f"{cluster.name} is a zonal cluster, in {zone}, and those of a fleet file are regional: `pulumi up` "
+                f"finds no such cluster in {cluster.region}"
+            )
     modes = _modes(platform)
     configurations = read_configurations(platform, default=identity.default_kueue)
     monitoring = _observability(platform)
@@ -134,8 +146,8 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     with suppress(SpecError):
         platform.notes += lower_placeholders(data, parse_fleet(data, as_published=True))
     try:
-        platform.notes += remainder_notes(platform, parse_fleet(data), configurations)
-    except SpecError:
+        platform.notes += remainder_notes(platform, read_with_errors(data), configurations)
+    except (SpecError, LookupError):  # What rules would refuse may name what is not there.
         platform.notes.append(
             "the file has errors, so it is not known what it leaves out or would change: correct it, and compare with "
             "`kueue-fleet render FILE --cluster NAME | kubectl --context NAME diff -f -`"
@@ -166,6 +178,11 @@ def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
             cluster["project"] = owners[cluster["name"]]
         taken = cluster["name"] in descriptions and cluster["name"] not in stays
         cluster |= cluster_fields(descriptions[cluster["name"]]) if taken else {"existing": True}
+        if taken and cluster.get("imageStreaming") is False and streams_images(descriptions[cluster["name"]]):
+            cluster["imageStreaming"] = True
+            platform.notes.append(
+                f"image streaming of {cluster['name']}, which some node pools have, is for all of them"
+            )
     existing = [cluster["name"] for cluster in data["clusters"] if cluster.get("existing")]
     for pool in data["nodePools"]:
         on = pool.get("clusters") or platform.standard_clusters

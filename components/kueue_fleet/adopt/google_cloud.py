@@ -16,7 +16,8 @@ from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.model.cluster_properties import cluster_fields as read_back
-from kueue_fleet.fleet_file.model.property_rows import property_at
+from kueue_fleet.fleet_file.model.property_rows import number_of, property_at
+from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import READONLY_PORT
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
@@ -77,6 +78,12 @@ def description_problems(cluster: str, description: object) -> list[Problem]:
     return []
 
 
+def zone_of(description: Object | None) -> str:
+    """The zone of a zonal cluster; "" for a regional one."""
+    location = str((description or {}).get("location", ""))
+    return "" if region_at(location) == location else location
+
+
 def mode_of(description: Object) -> str:
     """Who manages the nodes."""
     return "Autopilot" if property_at(description, "autopilot.enabled") else "Standard"
@@ -115,14 +122,20 @@ def _of_nodes(description: Object, name: str) -> Any:
 def _auto_provisioning(scaling: Object) -> Data | None:
     if not scaling.get("enableNodeAutoprovisioning"):
         return None
+    zones = scaling.get("autoprovisioningLocations")
     return {
         "resourceLimits": [
-            {name: value if name == "resourceType" else _number(value) for name, value in limit.items()}
+            {name: value if name == "resourceType" else number_of(value) for name, value in limit.items()}
             for limit in _blocks(scaling, "resourceLimits")
         ],
-        "zones": scaling.get("autoprovisioningLocations"),
+        **({"zones": zones} if zones else {}),
         "autoscalingProfile": scaling.get("autoscalingProfile", "BALANCED"),
     }
+
+
+def streams_images(description: Object) -> bool:
+    """Whether a node pool of its owner has image streaming, which a fleet file has for all pools of a cluster."""
+    return any(property_at(pool, "config.gcfsConfig.enabled") for pool in description.get("nodePools") or ())
 
 
 def collects_metrics(description: Object) -> bool:
@@ -149,7 +162,7 @@ def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Da
         }
         if own != network:
             elsewhere[cluster] = f"it is in the network {own.rpartition('/')[2]}, others are in another one"
-        elif subnets.setdefault(description["location"], entry) != entry:
+        elif subnets.setdefault(region_at(description["location"]), entry) != entry:
             elsewhere[cluster] = f"it is in the subnet {entry['name']} with ranges of its own, another cluster is not"
     host = network.removeprefix("projects/").partition("/")[0]
     existing: Data = {"project": host} if host != project else {}
@@ -198,7 +211,7 @@ def pool_state(pool: Object) -> Data:
     if "accelerators" in config:
         names = {"acceleratorType": "type", "acceleratorCount": "count"}
         config["guestAccelerators"] = [
-            {names.get(key, key): _number(value) if key == "acceleratorCount" else value for key, value in each.items()}
+            {names.get(key, key): number_of(value) if key in names else value for key, value in each.items()}
             for each in _blocks(config, "accelerators")
         ]
         del config["accelerators"]
@@ -224,18 +237,14 @@ def _renamed(given: Object, moved: Mapping[str, str]) -> Data:
 
 
 def _copied(value: Any) -> Any:
-    """A copy, in which a port that the provider has as text is text."""
+    """A copy, in which a port that the provider has as text is text, without what GKE says is not specified."""
     if isinstance(value, Mapping):
         return {
             key: str(each).upper() if key == READONLY_PORT and isinstance(each, bool) else _copied(each)
             for key, each in value.items()
+            if not (isinstance(each, str) and each.endswith("_UNSPECIFIED"))
         }
     return [_copied(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
-def _number(text: object) -> object:
-    """GKE's API has large numbers as text."""
-    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _block(value: Any, path: str) -> Data:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from kueue_admission.api import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_admission.api.check_objects import SPECS, SYSTEM_PRIORITIES
-from kueue_admission.api.conversion import spec_as_v1beta2
+from kueue_admission.api.conversion import is_former, spec_as_v1beta2
 from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.names import KUEUE_GROUP
-from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
+from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.read_model import read_stored
+from kueue_admission.read.manifests import is_live
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
@@ -49,6 +51,8 @@ class ClusterObjects:
     """Objects of other kinds, as they were given."""
     given: dict[Key, Object] = field(default_factory=dict)
     """Every object, as it was given."""
+    notes: list[str] = field(default_factory=list)
+    """What a live object has that cannot be read, and is left out."""
 
     def content(self, key: Key) -> Object:
         """An object that was given, its spec as Kueue 0.19 has it."""
@@ -108,7 +112,7 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
             f"{kind} {name}", f"has {listed(malformed)} of another form than Kubernetes gives it", _FIX
         )
         return
-    group, _, version = str(item.get("apiVersion", "")).rpartition("/")
+    group = str(item.get("apiVersion", "")).rpartition("/")[0]
     key = key_of(item)
     known = found.given.get(key)
     if known is not None and (known != item or kind in MODELS):
@@ -123,21 +127,36 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
             yield from _add(found, kind, name, top_level(item))
     elif group != KUEUE_GROUP or kind not in MODELS:
         found.others.append(item)
-    elif version not in ("v1beta2", "v1beta1"):
+    elif item["apiVersion"] != KUEUE_API and not is_former(item):
         yield IMPORT_FORM.at(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
         spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
-        namespace = key[2] if kind == "LocalQueue" else None
-        yield from _add(found, kind, name, spec_as_v1beta2(kind, spec) if version == "v1beta1" else spec, namespace)
+        spec = spec_as_v1beta2(kind, spec) if is_former(item) else spec
+        yield from _add(found, kind, name, spec, key[2] if kind == "LocalQueue" else None, live=is_live(item))
 
 
 def _add(
-    found: ClusterObjects, kind: str, name: str, spec: dict[str, Any], namespace: str | None = None
+    found: ClusterObjects,
+    kind: str,
+    name: str,
+    spec: dict[str, Any],
+    namespace: str | None = None,
+    *,
+    live: bool = True,
 ) -> Iterator[Problem]:
+    """Of what a cluster has, fields that are not known, and objects that cannot be read, are left out."""
     _, wrong = read_form(MODELS[kind], spec)
-    if wrong:
-        yield from (problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong)
-    elif namespace is not None:
+    wrong = [problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong]
+    if wrong and live:
+        found.notes += [f"{each.path} left out: {each.wrong}" for each in wrong]
+        try:
+            spec = read_stored(MODELS[kind], spec).wire()
+        except SpecError:
+            return
+    elif wrong:
+        yield from wrong
+        return
+    if namespace is not None:
         found.local_queues[namespace, name] = spec
     else:
         found.specs.setdefault(kind, {})[name] = spec

@@ -1,6 +1,7 @@
 """Quotas that stand for "no limit", as tutorials write them: 1000000000 of everything that DWS may bring.
 
-`check` compares quotas with nodes and refuses such a number of GPUs or TPU chips. It becomes what the nodes hold.
+`check` compares quotas with nodes and refuses such a number of GPUs or TPU chips. It becomes what the nodes hold, but
+where these come for ProvisioningRequests alone, as such jobs wait for their nodes.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ def _in_bytes(resource: str) -> bool:
 
 
 def _held(fleet: FleetSpec, flavor: str, cluster: str, resource: str) -> int:
-    """What the nodes of a flavor on a cluster hold at most; 0 if that is not known."""
+    """What the nodes of a flavor on a cluster hold at most; 0 if that is not known, or limits nothing."""
     entry = fleet.flavor(flavor)
     pools = fleet.flavor_nodes(entry, cluster) if entry is not None and flavor in fleet.flavors_on(cluster) else ()
+    if all(pool.queued for pool in pools):
+        return 0
     held = held_by(pools, resource) or 0
     return held // 1000 if resource == "cpu" else held

@@ -58,6 +58,7 @@ class Platform:
         for cluster in self.clusters:
             self.objects[cluster.name], problems = sort_objects(cluster.objects, cluster.name)
             self.problems += problems
+            self.notes += [f"{cluster.name}: {note}" for note in self.objects[cluster.name].notes]
         managers = [name for name, found in self.objects.items() if found.of("MultiKueueCluster")]
         self.manager = managers[0] if managers else None
         if len(managers) > 1:

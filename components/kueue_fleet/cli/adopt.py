@@ -18,6 +18,7 @@ from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fle
 from kueue_fleet.adopt.pools import region_of_pools
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
+from kueue_fleet.gke.zones import region_at
 
 if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan
@@ -159,10 +160,10 @@ def import_(
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
     _write(adopted, output)
-    _report(adopted, output)
     if pulumi_import is not None and plan is not None:
         write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
         _say_what_next(plan, pulumi_import)
+    _report(adopted, output)
 
 
 def _clusters(
@@ -178,7 +179,7 @@ def _clusters(
     _refuse_twice("--node-pools", pools, described)
     without = [cluster for cluster in paths if cluster not in described]
     regions = _of_others("--region", region, without, described)
-    regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
+    regions |= {cluster: region_at(str(each["location"])) for cluster, each in described.items()}
     modes = _of_others("--mode", mode, [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):

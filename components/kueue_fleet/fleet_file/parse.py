@@ -125,6 +125,14 @@ def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_
     return known
 
 
+def read_with_errors(data: Any) -> FleetSpec:
+    """The fleet in `data`, whatever the rules say of it. Raises SpecError where its form is wrong."""
+    fleet, problems = read_form(FleetSpec, data)
+    if fleet is None or errors_of(problems):
+        raise SpecError(problems)
+    return fleet
+
+
 def parse_fleet_text(text: str, source: str) -> FleetSpec:
     """The fleet in `text`, which came from `source` (for messages). Raises SpecError with all problems."""
     return read_fleet_text(text, source).whole()

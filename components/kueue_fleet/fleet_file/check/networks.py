@@ -47,9 +47,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
             if region in regions:
                 used[f"network.{field}[{region}]"] = text
             elif field != "ranges":
-                yield UNUSED.at(
-                    f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster"
-                )
+                yield _unused(scope, f"network.{field}[{region}]", region)
             else:
                 known = {**REGION_RANGES, **regions}
                 yield from suggest.misspelt(f"network.ranges[{region}]", region, known, "is a region without a cluster")
@@ -58,6 +56,13 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
             yield OVERLAP.at(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
+
+
+def _unused(scope: Scope, path: str, region: str) -> Problem:
+    """Of a region where the fleet makes no cluster."""
+    there = [each.name for each in scope.fleet.clusters if each.region == region]
+    wrong = f"{there[0]} exists, and keeps its own" if there else f"no cluster is in {region}"
+    return UNUSED.at(path, wrong, "remove it" if there else "remove it, or add a cluster")
 
 
 @where_read
@@ -98,7 +103,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
     for region, subnet in network.subnets.items():
         here = f"{at}[{region}]"
         if region not in regions:
-            yield UNUSED.at(here, f"no cluster is in {region}", "remove it, or add a cluster")
+            yield _unused(scope, here, region)
         projects = [fleet.project_of(each.name) for each in fleet.new_clusters if each.region == region] or [
             fleet.project
         ]

@@ -66,11 +66,11 @@ def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 @where_read
 def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
-    made = [cluster.name for cluster in scope.fleet.new_clusters if cluster.name in scope.fleet.clusters_of(pool)]
+    """An imported cluster may have pools that stay their owner's; `import` writes `upsertExistingObjects` there."""
+    new = [each.name for each in scope.fleet.new_clusters if not each.upsert_existing_objects]
+    made = [name for name in new if name in scope.fleet.clusters_of(pool)]
     if pool.existing and made:
-        wrong = (
-            f"true, but the fleet makes {made[0]}, on which it is: unless the cluster was imported, no pool is there"
-        )
+        wrong = f"true, but the fleet makes {made[0]}, on which it is, so that no pool is there"
         fix = "remove it, or set existing on the cluster too"
         yield EXISTING_POOL.at(f"{scope.path(pool)}.existing", wrong, fix)
 

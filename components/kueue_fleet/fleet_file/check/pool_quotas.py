@@ -40,7 +40,8 @@ from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESO
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
-_WHOLE: Final = {"cpu": 1000, "memory": _GIB}
+_WHOLE: Final = {"cpu": 1000, "memory": _GIB, "ephemeral-storage": _GIB}
+_ENDLESS: Final = 10**9
 _ORDERS: Final = 100
 """Times by which a share is too small to be meant."""
 _LISTED: Final = 4
@@ -70,9 +71,16 @@ def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
 
 
 def promises_on(scope: Scope, cluster: str) -> Promises:
-    """The nominal quotas of all queues and cohorts on `cluster`, those of flavors that are closed now too."""
+    """The nominal quotas of all queues and cohorts on `cluster`, those of flavors that are closed now too.
+
+    Without those that are to be no limit, where nodes come for ProvisioningRequests alone: such a job waits for its
+    nodes, and none of its pods is there before. Source:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (quotas of 1000000000).
+    """
     fleet = scope.fleet
     promised: dict[str, dict[str, dict[str, int]]] = {}
+    pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in fleet.flavors}
+    queued = {name for name, pools in pools_of.items() if pools and all(pool.queued for pool in pools)}
     entries: list[ClusterQueueEntry | CohortEntry] = [
         queue for queue in fleet.cluster_queues if cluster in fleet.clusters_of(queue)
     ]
@@ -83,10 +91,16 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
                 for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
                     nominal = quota.on(cluster).nominal_quota
                     amount = amount_of(quota.name, nominal)
-                    if amount and quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal):
+                    compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
+                    if amount and compared and not (flavor.name in queued and _is_endless(quota.name, amount)):
                         of_resource = promised.setdefault(flavor.name, {}).setdefault(quota.name, {})
                         of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
     return promised
+
+
+def _is_endless(resource: str, amount: int) -> bool:
+    """Whether a quota is to be no limit."""
+    return amount >= _ENDLESS * _WHOLE.get(resource, 1)
 
 
 def amount_of(resource: str, quantity: Quantity) -> int:

@@ -40,6 +40,7 @@ from kueue_fleet.fleet_file.model.capacity import (
     Reserved,
 )
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.per_cluster import backup_flavors
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -331,6 +332,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _unused(scope: Scope) -> Iterator[Problem]:
     users = {*_users(scope), *(flavor.node_labels.get(RESERVATION_NAME) for flavor in scope.fleet.flavors)}
+    users |= set(_of_classes(scope.fleet))
     for entry in scope.fleet.reservations:
         if entry.name not in users and not entry.shared_with:
             backup = " whose flavor comes after others in its queues" if entry.purpose == "backup" else ""
@@ -346,6 +348,15 @@ def _unused(scope: Scope) -> Iterator[Problem]:
                 "no pool uses this future reservation",
                 "name it in the capacity of a pool of type calendar, or remove it",
             )
+
+
+def _of_classes(fleet: FleetSpec) -> Iterator[str]:
+    """The reservations from which ComputeClasses take nodes; those of a fleet are taken by name alone."""
+    for flavor in fleet.flavors:
+        for priority in flavor.compute_class.priorities if flavor.compute_class is not None else ():
+            found = priority.reservations
+            if found is not None and found.affinity == "Specific":
+                yield from (each.name for each in found.specific)
 
 
 @where_read

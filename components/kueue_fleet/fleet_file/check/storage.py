@@ -7,7 +7,7 @@ https://cloud.google.com/filestore/docs/csi-driver#requirements.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kueue_admission.forms import suggest
@@ -27,7 +27,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     UNUSED,
     ZONE,
 )
-from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, ClusterEntry
 from kueue_fleet.fleet_file.model.storage import (
     CLAIM_SIZE,
     Bucket,
@@ -209,7 +209,7 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         wrong = f"{volume.type}, which Autopilot does not have, so not on {{cluster}}"
         fix = "leave {cluster} out of clusters, or use gcsFuse"
         yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
-    elif driver not in cluster.storage_drivers and not cluster.existing:
+    elif driver not in (*cluster.storage_drivers, *_always(cluster)) and not cluster.existing:
         yield DATA_DRIVER.at(
             f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
         )
@@ -222,6 +222,10 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
             f"{cluster.min_master_version}, with which a new cluster begins, but storage {entry.name} needs {since}",
             "write that or a newer one",
         )
+
+
+def _always(cluster: ClusterEntry) -> Sequence[str]:
+    return FIRST_DRIVERS if cluster.mode == "Autopilot" else ()
 
 
 @where_read

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.timestamp import timestamp_text
-from kueue_fleet.fleet_file.model.clusters import STANDARD_ONLY, ClusterEntry, fields_marked
+from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, STANDARD_ONLY, ClusterEntry, fields_marked
 from kueue_fleet.fleet_file.model.property_rows import Row, property_at, set_at
 
 STORAGE_ADDONS: Final = {
@@ -23,7 +23,6 @@ STORAGE_ADDONS: Final = {
 LATER_ADDONS: Final = {"Lustre": "LustreCsiDriver", "MultiTierCheckpoints": "HighScaleCheckpointing"}
 """Drivers that no cluster has from the beginning, with gcloud's names: asked for where they are wanted; where they no
 longer are, the provider leaves them on."""
-_FIRST_ADDONS: Final = ("PersistentDisk", "Filestore", "GcsFuse")
 _AT_ANY_TIME: Final = {
     "recurringWindow": {
         "startTime": "2026-01-01T00:00:00Z",
@@ -90,7 +89,7 @@ def _exclusion_back(exclusion: Mapping[str, Any]) -> dict[str, Any]:
 
 def _addons(cluster: ClusterEntry) -> dict[str, Any] | None:
     """On or off where Standard clusters had a driver from the beginning; the newer ones where wanted."""
-    always = _FIRST_ADDONS if cluster.mode == "Standard" else ()
+    always = FIRST_DRIVERS if cluster.mode == "Standard" else ()
     return {
         addon: {"enabled": driver in cluster.storage_drivers}
         for driver, addon in STORAGE_ADDONS.items()
@@ -164,4 +163,6 @@ def cluster_fields(properties: Mapping[str, Any], mode: str) -> dict[str, Any]:
     for row in ROWS:
         if row.field not in absent:
             set_at(made, row.field, row.back(property_at(properties, row.property)))
+    if mode == "Autopilot" and "Lustre" in _drivers(properties.get("addonsConfig") or {}):
+        made["storageDrivers"] = ["Lustre"]
     return made

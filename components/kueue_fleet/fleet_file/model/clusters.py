@@ -155,6 +155,10 @@ OF_ITS_OWNER: Final = Mark.OF_ITS_OWNER
 """Marks a field that is decided where the cluster is made: one that exists has it from its owner."""
 
 
+FIRST_DRIVERS: Final = ("PersistentDisk", "Filestore", "GcsFuse")
+"""Storage drivers that a cluster has from the beginning; Autopilot always."""
+
+
 class ClusterEntry(RuledModel):
     """One GKE cluster. Its name is also the name of its kubeconfig context."""
 
@@ -220,8 +224,8 @@ class ClusterEntry(RuledModel):
         ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]],
         STANDARD_ONLY,
         OF_ITS_OWNER,
-    ] = ("PersistentDisk", "Filestore", "GcsFuse")
-    """Storage drivers; default: the first three. Autopilot has these anyway, and takes [Lustre] alone. Once on,
+    ] = FIRST_DRIVERS
+    """Storage drivers; default: the first three, which Autopilot has anyway: there, only Lustre may be added. Once on,
     Lustre and MultiTierCheckpoints stay on until `gcloud container clusters update NAME --location REGION
     --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
 
@@ -297,7 +301,8 @@ class ClusterEntry(RuledModel):
         if self.mode != "Autopilot":
             return
         for alias in self._said(STANDARD_ONLY):
-            if alias != "storageDrivers" or self.storage_drivers != ("Lustre",):
+            drivers = {*self.storage_drivers} if alias == "storageDrivers" else {}
+            if not {"Lustre"} <= drivers <= {"Lustre", *FIRST_DRIVERS}:
                 yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
 
 

@@ -15,7 +15,15 @@ from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields
-from kueue_fleet.fleet_file.model.property_rows import Row, field_at, properties_of, property_at, same, set_at
+from kueue_fleet.fleet_file.model.property_rows import (
+    Row,
+    field_at,
+    number_of,
+    properties_of,
+    property_at,
+    same,
+    set_at,
+)
 from kueue_fleet.gke.accelerator_networks import cards_of
 from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
@@ -69,9 +77,7 @@ def _accelerator(gpus: Any) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {"type": first["type"], "count": int(first["count"])}
     for field, property_ in _OF_GPUS.items():
-        value = property_at(first, property_)
-        # GKE's API has whole numbers as text.
-        set_at(found, field, int(value) if str(value).isdecimal() else value)
+        set_at(found, field, number_of(property_at(first, property_)))
     return found
 
 

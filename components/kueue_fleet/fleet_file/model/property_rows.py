@@ -38,7 +38,12 @@ class Row(Generic[E]):
 
 def same(property_: str, field: str | None = None, *, in_turn: bool = False) -> Row[Any]:
     """A property that is as in the file, under the same name unless `field` says another."""
-    return Row(property_, field or property_, field_at(field or property_), in_turn=in_turn)
+    return Row(property_, field or property_, field_at(field or property_), number_of, in_turn=in_turn)
+
+
+def number_of(value: Any) -> Any:
+    """The value, a number where it is the text of one: Google's APIs have numbers of 64 bits as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def field_at(path: str) -> Callable[[Any], Any]:
