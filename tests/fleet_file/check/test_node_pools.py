@@ -33,8 +33,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a pool that exists on a cluster that does not": (
         {p(1, "existing"): True},
         [
-            "warning: nodePools[on-demand].existing: true, but the fleet makes batch, on which it is: unless the "
-            "cluster was imported, no pool is there; remove it, or set existing on the cluster too"
+            "warning: nodePools[on-demand].existing: true, but the fleet makes batch, on which it is, so that no "
+            "pool is there; remove it, or set existing on the cluster too"
         ],
     ),
     "compact in the cluster's zones": (

@@ -301,7 +301,7 @@ class ClusterEntry(RuledModel):
         if self.mode != "Autopilot":
             return
         for alias in self._said(STANDARD_ONLY):
-            drivers = {*self.storage_drivers} if alias == "storageDrivers" else {}
+            drivers = set(self.storage_drivers) if alias == "storageDrivers" else set()
             if not {"Lustre"} <= drivers <= {"Lustre", *FIRST_DRIVERS}:
                 yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
 
