@@ -47,6 +47,24 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "start; did you mean sources?",
         ],
     ),
+    "a name that newer releases keep for themselves": (
+        {
+            "kueue/version": "0.20.0",
+            "kueue/configuration": {
+                "resources": {
+                    "transformations": [{"input": "nvidia.com/gpu", "strategy": "Retain", "outputs": {"pods": "1"}}],
+                    "deviceClassMappings": [{"name": "pods", "deviceClassNames": ["gpu.nvidia.com"]}],
+                }
+            },
+        },
+        [
+            f"warning: kueue.version: 0.20.0, {SEEN}",
+            "kueue.configuration.resources.transformations[0].outputs[pods]: pods is a name that Kueue 0.20.0 keeps "
+            "for itself, and it does not start; use another name",
+            "kueue.configuration.resources.deviceClassMappings[0].name: pods is a name that Kueue 0.20.0 keeps for "
+            "itself, and it does not start; use another name",
+        ],
+    ),
     "a field of a queue": (
         {
             "kueue/version": "0.17.1",
@@ -189,3 +207,10 @@ def test_before_0_19_the_manager_evicts_long_jobs_of_a_worker_that_is_away(versi
 def test_a_timeout_that_is_longer_than_jobs_run_is_not_warned_of() -> None:
     assert len(lost_at_once("0.18.3", "24h")) == 1
     assert lost_at_once("0.18.3", "168h") == []
+
+
+@pytest.mark.parametrize(("version", "starts"), [("0.19.2", True), ("0.19.14", False), ("0.20.7", False)])
+def test_outputs_called_pods_keep_newer_releases_from_starting(version: str, starts: bool) -> None:
+    outputs = {"resources": {"transformations": [{"input": "nvidia.com/gpu", "outputs": {"pods": "1"}}]}}
+    said = found({"kueue/version": version, "kueue/configuration": outputs})
+    assert any("outputs[pods]: pods is a name that Kueue" in each for each in said) is not starts

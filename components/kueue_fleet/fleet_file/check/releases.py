@@ -13,6 +13,7 @@ from typing import Any, Final
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import UNKNOWN_FIELD
 from kueue_admission.forms.problem import Problem, Severity, where_read
+from kueue_admission.forms.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, LOST_AT_ONCE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
@@ -27,6 +28,10 @@ _WITHOUT_OWNER: Final = "FinishOrphanedWorkloads"
 """Feature gate: Kueue finishes a Workload whose owner is gone, since 0.18 also one with the label of a Job and none."""
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
 """Feature gate, new in 0.18: an annotation of a Job names its Workload, which a label did before."""
+_PODS: Final = "pods"
+_NAMES_GATE: Final = "ReservedResourceNameValidation"
+_NAMES_SINCE: Final = (0, 19, 3)
+"""Also 0.20.0. Source: release notes of both, kueue#13989 and kueue#14756."""
 _OBJECTS: Final = {
     "flavors": "ResourceFlavor",
     "topologies": "Topology",
@@ -40,6 +45,7 @@ def check_releases(scope: Scope) -> Iterator[Problem]:
     """What is not known of the releases, what they do not have, and a manager and a worker that do not fit together."""
     yield from _known(scope)
     yield from _configurations(scope)
+    yield from _reserved(scope)
     yield from _set_by_fleet(scope)
     yield from _step(scope)
     yield from _objects(scope)
@@ -118,6 +124,31 @@ def _missing(path: str, of: str, data: dict[str, Any], judged: Iterable[Release]
             elif having:
                 wrong = f"Kueue {kueue.version} has no field {at} in {of}"
                 yield RELEASE_FIELD.at(f"{path}.{at.removeprefix('spec.')}", wrong, having, severity(kueue))
+
+
+@where_read
+def _reserved(scope: Scope) -> Iterator[Problem]:
+    """Outputs that are called as the quota of pods is: newer releases do not start with them."""
+    fleet = scope.fleet
+    for cluster in fleet.clusters:
+        kueue = fleet.kueue_on(cluster.name)
+        configuration = kueue_configuration(fleet, cluster.name)
+        is_on = configuration.get("featureGates", {}).get(_NAMES_GATE, True)
+        if not is_on or numbers_of(kueue.version) < _NAMES_SINCE:
+            continue
+        resources, at = configuration.get("resources") or {}, "kueue.configuration.resources"
+        if cluster.kueue.configuration.resources is not None:
+            at = f"{scope.path(cluster)}.{at}"
+        found = [
+            f"transformations[{index}].outputs[{_PODS}]"
+            for index, each in enumerate(resources.get("transformations") or ())
+            if _PODS in (each.get("outputs") or {})
+        ]
+        mappings = enumerate(resources.get("deviceClassMappings") or ())
+        found += [f"deviceClassMappings[{index}].name" for index, each in mappings if each.get("name") == _PODS]
+        for place in found:
+            wrong = f"{_PODS} is a name that Kueue {kueue.version} keeps for itself, and it does not start"
+            yield RELEASE_FIELD.at(f"{at}.{place}", wrong, "use another name")
 
 
 @where_read
