@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self, Unpack
 
 import pulumi
-from pulumi.resource import DependencyResource
 
 from kueue_admission.forms import SpecError, errors_of
 from kueue_admission.forms.names import PRODUCT
@@ -74,6 +73,7 @@ from kueue_fleet.google.resources import (
     reservation_of,
     team_arguments,
 )
+from kueue_fleet.in_programs import below_parent
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 from kueue_fleet.kueue.team_secrets import known_secrets
 from kueue_fleet.program.handed_out import hand_out
@@ -154,9 +154,10 @@ class Fleet(Component):
         """Declare the fleet, and log the warnings about it, those about dates too.
 
         The Pulumi name of everything in the fleet begins with `name`, such as `name/worker-a`. Below a parent, `name`
-        itself begins with the parent's name, so that a component that makes a fleet can be used twice. Aliases keep
-        resources that an earlier release made under shorter names: run `pulumi up` once before you add a second fleet
-        with clusters of the same names to the program, or Pulumi refuses both.
+        itself begins with the parent's name, so that a component that makes a fleet can be used twice: `fleet` becomes
+        `parent/fleet`, and `parent-fleet` stays. Aliases keep resources that an earlier release made under other names:
+        run `pulumi up` once before you add a second fleet with clusters of the same names to the program, or Pulumi
+        refuses both.
 
         `spec` may be plain data in the spelling of fleet files. `inputs`: see `FleetInputs`.
 
@@ -184,7 +185,7 @@ class Fleet(Component):
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name
-        name, opts = _below_parent(name, opts)
+        name, opts = below_parent(name, opts)
         super().__init__(name, opts)
         now = datetime.now(UTC)  # noqa: TID251  (a program runs once, and now)
         for warning in (*problems, *check_dates(spec, now.date())):
@@ -491,16 +492,3 @@ class Fleet(Component):
 def _parts_begin(name: str) -> str:
     """The prefix of the Pulumi names of a fleet's parts."""
     return f"{name}/"
-
-
-def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
-    """Name and options of a fleet: below a parent, with the parent's name before its own.
-
-    A URN has the types of all parents and not their names, so two parents of one type need this. A parent of another
-    process, as a component of another language is, has no name here.
-    """
-    parent = opts.parent if opts else None
-    if parent is None or isinstance(parent, DependencyResource):
-        return name, opts
-    earlier = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)])
-    return f"{parent.pulumi_resource_name}/{name}", pulumi.ResourceOptions.merge(opts, earlier)

@@ -1,11 +1,12 @@
 """What every component does in a Pulumi program: how a mistake ends it, its options, and its name."""
 
 import asyncio
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.resource import DependencyResource
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
 from kueue_admission.forms import Problem, SpecError
@@ -24,6 +25,8 @@ SpecError.raised_as = ProgramError
 
 _NAMES: "Final[WeakKeyDictionary[Any, set[Any]]]" = WeakKeyDictionary()
 """What was declared, by the run of a program."""
+_PARENT: Final = "\0"
+"""Stands for the name of a former parent, which Pulumi knows later."""
 
 
 def _run() -> Any:
@@ -92,3 +95,59 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
     elif provider is not None:
         given = with_article(type(provider).__name__)
         yield COMPONENT.at(f"{where}.opts.provider", f"{given} is given", f"{wanted}, such as cluster.provider")
+
+
+def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
+    """Name and options of a component whose Pulumi name begins with that of its parent.
+
+    A URN has the types of all parents and not their names, so two parents of one type need this. A name that begins
+    with the parent's already stays: by this prefix Pulumi gives the child of a renamed parent its alias. A parent of
+    another process, as a component of another language is, has no name here.
+
+    Each alias is there for every name that the component may have in a stack: an earlier release prefixed none, and
+    0.2.0 all of them.
+    """
+    parent = opts.parent if opts else None
+    if opts is None or isinstance(parent, DependencyResource):
+        return name, opts
+    aliases: list[Any] = []
+    for given in opts.aliases or ():
+        aliases += _former(given, name, parent) if isinstance(given, pulumi.Alias) else [given]
+    own = name
+    if parent is not None:
+        above = parent.pulumi_resource_name
+        rest = name.removeprefix(above)
+        if not name.startswith(above) or rest[:1].isalnum():
+            own = f"{above}/{name}"
+        aliases += [pulumi.Alias(each) for each in (name, f"{above}/{name}") if each != own]
+        if name.startswith(above):
+            for urn in parent._aliases:
+                aliases += _below(urn, pulumi.Alias(), [f"{_PARENT}/{_PARENT}{rest}"])
+    changed = opts._copy()
+    changed.aliases = aliases
+    return own, changed
+
+
+def _former(alias: pulumi.Alias, name: str, parent: pulumi.Resource | None) -> Iterator[Any]:
+    """The alias of a component that is called NAME in the program, for each name that it may have in a stack."""
+    former = alias.name if isinstance(alias.name, str) else name
+    where: Any = parent if alias.parent is ... else alias.parent  # type: ignore[comparison-overlap]
+    if where is None:
+        yield pulumi.Alias(former, alias.type_, alias.parent, alias.stack, alias.project)
+        return
+    names = [former]
+    if former is name and parent is not None and name.startswith(parent.pulumi_resource_name):
+        names.append(_PARENT + name.removeprefix(parent.pulumi_resource_name))
+    urn = where.urn if isinstance(where, pulumi.Resource) else where
+    yield from _below(urn, alias, [*names, *(f"{_PARENT}/{each}" for each in names)])
+
+
+def _below(parent: Any, alias: pulumi.Alias, names: Iterable[str]) -> Iterator[Any]:
+    """ALIAS with each of these names below the parent of this URN, whose name they may hold."""
+    for each in names:
+
+        def there(urn: str, each: str = each) -> pulumi.Alias:
+            name = each.replace(_PARENT, urn.split("::", 3)[3])
+            return pulumi.Alias(name, alias.type_, urn, alias.stack, alias.project)
+
+        yield pulumi.Output.from_input(parent).apply(there)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
@@ -18,69 +15,16 @@ from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue,
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
-from kueue_rehearsal.engines import EngineCache, build_engines
-from kueue_rehearsal.paths import engines_dir
-from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 from tests.engines import program_of_0_2_0
-from tests.engines.memory_provider import Operation, World, only_updates, serve
+from tests.engines.memory_provider import Operation
+from tests.engines.memory_stack import Engine, pulumi_in_memory
 
 STACK_OF_0_2_0 = Path(__file__).with_name("stack_of_0_2_0.json.gz")
 WEBHOOK_NOT_READY = (
     'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post '
     '"https://kueue-webhook-service.kueue-system.svc:443/mutate": no endpoints available for service'
 )
-
-
-class Engine:
-    """A stack of an inline program, on the real engine and the providers in memory."""
-
-    def __init__(self, folder: Path, world: World, providers: str, pulumi_command: Path) -> None:
-        self.world = world
-        self.output: list[str] = []
-        self._folder = folder
-        self._environment = {
-            "PULUMI_DEBUG_PROVIDERS": providers,
-            "PULUMI_CONFIG_PASSPHRASE": "test",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            **ONE_CHECKPOINT,
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PATH": f"{pulumi_command.parent}{os.pathsep}{os.environ['PATH']}",
-        }
-
-    @property
-    def state_file(self) -> Path:
-        return self._folder / ".pulumi" / "stacks" / "kueue-fleet" / "test.json"
-
-    @cached_property
-    def stack(self) -> auto.Stack:
-        made = auto.create_or_select_stack(
-            "test",
-            project_name="kueue-fleet",
-            program=lambda: None,
-            opts=auto.LocalWorkspaceOptions(
-                pulumi_home=str(make_pulumi_home(self._folder / "home")),
-                work_dir=str(self._folder),
-                project_settings=auto.ProjectSettings(
-                    name="kueue-fleet", runtime="python", backend=auto.ProjectBackend(url=f"file://{self._folder}")
-                ),
-                env_vars=self._environment,
-            ),
-        )
-        only_updates(made)
-        return made
-
-    def up(self, program: Callable[[], Any]) -> list[Operation]:
-        """Bring the program up; the operations on resources, in the order they were done."""
-        self.stack.up(program=program, on_output=self.output.append)
-        return self.world.taken_operations()
-
-    def destroy(self) -> list[Operation]:
-        self.stack.destroy(on_output=self.output.append)
-        return self.world.taken_operations()
-
-    def up_fleet(self, spec: FleetSpec) -> list[Operation]:
-        return self.up(fleet_program(spec))
 
 
 def fleet_program(spec: FleetSpec) -> Callable[[], None]:
@@ -91,13 +35,14 @@ def fleet_program(spec: FleetSpec) -> Callable[[], None]:
     return program
 
 
+def up_fleet(engine: Engine, spec: FleetSpec) -> list[Operation]:
+    return engine.up(fleet_program(spec))
+
+
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    command = build_engines(EngineCache(engines_dir()), names=["pulumi"]).binary("pulumi")
-    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
-    world = World()
-    with serve(world) as providers:
-        yield Engine(tmp_path, world, providers, command)
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with pulumi_in_memory(tmp_path) as made:
+        yield made
 
 
 def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
@@ -110,10 +55,10 @@ def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
 
 def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_objects(engine: Engine) -> None:
     spec = fleet(WORKER, deletionProtection=False)
-    created = engine.up_fleet(spec)
+    created = up_fleet(engine, spec)
     assert {operation.verb for operation in created} == {"create"}
     assert len(engine.world.objects) == len(created)
-    assert engine.up_fleet(spec) == []
+    assert up_fleet(engine, spec) == []
     destroyed = engine.destroy()
     assert {operation.type.split(":")[0] for operation in destroyed} == {"gcp"}
     assert {key[0] for key in engine.world.objects} == {MANAGER, WORKER}
@@ -121,7 +66,7 @@ def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_object
 
 def test_a_protected_fleet_is_not_destroyed(engine: Engine) -> None:
     spec = fleet(WORKER)
-    engine.up_fleet(spec)
+    up_fleet(engine, spec)
     with pytest.raises(auto.CommandError, match="protected"):
         engine.destroy()
     assert engine.world.taken_operations() == []
@@ -140,7 +85,7 @@ def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
         Fleet("tpus", second, opts=pulumi.ResourceOptions(parent=platform))
 
     with monkeypatch.context() as earlier:
-        earlier.setattr("kueue_fleet.fleet._below_parent", lambda *arguments: arguments)
+        earlier.setattr("kueue_fleet.fleet.below_parent", lambda *arguments: arguments)
         earlier.setattr("kueue_fleet.fleet._parts_begin", lambda name: "" if name == spec.name else f"{name}/")
         made = engine.up(program)
     assert f"create Cluster {WORKER}" in {operation.short for operation in made}
@@ -154,8 +99,8 @@ def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
 
 
 def test_one_more_worker_changes_the_managers_config_and_quota_only(engine: Engine) -> None:
-    engine.up_fleet(fleet(WORKER))
-    changed = engine.up_fleet(fleet(WORKER, SECOND_WORKER))
+    up_fleet(engine, fleet(WORKER))
+    changed = up_fleet(engine, fleet(WORKER, SECOND_WORKER))
     assert {o.short for o in changed if o.verb != "create"} == {
         f"update MultiKueueConfig {MANAGER}/multikueue/multikueue",
         f"update ClusterQueue {MANAGER}/gpu",
@@ -166,8 +111,8 @@ def test_one_more_worker_changes_the_managers_config_and_quota_only(engine: Engi
 
 
 def test_one_worker_less_takes_it_off_the_manager_first(engine: Engine) -> None:
-    engine.up_fleet(fleet(WORKER, SECOND_WORKER, deletionProtection=False))
-    shorts = [o.short for o in engine.up_fleet(fleet(WORKER, deletionProtection=False))]
+    up_fleet(engine, fleet(WORKER, SECOND_WORKER, deletionProtection=False))
+    shorts = [o.short for o in up_fleet(engine, fleet(WORKER, deletionProtection=False))]
     order = [
         f"update MultiKueueConfig {MANAGER}/multikueue/multikueue",
         f"delete MultiKueueCluster {MANAGER}/multikueue/{SECOND_WORKER}",
@@ -178,18 +123,18 @@ def test_one_worker_less_takes_it_off_the_manager_first(engine: Engine) -> None:
 
 
 def test_another_quota_is_an_update_in_place(engine: Engine) -> None:
-    engine.up_fleet(fleet(WORKER))
+    up_fleet(engine, fleet(WORKER))
     data = fleet_data(WORKER)
     data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 9
-    changed = engine.up_fleet(parse_fleet(data))
+    changed = up_fleet(engine, parse_fleet(data))
     assert {o.short for o in changed} == {f"update ClusterQueue {MANAGER}/gpu", f"update ClusterQueue {WORKER}/gpu"}
 
 
 def test_a_new_rotation_reaches_the_manager_before_the_old_token_goes(engine: Engine) -> None:
-    engine.up_fleet(fleet(WORKER))
+    up_fleet(engine, fleet(WORKER))
     data = fleet_data(WORKER)
     data["multiKueue"]["credentials"]["rotation"] = "2027-05"
-    changed = engine.up_fleet(parse_fleet(data))
+    changed = up_fleet(engine, parse_fleet(data))
     assert [o.short for o in changed] == [
         f"create Secret {WORKER}/multikueue/token",
         f"create Secret {MANAGER}/multikueue/{WORKER}",
@@ -201,7 +146,7 @@ def test_a_new_rotation_reaches_the_manager_before_the_old_token_goes(engine: En
 
 def test_the_token_is_neither_in_the_state_nor_in_what_is_printed(engine: Engine) -> None:
     spec = fleet(WORKER)
-    engine.up_fleet(spec)
+    up_fleet(engine, spec)
     state = engine.state_file.read_text()
     assert WORKER in state
     for text in (state, "".join(engine.output)):
