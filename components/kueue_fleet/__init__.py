@@ -33,6 +33,10 @@ def _homes() -> "Mapping[str, str]":
 def __getattr__(name: str) -> "Any":
     if name == "__all__":
         return sorted(_homes())
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("kueue-fleet")
     if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import sys

@@ -228,3 +228,6 @@ from kueue_fleet.kueue import WorkloadPriorityClass as WorkloadPriorityClass
 from kueue_fleet.objects.dashboards import grafana_dashboard as grafana_dashboard
 
 __all__: list[str]
+
+__version__: str
+"""Version of the distribution, such as 0.2.0."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable, Iterable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary
 
@@ -12,6 +13,7 @@ from pulumi.runtime.settings import get_monitor, get_root_resource
 from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.arguments import misfits
 from kueue_admission.forms.late import OUTPUT_TEXT
+from kueue_admission.forms.signatures import shown
 from kueue_admission.forms.suggest import with_article
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 
@@ -52,6 +54,14 @@ class OwnComponent(pulumi.ComponentResource):
 
     of_provider: ClassVar[str] = "gcp"
     """The provider of what is in it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let `help()` show the types of arguments without their validators."""
+        super().__init_subclass__(**options)
+        for each in vars(cls).values():
+            function = each.__func__ if isinstance(each, classmethod) else each
+            if isinstance(function, FunctionType):
+                shown(function)
 
     if not TYPE_CHECKING:
 

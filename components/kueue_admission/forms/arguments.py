@@ -30,6 +30,7 @@ from kueue_admission.forms.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, U
 from kueue_admission.forms.late import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.forms.messages import misfit
 from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.signatures import declared, shown
 from kueue_admission.forms.suggest import nearest, with_article
 
 _WORDS: Final[Mapping[Any, str]] = {
@@ -63,7 +64,7 @@ def checked(function: Callable[_Taken, _Returned]) -> Callable[_Taken, _Returned
             raise SpecError(problems)
         return function(*args, **kwargs)
 
-    return call
+    return shown(call)
 
 
 def misfits(
@@ -95,7 +96,7 @@ def misfits(
 def _parameters(function: Callable[..., Any]) -> _Parameters:
     hints: dict[str, Any] = {}
     takes_any = False
-    found = inspect.signature(function, eval_str=True).parameters
+    found = declared(function).parameters
     for name, each in found.items():
         if each.kind is not each.VAR_KEYWORD:
             hints[name] = Any if each.annotation is each.empty else each.annotation

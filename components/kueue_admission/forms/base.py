@@ -5,6 +5,7 @@ rules that need more than one field too. No type takes text for a number, or a n
 """
 
 from collections.abc import Iterator, Mapping
+from inspect import Signature
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
 
 from pydantic import (
@@ -23,7 +24,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from kueue_admission.forms import syntax
+from kueue_admission.forms import signatures, syntax
 from kueue_admission.forms.described import Described
 from kueue_admission.forms.form_rules import NOT_ALLOWED, listed_twice
 from kueue_admission.forms.messages import problems_of
@@ -62,6 +63,15 @@ class _Metaclass(ModelMetaclass):
             except ValidationError as wrong:
                 found = problems_of(wrong, cls, fields, in_python=True)
                 raise SpecError(problem.at(cls.__name__) for problem in found) from None
+
+        @property
+        def __signature__(cls) -> Signature:  # noqa: N805
+            """What `help()` and editors show."""
+            return signatures.of_model(cls)
+
+        @__signature__.setter
+        def __signature__(cls, value: object) -> None:  # noqa: N805
+            """Pydantic's has the names of files, and validators."""
 
 
 def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str, Any]) -> dict[str, Any]:

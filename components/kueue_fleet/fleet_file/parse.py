@@ -133,7 +133,7 @@ def read_with_errors(data: Any) -> FleetSpec:
     return fleet
 
 
-def parse_fleet_text(text: str, source: str) -> FleetSpec:
+def parse_fleet_text(text: str, source: str = "<text>") -> FleetSpec:
     """The fleet in `text`, which came from `source` (for messages). Raises SpecError with all problems."""
     return read_fleet_text(text, source).whole()
 

@@ -16,6 +16,7 @@ import pulumi_kubernetes as kubernetes
 from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.base import problems_in
+from kueue_admission.forms.signatures import shown
 from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone
@@ -44,6 +45,9 @@ class ControlPlaneAccess(Access):
     kubernetes_tokens: bool = False
     """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
     Without it the DNS name takes only Google's own tokens."""
+
+
+shown(ControlPlaneAccess.__init__)
 
 
 CLUSTER_ID = "projects/P/locations/L/clusters/N"

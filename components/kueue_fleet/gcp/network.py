@@ -8,6 +8,7 @@ import pulumi_gcp as gcp
 
 from kueue_admission.forms import Problem
 from kueue_admission.forms.read_model import read_model
+from kueue_admission.forms.signatures import shown
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry
 from kueue_fleet.fleet_file.alone import check_alone
@@ -42,6 +43,9 @@ class NetworkIds(Vpc):
     """Range of the nodes; needed of the manager's region where it reaches workers by address."""
     pod_ranges: Mapping[Region, pulumi.Input[PodIpv4Range]] = field(default_factory=dict)
     """Range of the pods; needed there too, where it has a name."""
+
+
+shown(NetworkIds.__init__)
 
 
 def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds | None:

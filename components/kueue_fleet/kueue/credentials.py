@@ -17,6 +17,7 @@ from kueue_admission.forms import Problem, SpecError, syntax
 from kueue_admission.forms.base import CaCertificate, DnsLabel, DnsSubdomain, Endpoint
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_admission.forms.signatures import shown
 from kueue_fleet.component import is_judged, judge, today
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.check.dates import check_rotation
@@ -65,6 +66,9 @@ class WorkerGrant:
     """Kubeconfig of the account, JSON; secret with a token."""
     rotation: DnsLabel | None = None
     """Serial of its token; None: a plugin gives the credentials, and the manager has a ClusterProfile."""
+
+
+shown(WorkerGrant.__init__)
 
 
 class WorkerAccess(Component):

@@ -22,6 +22,7 @@ from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.problem import join_path
 from kueue_admission.forms.read_model import read_model
+from kueue_admission.forms.signatures import declared
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.fleet_rules import NOT_PLAIN
 
@@ -75,7 +76,7 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
 
 def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
     """The constructor's parameters, but for those that every component has."""
-    for name, parameter in inspect.signature(component.__init__, eval_str=True).parameters.items():
+    for name, parameter in declared(component.__init__).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             yield from _unpacked(parameter.annotation)
         elif name not in _NOT_ARGUMENTS:
@@ -88,7 +89,7 @@ def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
 
 def inputs_of(component: type[Any]) -> type[Any] | None:
     """The TypedDict that the constructor unpacks its last arguments into, if it has one."""
-    for parameter in inspect.signature(component.__init__, eval_str=True).parameters.values():
+    for parameter in declared(component.__init__).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             [unpacked] = get_args(parameter.annotation)
             return cast("type[Any]", unpacked)
