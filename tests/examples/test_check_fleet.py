@@ -87,7 +87,92 @@ def test_a_new_file_is_compared_with_nothing(clone: Path) -> None:
     shutil.copy(clone / FILE, clone / "Pulumi.new.yaml")
     code, comment, _ = judge(clone, "Pulumi.new.yaml")
     assert (code, summaries(comment)) == (0, ["check: passed"])
-    assert "The file is new: `main` does not have it." in comment
+    assert "It is new: `main` does not have it." in comment
+
+
+def test_a_base_that_is_not_there_fails(clone: Path) -> None:
+    code, comment, _ = judge(clone, "--base", "nowhere", FILE)
+    assert (code, summaries(comment)) == (1, ["check: passed", "diff against nowhere: **failed** (exit code 1)"])
+    assert "there is no commit nowhere; fetch it, such as by fetch-depth: 0 of actions/checkout" in comment
+
+
+@pytest.fixture
+def shallow(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runner's clone of a pull request's commit alone, with a smaller quota."""
+    git(clone, "checkout", "--quiet", "-b", "change")
+    change(clone, "nominalQuota: 16 }", "nominalQuota: 12 }")
+    git(clone, "commit", "--quiet", "--all", "-m", "after")
+    made = tmp_path_factory.mktemp("runner") / "clone"
+    git(
+        clone, "clone", "--quiet", "--depth", "1", "--single-branch", "--branch", "change", f"file://{clone}", str(made)
+    )
+    return made
+
+
+def test_a_shallow_clone_fetches_its_base(shallow: Path) -> None:
+    code, comment, _ = judge(shallow, "--base", "origin/main", FILE)
+    assert (code, summaries(comment)) == (0, ["check: passed", "diff against origin/main: passed"])
+    assert "4 nvidia.com/gpu (16 -> 12)" in comment
+
+
+def test_a_renamed_file_is_compared_with_what_it_was(clone: Path) -> None:
+    (clone / "stacks").mkdir()
+    git(clone, "mv", FILE, "stacks/Pulumi.lab.yaml")
+    git(clone, "checkout", "--quiet", "-b", "change")
+    git(clone, "commit", "--quiet", "-m", "renamed")
+    text = (clone / "stacks/Pulumi.lab.yaml").read_text()
+    (clone / "stacks/Pulumi.lab.yaml").write_text(text.replace("nominalQuota: 16 }", "nominalQuota: 12 }"))
+    code, comment, _ = judge(clone, "stacks/Pulumi.lab.yaml")
+    assert (code, summaries(comment)) == (0, ["check: passed", "diff against main: passed"])
+    assert "4 nvidia.com/gpu (16 -> 12)" in comment
+
+
+PROGRAM = """
+import pulumi
+import kueue_fleet as kf
+from sizes import GPUS
+
+size = pulumi.Config().require("size")
+quota = kf.Quota(gpu=GPUS[size], cpu=48, memory="192Gi", ephemeral_storage="400Gi")
+kf.Fleet("lab", kf.FleetSpec(
+    "lab", "lab-project", clusters=[kf.Standalone("batch", "us-central1")], flavors=[kf.Flavor("l4", gpu="nvidia-l4")],
+    cluster_queues=[kf.Queue("gpu", {"l4": quota})],
+    teams=[kf.TeamEntry("vision", local_queues=[kf.TeamQueue("gpu", cluster_queue="gpu")])],
+))
+"""
+
+
+@pytest.fixture
+def program(clone: Path) -> Path:
+    """A repository with a program of two stacks in a folder, whose environment git does not have."""
+    folder = clone / "platform"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"')
+    python.chmod(0o755)
+    (folder / ".venv" / "pyvenv.cfg").write_text("")
+    options = {"toolchain": "pip", "virtualenv": ".venv"}
+    (folder / "Pulumi.yaml").write_text(
+        yaml.safe_dump({"name": "platform", "runtime": {"name": "python", "options": options}})
+    )
+    for stack in ("dev", "prod"):
+        (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": {"platform:size": stack}}))
+    (folder / "__main__.py").write_text(PROGRAM)
+    (folder / "sizes.py").write_text('GPUS = {"dev": 4, "prod": 16}')
+    (clone / ".gitignore").write_text(".venv/")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "a program")
+    (folder / "sizes.py").write_text('GPUS = {"dev": 4, "prod": 12}')
+    return clone
+
+
+def test_stacks_of_a_program_are_compared_each_in_its_own_section(program: Path) -> None:
+    stacks = [f"platform/Pulumi.{stack}.yaml" for stack in ("dev", "prod")]
+    code, comment, _ = judge(program, *stacks)
+    assert (code, summaries(comment)) == (0, ["check: passed", "diff against main: passed"] * 2), comment
+    dev, prod = comment.split(f"## Fleet `{stacks[1]}`")
+    assert "16 -> 12" in prod
+    assert "16 -> 12" not in dev
 
 
 @pytest.mark.parametrize(
@@ -98,7 +183,6 @@ def test_a_new_file_is_compared_with_nothing(clone: Path) -> None:
         (("--stack", "dev", FILE), "--stack and --policy-pack go together"),
         (("--bse", "main", FILE), "--bse: there is no such option"),
         ((FILE, "--workload"), "--workload: its value is missing"),
-        ((FILE, "other.yaml"), "other.yaml: one file only"),
     ],
 )
 def test_a_wrong_call_is_refused(clone: Path, options: tuple[str, ...], says: str) -> None:
@@ -115,6 +199,28 @@ def test_the_action_passes_on_each_of_its_inputs_and_nothing_else() -> None:
         # A value in the text of a command would be run by the shell, whatever a pull request writes there.
         assert "${{" not in step["run"]
         subprocess.run(["bash", "-n", "-c", step["run"]], check=True)
+
+
+def test_by_default_the_action_installs_what_its_own_commit_has(tmp_path: Path) -> None:
+    action: dict[str, Any] = yaml.safe_load((ACTION / "action.yml").read_text())
+    [step] = [each for each in action["runs"]["steps"] if each["name"] == "Install"]
+    pip = tmp_path / "pip"
+    pip.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')
+    pip.chmod(0o755)
+    given = {"WHAT": "", "GITHUB_ACTION_PATH": str(ACTION), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], env={**os.environ, **given}, capture_output=True, text=True, check=True
+    )
+    root = ACTION.parents[1]
+    assert done.stdout.split() == ["install", "--quiet", f"{root}[preflight]", f"{root}/components/kueue_admission"]
+
+
+def test_a_pull_request_from_a_fork_gets_no_comment_but_the_summary() -> None:
+    action: dict[str, Any] = yaml.safe_load((ACTION / "action.yml").read_text())
+    judge, comment = action["runs"]["steps"][-2:]
+    assert "!github.event.pull_request.head.repo.fork" in comment["if"]
+    assert "GITHUB_STEP_SUMMARY" in judge["run"]
+    assert "GH_TOKEN" not in judge["env"]
 
 
 def test_the_action_calls_the_script_with_what_it_was_given(clone: Path) -> None:
