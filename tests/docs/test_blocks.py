@@ -38,6 +38,7 @@ PROGRAMS = {
     "kueue-fleet",
     "make",
     "pip",
+    "poetry",
     "python3",
     ".",
     "pulumi",
