@@ -172,6 +172,14 @@ class TestQuota:
         kinds = ["coveredResources", "excludeResourcePrefixes"]
         assert [(c.kind, c.admits) for c in found.changes] == [(kind, True) for kind in kinds]
 
+    def test_a_resource_without_quota_that_is_ignored(self) -> None:
+        pods = (PodSet(requests=(("cpu", 11_000), ("nvidia.com/gpu", 8))),)
+        ignoring = Configuration(ignore_undeclared_resources=True)
+        found = explained(objects(queue(), configuration=ignoring), job("a", pod_sets=pods))
+        assert found.reason == "ExceedsMaxQuota"
+        assert "nvidia.com/gpu" not in found.headline
+        assert not any(change.kind in ("coveredResources", "excludeResourcePrefixes") for change in found.changes)
+
     def test_a_node_selector(self) -> None:
         made = objects(queue(groups=(ResourceGroup(("cpu",), cpu_group(default=10).flavors),)))
         flavors = (ResourceFlavor("default", node_labels=(("pool", "a3"),)),)

@@ -127,3 +127,54 @@ def test_classes_that_are_not_there_are_refused() -> None:
     assert found == ["teams[team-vision].priorityClasses[2]: there is no priority class urgnet; did you mean urgent?"]
     found = problems(changed(fleet_data(), {"teams/0/priorityClasses": ["batch", "batch"]}))
     assert found == ["teams[team-vision].priorityClasses[1]: batch is listed twice; list each priority class once"]
+
+
+GPUS_ALONE = {
+    "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}},
+    "clusterQueues/1/resourceGroups": [
+        {
+            "coveredResources": ["nvidia.com/gpu"],
+            "flavors": [{"name": "l4", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}],
+        }
+    ],
+}
+COUNTED = "object.kind in ['Job', 'JobSet'] ? {}"
+
+
+def counted(changes: dict[str, Any], team: int = 1) -> str:
+    spec = policy(fleet(changes), team=team)
+    found = [str(item["expression"]) for item in spec["variables"] if item["name"] == "counted"]
+    rules = [item for item in spec["validations"] if item["message"].startswith("resources of its pods")]
+    assert len(found) == len(rules)
+    return "".join(found)
+
+
+def test_a_job_on_the_manager_requests_something_that_its_queue_counts() -> None:
+    assert counted(GPUS_ALONE) == COUNTED.format("{'main': ['nvidia.com/gpu']} : {}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kueue/version": "0.17.1", "kueue/configuration": {}},
+        {"teams/1/limitRange": {"defaultRequest": {"nvidia.com/gpu": 0}}},
+        {
+            "clusterQueues/1/resourceGroups": [
+                {
+                    "coveredResources": ["pods"],
+                    "flavors": [{"name": "l4", "resources": [{"name": "pods", "nominalQuota": 8}]}],
+                }
+            ]
+        },
+    ],
+    ids=["an older Kueue", "a LimitRange", "a queue that counts pods"],
+)
+def test_any_job_where_something_of_it_counts_always(change: dict[str, Any]) -> None:
+    assert counted(GPUS_ALONE | change) == ""
+
+
+def test_inputs_of_transformations_count() -> None:
+    made = [{"input": "example.com/mig", "strategy": "Replace", "outputs": {"nvidia.com/gpu": "250m"}}]
+    resources = {"quotaCheckStrategy": "IgnoreUndeclared", "transformations": made}
+    found = counted(GPUS_ALONE | {"kueue/configuration": {"resources": resources}})
+    assert found == COUNTED.format("{'main': ['example.com/mig', 'nvidia.com/gpu']} : {}")

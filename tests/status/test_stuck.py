@@ -37,6 +37,19 @@ def workload(conditions: list[Object], checks: list[Object] | None = None, **met
     }
 
 
+def running() -> Object:
+    made = workload(true("QuotaReserved", "Admitted"))
+    made["status"]["clusterName"] = "worker-us"
+    return made
+
+
+def undispatched(*kinds: str, flavors: Object | None = None, at: str = LATE) -> Object:
+    """Admitted by the manager, without a worker."""
+    made = workload(true("QuotaReserved", "Admitted", *kinds, at=at))
+    made["status"]["admission"]["podSetAssignments"] = [{"name": "main", **(flavors or {})}]
+    return made
+
+
 def lost(**metadata: Any) -> Object:
     """Finished because its Job is gone on the worker; the manager has it still."""
     made = workload([{**condition, "reason": "OwnerNotFound"} for condition in true("Finished")], **metadata)
@@ -97,7 +110,7 @@ def test_what_does_not_end_by_itself_is_named_with_what_it_holds(item: Object, s
 @pytest.mark.parametrize(
     "item",
     [
-        workload(true("QuotaReserved", "Admitted")),
+        running(),
         workload(true("QuotaReserved", "Evicted", at=RECENT)),
         workload(true("QuotaReserved", "Finished"), deletionTimestamp=LATE),
         lost(deletionTimestamp=LATE),
@@ -108,6 +121,24 @@ def test_what_does_not_end_by_itself_is_named_with_what_it_holds(item: Object, s
 )
 def test_what_moves_on_is_not(item: Object) -> None:
     assert named(workloads=[item]) == []
+
+
+NOBODY = "admitted without a worker, where no pod runs: it "
+
+
+@pytest.mark.parametrize(
+    ("flavors", "why"),
+    [
+        (None, "requests nothing that its queue counts"),
+        ({"flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "4"}}, "lost its MultiKueue check"),
+    ],
+)
+def test_a_job_that_the_manager_admits_without_a_worker_is_named(flavors: Object | None, why: str) -> None:
+    item = undispatched(flavors=flavors)
+    assert named(workloads=[item]) == [("team/train NotDispatched", f"{NOBODY}{why}", 600.0)]
+    assert named("standalone", workloads=[item]) == []
+    assert named(workloads=[undispatched("Finished")]) == []
+    assert named(workloads=[undispatched(at=RECENT)]) == []
 
 
 def test_a_request_that_stays_accepted_longer_than_the_watchdog_waits_is_named() -> None:

@@ -29,6 +29,8 @@ class JobKind(NamedTuple):
     managed_by: str = ""
     """CEL: the controller that `object` names as its own, an empty text where it names none. Empty: the kind has no
     such field, or Kueue does not set it."""
+    counts_more: bool = False
+    """Whether Kueue counts more than what the containers of `pod_specs` request."""
 
 
 _MANAGED_BY: Final = "object.spec.?managedBy.orValue('')"
@@ -61,7 +63,7 @@ def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
     """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
     head = _of(f"{cluster}.?headGroupSpec.?template", *further)
     pods = f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}"
-    return JobKind("ray.io", plural, kind, "v1", pods, managed_by=_MANAGED_BY)
+    return JobKind("ray.io", plural, kind, "v1", pods, managed_by=_MANAGED_BY, counts_more=True)
 
 
 KINDS: Final[Mapping[str, JobKind]] = {
@@ -98,6 +100,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
             for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
         ),
         managed_by=_MANAGED_BY,
+        counts_more=True,
     ),
     "sparkoperator.k8s.io/sparkapplication": JobKind(
         "sparkoperator.k8s.io",
@@ -111,6 +114,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
             for path in ("driver", "executor", "batchSchedulerOptions")
         )
         + "]",
+        counts_more=True,
     ),
     "leaderworkerset.x-k8s.io/leaderworkerset": JobKind(
         "leaderworkerset.x-k8s.io",

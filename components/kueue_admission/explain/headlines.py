@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kueue_admission.api.resources import DEPLOYMENT, KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.decide.amounts import format_amount
+from kueue_admission.decide.flavors.evidence import ResourceUnavailable
 from kueue_admission.decide.model import CheckState
 from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, InactiveReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
@@ -171,7 +172,8 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
         return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
     covered = entry.queue.group_of
     uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
-    if uncovered:
+    # With IgnoreUndeclared they speak against nothing.
+    if uncovered and any(isinstance(each, ResourceUnavailable) for of in entry.assignment.pod_sets for each in of.evidence):
         return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
     bare = without_flavor(entry)
     if bare:

@@ -146,7 +146,8 @@ def _cover(trials: Trials, entry: Entry) -> None:
         for r, n in totals_of(trials.before.engine.cache, entry.info, queue).items()
         if n and r not in queue.group_of
     }
-    if not lacking or not queue.spec.groups:
+    ignored = trials.before.engine.cache.configuration.ignore_undeclared_resources
+    if ignored or not lacking or not queue.spec.groups:
         return
     first = queue.spec.groups[0]
     more = tuple((resource, ResourceQuota(amount)) for resource, amount in lacking.items())

@@ -34,7 +34,8 @@ def start_not_known(fleet: FleetSpec, job: FleetJob) -> Fault | None:
         return None
     if QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED in {record.reason, *job.why.values()}:
         return _place_not_known(fleet, record.cluster_queue, job.workload.pod_sets)
-    if record.runs or record.state is State.QUOTA_RESERVED:
+    where = record.runs[-1].cluster if record.runs else None
+    if (where and fleet.cluster(where).runs_jobs) or record.state is State.QUOTA_RESERVED:
         return _nodes_not_known(fleet, record.cluster_queue)
     return None
 

@@ -1,7 +1,7 @@
 """A job of a team that goes beyond the team's queues, priorities or regions is refused when it is submitted.
 
 So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or because of a
-missing service account. And so is a Service with addresses of its own choice, which could take traffic of others
+missing service account. So is one of whose requests its queue counts none, which the manager admits without a worker. And so is a Service with addresses of its own choice, which could take traffic of others
 (https://kubernetes.io/docs/concepts/services-networking/service/#external-ips).
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
@@ -26,8 +26,10 @@ from kueue_admission.api.job_kinds import KINDS, enabled_kinds
 from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, QUEUE_LABEL, REGIONS_LABEL
+from kueue_fleet.fleet_file.model.counted_requests import counting_requests, needs_a_counted_request
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.objects.pod_security import Control, controls
@@ -77,6 +79,10 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         **({"broken": f"[{', '.join(broken)}].filter(text, text != '')"} if broken else {}),
         **({"regions": _list(regions)} if regions else {}),
     }
+    if counted := _counted(fleet, team, cluster):
+        all_said = sorted(kind.kind for kind in kinds if kind.pod_specs and not kind.counts_more)
+        variables["counted"] = f"object.kind in {_list(all_said)} ? {counted} : {{}}"
+        rules.append(_counts())
     if fleet.cluster(cluster).role == "manager":
         variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
         rules += [_managed_by(), _accounts(team)]
@@ -112,6 +118,27 @@ def _queues(fleet: FleetSpec, team: TeamEntry, cluster: str) -> dict[str, list[s
         + [queue.name for queue in fleet.local_queues if queue.namespace == namespace and queue.cluster_queue in here]
         for namespace in team.namespace_names
     }
+
+
+def _counted(fleet: FleetSpec, team: TeamEntry, cluster: str) -> str:
+    """CEL: the requests that count, by LocalQueue; empty where every job can run.
+
+    A LimitRange that gives containers one of them counts as well.
+    """
+    if not needs_a_counted_request(fleet, cluster):
+        return ""
+    here = {queue.name: queue for queue in fleet.queues_on(cluster)}
+    own = team.limit_range
+    given = {*own.default, *own.default_request, *own.max, *own.min} if own is not None else set()
+    table: dict[str, str] = {}
+    for namespace, queues in _queues(fleet, team, cluster).items():
+        names = {name: here[cluster_queue_of(fleet)[f"{namespace}/{name}"]] for name in queues}
+        counted = {name: counting_requests(fleet, queue, cluster) for name, queue in sorted(names.items())}
+        told = {name: _list(each) for name, each in counted.items() if each is not None and given.isdisjoint(each)}
+        table[namespace] = f"{{{', '.join(f'{_text(name)}: {each}' for name, each in told.items())}}}"
+    if set(table.values()) == {"{}"}:
+        return ""
+    return _at_namespace(table)
 
 
 def _region_words(fleet: FleetSpec, team: TeamEntry) -> list[str]:
@@ -202,6 +229,22 @@ def _accounts(team: TeamEntry) -> dict[str, str]:
     )
 
 
+def _counts() -> dict[str, str]:
+    """Kueue would admit it on the manager, without the MultiKueue check of a flavor, and no pod would ever run."""
+    fields = ("{}.?resources.?requests", "{}.?resources.?limits")
+    of_each = " || ".join(f"name in {field.format('each')}.orValue({{}})" for field in fields)
+    of_pod = " || ".join(f"name in {field.format('pod')}.orValue({{}})" for field in (*fields, "{}.?overhead"))
+    every = "(pod.?containers.orValue([]) + pod.?initContainers.orValue([]))"
+    asks = f"variables.counted[variables.queue].exists(name, {every}.exists(each, {of_each}) || {of_pod})"
+    return _rule(
+        f"!(variables.queue in variables.counted) || (variables.owned && variables.byController) || {_SAME_SPEC} || "
+        f"variables.pods.exists(pod, size(pod.?resourceClaims.orValue([])) > 0 || {asks})",
+        "resources of its pods",
+        "'requests nothing that queue ' + variables.queue + ' counts, so that it would never run'",
+        "'request ' + variables.counted[variables.queue].join(' or ')",
+    )
+
+
 def _external_addresses() -> dict[str, str]:
     return _rule(
         "!variables.service || size(object.spec.?externalIPs.orValue([])) == 0",
@@ -278,10 +321,15 @@ def _rule(expression: str, path: str, wrong: str, fix: str) -> dict[str, str]:
 
 def _here(table: Mapping[str, Sequence[str]]) -> str:
     """CEL: what the table has for the namespace of the request."""
+    return _at_namespace({namespace: _list(items) for namespace, items in table.items()})
+
+
+def _at_namespace(table: Mapping[str, str]) -> str:
+    """CEL: that of the table's expressions which is for the namespace of the request."""
     first, *others = table.values()
-    if all(sorted(each) == sorted(first) for each in others):
-        return _list(first)
-    return f"{{{', '.join(f'{_text(key)}: {_list(table[key])}' for key in sorted(table))}}}[request.namespace]"
+    if all(each == first for each in others):
+        return first
+    return f"{{{', '.join(f'{_text(key)}: {table[key]}' for key in sorted(table))}}}[request.namespace]"
 
 
 def _list(items: Iterable[str]) -> str:

@@ -62,6 +62,7 @@ from kueue_fleet.jobs.team_limits import check_team_limits, warn_of_many
 from kueue_fleet.jobs.team_rules import check_team_rules
 from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_fleet.jobs.tpus import check_tpu_jobs
+from kueue_fleet.jobs.undispatched import warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
@@ -93,7 +94,8 @@ def prepare_fleet(
         return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
     jobs, _ = claims_apart(named)
-    warnings = (*stays_pending(fleet, jobs), *warn_of_many(fleet, file.jobs, jobs))
+    undispatched = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
+    warnings = (*stays_pending(fleet, jobs), *undispatched, *warn_of_many(fleet, file.jobs, jobs))
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
 
 

@@ -16,6 +16,7 @@ from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
+from kueue_fleet.fleet_file.model.counted_requests import not_dispatched
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.nodes import NO_FLAVOR, nowhere_on
@@ -72,6 +73,8 @@ class Nodes:
 
         `requested`: only these pod sets, which DWS was asked for, on new nodes of their own.
         """
+        if not self._fleet.cluster(self._cluster).runs_jobs:
+            return not_dispatched(self._fleet, job.record.cluster_queue)
         out = {each.flavor for each in self._stock_outs if each.at <= now < each.at + each.seconds and not job.runs_on}
         have = self._places.setdefault(job.record.key, {})
         places: dict[str, list[_Place]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import ORIGIN_LABEL
@@ -14,6 +15,9 @@ from kueue_fleet.dispatch.rescue import LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, S
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, STUCK_CHECK, watch_checks
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.status.model import ClusterObjects, StuckWorkload
+
+NOT_DISPATCHED: Final = "NotDispatched"
+"""Reason of a job that the manager admitted itself."""
 
 
 def stuck_workloads(
@@ -34,6 +38,8 @@ def _stuck_workloads(
     for cluster, found in clusters.items():
         for workload in found.workloads:
             what = _of_workload(workload, settings, moment)
+            if what is None and found.role == "manager":
+                what = _not_dispatched(workload, settings, moment)
             if what is not None:
                 why, message, began = what
                 yield _stuck(cluster, workload, why, message, moment - began)
@@ -75,6 +81,18 @@ def _lost(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> 
         return None
     overdue = at is not None and now >= at + settings.stuck_after
     return (LOST_JOB, f"it was deleted on {where}, and never ends here", at) if at is not None and overdue else None
+
+
+def _not_dispatched(
+    workload: PrintedWorkload, settings: WatchdogSettings, now: float
+) -> tuple[str, str, float] | None:
+    """Of one that the manager, where no pod runs, admitted without a worker."""
+    admitted = workload.since("Admitted")
+    over = workload.is_true("Finished") or workload.left_at is not None
+    if over or workload.cluster_name or admitted is None or now < admitted + settings.stuck_after:
+        return None
+    why = "lost its MultiKueue check" if workload.held else "requests nothing that its queue counts"
+    return NOT_DISPATCHED, f"admitted without a worker, where no pod runs: it {why}", admitted
 
 
 def _stuck(cluster: str, thing: Printed, why: str, message: str, seconds: float) -> StuckWorkload:

@@ -1,0 +1,64 @@
+"""Which requests of pods count against the quota of a queue.
+
+Since 0.18, Kueue gives a job that requests nothing of it no flavor, hence no admission check: on a manager it is
+admitted without a worker, and never runs. With `quotaCheckStrategy: IgnoreUndeclared` that is each job that requests
+other resources alone. Source: https://github.com/kubernetes-sigs/kueue/issues/10316; kueue@v0.19.2
+pkg/workload/workload.go (admissionChecksForAdmission), pkg/scheduler/flavorassigner/flavorassigner.go (assignFlavors).
+"""
+
+from __future__ import annotations
+
+from kueue_admission.decide.behaviours import Behaviours
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.per_cluster import quotas_on
+
+EVERY_POD = "pods"
+"""Name of the resource of which each pod requests one."""
+
+
+def ignores_undeclared(fleet: FleetSpec, cluster: str) -> bool:
+    """Whether Kueue on `cluster` admits jobs whatever else they request than its queues cover."""
+    configuration = kueue_configuration(fleet, cluster)
+    asks = (configuration.get("resources") or {}).get("quotaCheckStrategy") == "IgnoreUndeclared"
+    release = fleet.kueue_on(cluster).release
+    return asks and release.gate_is_on("QuotaCheckStrategy", configuration.get("featureGates"))
+
+
+def covered_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[str, ...]:
+    """The resources that the queue has quota for on `cluster`, each once."""
+    return tuple(
+        dict.fromkeys(name for group in quotas_on(fleet, queue, cluster) for name in group.covered_resources)
+    )
+
+
+def needs_a_counted_request(fleet: FleetSpec, cluster: str) -> bool:
+    """Whether a job has to request something that its queue covers, to run if it is submitted to `cluster`."""
+    kueue = fleet.kueue_on(cluster)
+    return fleet.cluster(cluster).role == "manager" and Behaviours.of(kueue.version).needs_no_checks_without_flavors
+
+
+def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> frozenset[str] | None:
+    """The requests of pods, by resource, of which the queue on `cluster` counts something; None: it counts every pod.
+
+    Claims of devices are not among them.
+    """
+    covered = covered_on(fleet, queue, cluster)
+    if EVERY_POD in covered:
+        return None
+    resources = kueue_configuration(fleet, cluster).get("resources") or {}
+    left_out = tuple(resources.get("excludeResourcePrefixes") or ())
+    found = {name for name in covered if not left_out or not name.startswith(left_out)}
+    made = (each for each in resources.get("transformations") or () if not found.isdisjoint(each.get("outputs") or ()))
+    return frozenset(found | {each["input"] for each in made})
+
+
+def not_dispatched(fleet: FleetSpec, name: str) -> str:
+    """What becomes of a job of queue `name` on the manager that requests nothing of the kind."""
+    queue = fleet.queue(name)
+    covered = " or ".join(covered_on(fleet, queue, fleet.home)) if queue is not None else ""
+    return (
+        f"requests nothing that queue {name} counts{f' ({covered})' if covered else ''}, so that Kueue gives it no "
+        f"flavor and no MultiKueue check, and admits it on {fleet.home}, where no pod runs"
+    )

@@ -1,0 +1,64 @@
+"""Jobs that a manager admits without a worker, since Kueue counts nothing of what they request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import GPU, fleet_data, workload_file
+from tests.simulation.test_jobs_that_never_start import found
+
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.prepared import Prepared
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
+
+NOWHERE = (
+    "requests nothing that queue gpu counts (nvidia.com/gpu), so that Kueue gives it no flavor and no MultiKueue "
+    "check, and admits it on manager, where no pod runs"
+)
+
+
+def gpus_alone(strategy: str = "IgnoreUndeclared") -> dict[str, Any]:
+    """A fleet whose queue covers GPUs alone."""
+    quotas = [{"name": GPU, "nominalQuota": 2}]
+    groups = [{"coveredResources": [GPU], "flavors": [{"name": "l4-spot", "resources": quotas}]}]
+    queue = {"name": "gpu", "namespaceSelector": {}, "resourceGroups": groups}
+    configuration = {"resources": {"quotaCheckStrategy": strategy}, "waitForPodsReady": {"timeout": "1h"}}
+    return fleet_data(clusterQueues=[queue], kueue={"configuration": configuration})
+
+
+def prepared(data: dict[str, Any], requests: dict[str, Any]) -> Prepared:
+    entry = {"name": "j", "namespace": "team-a", "queue": "gpu", "requests": requests, "runSeconds": 60}
+    return prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=600)
+
+
+@pytest.mark.parametrize("requests", [{"cpu": 1}, {}, {"nvidia.com/gpus": 1}])
+def test_a_job_of_which_nothing_is_counted_never_starts(requests: dict[str, Any]) -> None:
+    made = {"containers": [{"name": "c", "image": "m:1", "resources": {"requests": requests, "limits": requests}}]}
+    [text] = found(gpus_alone(), **made)
+    assert f"never starts: {NOWHERE}" in text
+
+
+def test_a_simulation_leaves_it_unfinished_and_says_why() -> None:
+    made = prepared(gpus_alone(), {"cpu": 1})
+    assert [str(each) for each in made.warnings] == [
+        f"jobs[j].queue: {NOWHERE}; request nvidia.com/gpu in its containers",
+    ]
+    [record] = made.run().records
+    assert (record.finished_at, record.why_not_started) == (None, NOWHERE)
+
+
+def test_what_other_requests_hold_back_waits() -> None:
+    made = prepared(gpus_alone("BlockUndeclared"), {"cpu": 1})
+    assert made.warnings == ()
+    [record] = made.run().records
+    assert (record.admitted_at, record.reason) == (None, "NoMatchingFlavor")
+
+
+def test_before_0_18_the_job_has_the_check_and_runs() -> None:
+    data = gpus_alone()
+    data["kueue"] = {"version": "0.17.1"}
+    made = prepared(data, {})
+    assert made.warnings == ()
+    assert made.run().records[0].finished_at is not None
