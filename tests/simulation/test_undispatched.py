@@ -35,9 +35,17 @@ def prepared(data: dict[str, Any], requests: dict[str, Any]) -> Prepared:
 
 @pytest.mark.parametrize("requests", [{"cpu": 1}, {}, {"nvidia.com/gpus": 1}])
 def test_a_job_of_which_nothing_is_counted_never_starts(requests: dict[str, Any]) -> None:
-    made = {"containers": [{"name": "c", "image": "m:1", "resources": {"requests": requests, "limits": requests}}]}
-    [text] = found(gpus_alone(), **made)
+    containers = [{"name": "c", "image": "m:1", "resources": {"requests": requests, "limits": requests}}]
+    [text] = found(gpus_alone(), containers=containers)
     assert f"never starts: {NOWHERE}" in text
+
+
+def test_autopilot_may_add_what_counts() -> None:
+    data = fleet_data()
+    containers = [{"name": "c", "image": "m:1"}]
+    assert found(data, containers=containers) == []
+    data["clusters"][0]["mode"] = "Standard"
+    assert "never starts: requests nothing that queue gpu counts" in found(data, containers=containers)[0]
 
 
 def test_a_simulation_leaves_it_unfinished_and_says_why() -> None:

@@ -173,7 +173,9 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
     covered = entry.queue.group_of
     uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
     # With IgnoreUndeclared they speak against nothing.
-    if uncovered and any(isinstance(each, ResourceUnavailable) for of in entry.assignment.pod_sets for each in of.evidence):
+    if uncovered and any(
+        isinstance(each, ResourceUnavailable) for of in entry.assignment.pod_sets for each in of.evidence
+    ):
         return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
     bare = without_flavor(entry)
     if bare:

@@ -22,6 +22,8 @@ DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""
 KEEPS_JOBS_OF_LOST: Final = "an admitted worker that is away keeps its job until workerLostTimeout"
 """One of `Release.behaviours`."""
+ADMITS_UNCOUNTED: Final = "a job of which its queue counts nothing is admitted on the manager without a worker"
+"""One of `Release.behaviours`."""
 CONFIGURATION_VALUE: Final = "managerConfig.controllerManagerConfigYaml"
 """The value of the chart that is Kueue's Configuration, as text."""
 _TAKEN_WHOLE: Final = frozenset(

@@ -13,6 +13,7 @@ from kueue_admission.forms.form_rules import JOB_UNKNOWN, Fault
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.counted_requests import may_be_added
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
@@ -35,6 +36,9 @@ def start_not_known(fleet: FleetSpec, job: FleetJob) -> Fault | None:
     if QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED in {record.reason, *job.why.values()}:
         return _place_not_known(fleet, record.cluster_queue, job.workload.pod_sets)
     where = record.runs[-1].cluster if record.runs else None
+    if where and not fleet.cluster(where).runs_jobs and may_be_added(fleet, record.cluster_queue):
+        wrong = f"it requests nothing that its queue counts, and Autopilot may add requests when it is made on {where}"
+        return Fault(wrong, "write the requests of its containers", JOB_UNKNOWN)
     if (where and fleet.cluster(where).runs_jobs) or record.state is State.QUOTA_RESERVED:
         return _nodes_not_known(fleet, record.cluster_queue)
     return None

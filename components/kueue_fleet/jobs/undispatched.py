@@ -11,6 +11,7 @@ from kueue_fleet.fleet_file.model.counted_requests import (
     EVERY_POD,
     covered_on,
     ignores_undeclared,
+    may_be_added,
     needs_a_counted_request,
     not_dispatched,
 )
@@ -28,7 +29,7 @@ def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator
         name, requested = job.record.cluster_queue, dict(job.workload.requests)
         counted, alike = covered.get(name, {EVERY_POD}), (name, *sorted(requested))
         other = EVERY_POD in counted or not counted.isdisjoint(requested) or (waits and any(requested.values()))
-        if other or alike in seen:
+        if other or alike in seen or may_be_added(fleet, name):
             continue
         seen.add(alike)
         path = f"workload {job.record.namespace}/{job.record.name}"

@@ -1,7 +1,8 @@
 """A job of a team that goes beyond the team's queues, priorities or regions is refused when it is submitted.
 
 So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or because of a
-missing service account. So is one of whose requests its queue counts none, which the manager admits without a worker. And so is a Service with addresses of its own choice, which could take traffic of others
+missing service account. So is one of whose requests its queue counts none, which the manager admits without a worker.
+And so is a Service with addresses of its own choice, which could take traffic of others
 (https://kubernetes.io/docs/concepts/services-networking/service/#external-ips).
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else

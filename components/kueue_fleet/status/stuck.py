@@ -83,9 +83,7 @@ def _lost(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> 
     return (LOST_JOB, f"it was deleted on {where}, and never ends here", at) if at is not None and overdue else None
 
 
-def _not_dispatched(
-    workload: PrintedWorkload, settings: WatchdogSettings, now: float
-) -> tuple[str, str, float] | None:
+def _not_dispatched(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
     """Of one that the manager, where no pod runs, admitted without a worker."""
     admitted = workload.since("Admitted")
     over = workload.is_true("Finished") or workload.left_at is not None

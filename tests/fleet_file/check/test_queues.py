@@ -300,6 +300,51 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
 }
 
+IGNORE = {"kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}}
+NOT_COUNTED = (
+    "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 have, and "
+    "a job that requests it gets any number of them, as Kueue ignores what is not covered; "
+)
+
+REFUSED |= {
+    "GPUs misspelt, the rest ignored": (
+        {**IGNORE, "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpus"])]},
+        [f"{NOT_COUNTED}write nvidia.com/gpu for nvidia.com/gpus"],
+    ),
+    "a queue of GPU nodes that covers CPUs alone, the rest ignored": (
+        {**IGNORE, "clusterQueues/1/resourceGroups": [group()]},
+        [f"{NOT_COUNTED}cover nvidia.com/gpu too"],
+    ),
+    "IgnoreUndeclared where the gate is off": (
+        {
+            **IGNORE,
+            "kueue/version": "0.18.3",
+            "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpu"])],
+            "multiKueue/workerLostTimeout": "168h",
+        },
+        [
+            "warning: kueue.configuration.resources.quotaCheckStrategy: IgnoreUndeclared has no effect, since the "
+            "feature gate QuotaCheckStrategy of Kueue 0.18.3 is off; set featureGates.QuotaCheckStrategy to true, or "
+            "cover what jobs request",
+            "warning: clusterQueues[language].resourceGroups: no quota for cpu, memory, ephemeral-storage, and a job "
+            "that requests it is never admitted (Autopilot adds requests for it to every pod); cover cpu, memory, "
+            "ephemeral-storage too",
+        ],
+    ),
+    "a LocalQueue of no team, the rest ignored": (
+        {
+            **IGNORE,
+            "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpu"])],
+            "localQueues/0/clusterQueue": "language",
+        },
+        [
+            "warning: localQueues[trial]: of no team, whose policy would refuse a job that requests no "
+            "nvidia.com/gpu: with quotaCheckStrategy IgnoreUndeclared manager admits it without a worker, and it "
+            "never runs; give the queue to a team, or cover what jobs request"
+        ],
+    ),
+}
+
 ACCEPTED: dict[str, dict[str, Any]] = {
     "check for a flavor that is elsewhere": {"admissionChecks/0/clusters": ["worker-b"]},
     "queue of one worker": {"clusterQueues/0/clusters": ["worker-b"]},

@@ -190,6 +190,12 @@ def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Pr
                 f"{', '.join(settings.exclude_resource_prefixes)} given, but quotaCheckStrategy is IgnoreUndeclared",
                 "remove one of the two",
             )
+    elif strategy == "IgnoreUndeclared" and kueue.has_gate("QuotaCheckStrategy"):
+        yield NO_EFFECT.at(
+            "resources.quotaCheckStrategy",
+            f"{strategy} has no effect, since the feature gate QuotaCheckStrategy of Kueue {kueue.version} is off",
+            "set featureGates.QuotaCheckStrategy to true, or cover what jobs request",
+        )
     seen: set[str] = set()
     excluded = tuple(settings.exclude_resource_prefixes or ())
     for index, transformation in enumerate(settings.transformations or ()):

@@ -26,6 +26,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     QUEUE_PLACE,
     RUNS_NO_JOBS,
 )
+from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -278,7 +279,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     autopilot = any(scope.fleet.cluster(name).mode == "Autopilot" for name in scope.fleet.queue_clusters(queue))
     wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
     missing = [name for name in wanted if name not in covered and _is_counted(scope.fleet, name)]
-    if missing:
+    if missing and not _ignores(scope.fleet, queue):
         yield NOT_COVERED.at(
             path,
             f"no quota for {', '.join(missing)}, and a job that requests it is never admitted"
@@ -312,10 +313,10 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str
 
 @where_read
 def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    """A queue that covers devices covers the GPUs and TPUs of its flavors' nodes."""
-    fleet = scope.fleet
+    """A queue covers the GPUs and TPUs of its flavors' nodes if it covers devices at all, or Kueue ignores the rest."""
+    fleet, ignored = scope.fleet, _ignores(scope.fleet, queue)
     covered = [name for group in queue.resource_groups for name in group.covered_resources]
-    if not any("/" in name for name in covered):
+    if not ignored and not any("/" in name for name in covered):
         return
     flavors = [flavor for flavor in fleet.flavors if flavor.name in queue.flavor_names]
     there: dict[str | None, FlavorEntry] = {}
@@ -326,12 +327,19 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for resource, flavor in there.items():
         if resource is not None and resource not in covered and _is_counted(fleet, resource):
             near = suggest.nearest(resource, covered)
+            then = (
+                "is never admitted" if not ignored else "gets any number of them, as Kueue ignores what is not covered"
+            )
             yield NOT_COVERED.at(
                 f"{scope.path(queue)}.resourceGroups",
-                f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it is "
-                "never admitted",
+                f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it {then}",
                 f"write {resource} for {near}" if near else f"cover {resource} too",
             )
+
+
+def _ignores(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
+    """Whether Kueue ignores what the queue does not cover, on each of its clusters."""
+    return all(ignores_undeclared(fleet, name) for name in fleet.queue_clusters(queue))
 
 
 @where_read
@@ -384,4 +392,4 @@ def _is_counted(fleet: FleetSpec, resource: str) -> bool:
         resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
     )
     excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))
-    return not renamed and not excluded and resources.quota_check_strategy != "IgnoreUndeclared"
+    return not renamed and not excluded

@@ -30,11 +30,17 @@ from kueue_fleet.fleet_file.fleet_rules import (
     HOST_PATHS,
     NAME_TAKEN,
     NAMESPACE_SELECTOR,
+    NOT_COVERED,
     REGIONS,
     REGIONS_NOT_KEPT,
     UNKNOWN_REGION,
     UNMANAGED_NAMESPACE,
     UNUSED,
+)
+from kueue_fleet.fleet_file.model.counted_requests import (
+    counting_requests,
+    ignores_undeclared,
+    needs_a_counted_request,
 )
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
@@ -132,6 +138,27 @@ def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
 @where_read
 def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
     yield from _leads_somewhere(scope, _outside(scope, entry))
+    yield from _refused_by_nobody(scope, entry)
+
+
+@where_read
+def _refused_by_nobody(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
+    """The policies of teams refuse jobs that request nothing that counts; here there are none.
+
+    Hardly a job requests neither CPU nor memory.
+    """
+    fleet, queue = scope.fleet, scope.fleet.queue(entry.cluster_queue)
+    manager = fleet.manager_name
+    if queue is None or manager is None or entry.namespace in fleet.team_of or not ignores_undeclared(fleet, manager):
+        return
+    counted = counting_requests(fleet, queue, manager) if needs_a_counted_request(fleet, manager) else None
+    if counted is not None and counted.isdisjoint(("cpu", "memory")):
+        yield NOT_COVERED.at(
+            scope.path(entry),
+            f"of no team, whose policy would refuse a job that requests no {' or '.join(sorted(counted))}: with "
+            f"quotaCheckStrategy IgnoreUndeclared {manager} admits it without a worker, and it never runs",
+            "give the queue to a team, or cover what jobs request",
+        )
 
 
 @where_read

@@ -8,35 +8,37 @@ pkg/workload/workload.go (admissionChecksForAdmission), pkg/scheduler/flavorassi
 
 from __future__ import annotations
 
-from kueue_admission.decide.behaviours import Behaviours
+from typing import Final
+
+from kueue_admission.releases import ADMITS_UNCOUNTED
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import quotas_on
 
-EVERY_POD = "pods"
+EVERY_POD: Final = "pods"
 """Name of the resource of which each pod requests one."""
+_ADDED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 
 
 def ignores_undeclared(fleet: FleetSpec, cluster: str) -> bool:
     """Whether Kueue on `cluster` admits jobs whatever else they request than its queues cover."""
-    configuration = kueue_configuration(fleet, cluster)
-    asks = (configuration.get("resources") or {}).get("quotaCheckStrategy") == "IgnoreUndeclared"
+    written = (fleet.cluster(cluster).kueue.configuration, fleet.kueue.configuration)
+    asked = (each.resources.quota_check_strategy for each in written if each.resources is not None)
+    gates = {name: on for each in reversed(written) for name, on in (each.feature_gates or {}).items()}
     release = fleet.kueue_on(cluster).release
-    return asks and release.gate_is_on("QuotaCheckStrategy", configuration.get("featureGates"))
+    return next(filter(None, asked), None) == "IgnoreUndeclared" and release.gate_is_on("QuotaCheckStrategy", gates)
 
 
 def covered_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[str, ...]:
     """The resources that the queue has quota for on `cluster`, each once."""
-    return tuple(
-        dict.fromkeys(name for group in quotas_on(fleet, queue, cluster) for name in group.covered_resources)
-    )
+    return tuple(dict.fromkeys(name for group in quotas_on(fleet, queue, cluster) for name in group.covered_resources))
 
 
 def needs_a_counted_request(fleet: FleetSpec, cluster: str) -> bool:
     """Whether a job has to request something that its queue covers, to run if it is submitted to `cluster`."""
-    kueue = fleet.kueue_on(cluster)
-    return fleet.cluster(cluster).role == "manager" and Behaviours.of(kueue.version).needs_no_checks_without_flavors
+    release = fleet.kueue_on(cluster).release
+    return fleet.cluster(cluster).role == "manager" and release.behaviours[ADMITS_UNCOUNTED] == "yes"
 
 
 def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> frozenset[str] | None:
@@ -52,6 +54,17 @@ def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) 
     found = {name for name in covered if not left_out or not name.startswith(left_out)}
     made = (each for each in resources.get("transformations") or () if not found.isdisjoint(each.get("outputs") or ()))
     return frozenset(found | {each["input"] for each in made})
+
+
+def may_be_added(fleet: FleetSpec, queue: str) -> bool:
+    """Whether Autopilot may give pods a request that counts when their job is submitted.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests.
+    """
+    entry = fleet.queue(queue)
+    if entry is None or fleet.cluster(fleet.home).mode != "Autopilot":
+        return False
+    return not _ADDED.isdisjoint(counting_requests(fleet, entry, fleet.home) or ())
 
 
 def not_dispatched(fleet: FleetSpec, name: str) -> str:
