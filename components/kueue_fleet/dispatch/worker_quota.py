@@ -310,12 +310,11 @@ def _fit(entry: Entry) -> Fit:
     devices: dict[str, int] = {}
     flavors: dict[str, None] = {}
     for result in entry.assignment.pod_sets:
-        assignment = result.as_assignment()
-        usage = dict(assignment.usage)
-        for resource, flavor in assignment.flavors:
-            flavors[flavor] = None
-            if "/" in resource and usage.get(resource):
-                devices[flavor] = devices.get(flavor, 0) + usage[resource]
+        amounts = dict(result.requests)
+        for resource, choice in sorted(result.flavors.items()):
+            flavors[choice.flavor] = None
+            if "/" in resource and amounts.get(resource):
+                devices[choice.flavor] = devices.get(choice.flavor, 0) + amounts[resource]
     reason = entry.why.value if entry.why else ""
     kind, message = FitKind.WAITING, entry.message()
     if entry.outcome is Outcome.ADMITTED:
