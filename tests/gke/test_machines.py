@@ -11,6 +11,7 @@ from kueue_fleet.gke.machines import (
     machine_names,
     machine_type,
     n1_accelerators,
+    nearest_machine,
     with_accelerator,
 )
 
@@ -73,3 +74,17 @@ def test_attached_gpus_are_known_accelerators() -> None:
     for found in machine_catalogue():
         if found.attached and found.accelerator is not None:
             assert found.cpus <= n1_accelerators()[found.accelerator][found.gpus]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("g2-standard-14", "g2-standard-16"),
+        ("g2-standard-95", "g2-standard-96"),
+        ("g2-standard-240", "g2-standard-24"),
+        ("g2-standrd-24", "g2-standard-24"),
+        ("quantum-1", None),
+    ],
+)
+def test_the_machine_type_that_is_meant(written: str, meant: str | None) -> None:
+    assert nearest_machine(written) == meant

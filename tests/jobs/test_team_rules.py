@@ -76,3 +76,22 @@ def test_what_a_policy_of_the_team_refuses(job: dict[str, Any], said: str) -> No
 )
 def test_what_it_takes(job: dict[str, Any]) -> None:
     assert found(fleet_data(**CLASSES), **job) == []
+
+
+@pytest.mark.parametrize(("seconds", "warned"), [("345601", True), ("345600", False)])
+def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool) -> None:
+    data = fleet_data()
+    pool = data["nodePools"][0]
+    pool["capacity"] = {"type": "flexStart", "maxRunDuration": "96h", "queuedProvisioning": False}
+    metadata = {
+        "name": "j",
+        "namespace": "team-a",
+        "labels": {"kueue.x-k8s.io/queue-name": "gpu"},
+        "annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": seconds},
+    }
+    containers = [{"name": "c", "image": "m:1", "resources": {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    said = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
+    says = f"{seconds}, but nodes of pool l4-spot live 96h, and the job ends with them; write less, or make the pool's "
+    assert any(says in str(each) for each in said) == warned

@@ -111,3 +111,11 @@ def test_a_run_time_that_is_no_time_is_named(seconds: object) -> None:
     where = "j.yaml:1: Job team-a/j.spec.template.metadata.annotations[kueue-fleet.dev/run-seconds]: "
     assert text.startswith(where)
     assert text.endswith(" is not a number of seconds; write 0 to 1,000,000,000, in quotes")
+
+
+def test_a_queue_that_is_not_there_has_its_namesake_in_the_namespace() -> None:
+    assert found(fleet_data(), queue="gpus") == [
+        "j.yaml:1: workload team-a/j: there is no LocalQueue team-a/gpus; did you mean gpu?"
+    ]
+    [text] = found(fleet_data(), queue="x")
+    assert text.endswith("there is no LocalQueue team-a/x; use one of the LocalQueues of team-a: gpu")

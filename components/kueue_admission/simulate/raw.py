@@ -22,6 +22,7 @@ from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, 
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import Problem, errors_of
+from kueue_admission.forms.suggest import instead
 from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
@@ -55,6 +56,7 @@ _DECIDED_BY: Final[Mapping[str, str]] = {
     QuotaReservedReason.MISCONFIGURED: "Namespace",  # Queues that are missing are an error here.
 }
 """Reasons to wait, each with the kind of object that says whether they hold."""
+_ADD: Final = "add it, or name another"
 _UNANSWERED: Final[Mapping[str, str]] = {
     AdmittedReason.UNSATISFIED_ADMISSION_CHECKS: "nothing answers admission checks here; give a fleet and a workload "
     "file with waits"
@@ -349,7 +351,10 @@ def check_references(parsed: Parsed) -> Iterator[Problem]:
     for key, workloads in asking.items():
         if key not in local:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
-            yield _missing(f"workload {workloads[0]}{more}", "LocalQueue", key)
+            namespace, _, name = key.partition("/")
+            here = [each.partition("/")[2] for each in local if each.startswith(f"{namespace}/")]
+            fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else _ADD
+            yield UNKNOWN_NAME.at(f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}", fix)
     for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
         way = " -> ".join(cycle)
         path = f"Cohort {cycle[0]}.spec.parentName"
@@ -371,7 +376,7 @@ def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[Problem
 
 
 def _missing(path: str, kind: str, name: str) -> Problem:
-    return UNKNOWN_NAME.at(path, f"there is no {kind} {name}", "add it, or name another")
+    return UNKNOWN_NAME.at(path, f"there is no {kind} {name}", _ADD)
 
 
 def _with_place_of_bracket(problem: Problem, places: Mapping[str, str]) -> Problem:

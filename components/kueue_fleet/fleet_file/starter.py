@@ -175,6 +175,8 @@ def starter_jobs(starter: Starter) -> str:
             '          annotations: { kueue-fleet.dev/run-seconds: "10" } # in rehearsals and simulations',
             "        spec:",
             "          restartPolicy: Never",
+            "          # Autopilot refuses a GPU job that does not say which GPU, where it is submitted too.",
+            f"          nodeSelector: {{ cloud.google.com/gke-accelerator: {_scalar(starter.accelerator)} }}",
             "          containers:",
             "            - name: train",
             "              image: nvidia/cuda:12.6.2-base-ubuntu24.04",

@@ -9,11 +9,13 @@ Source of the reservations: https://cloud.google.com/kubernetes-engine/docs/conc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from kueue_admission.forms import suggest
 from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_ACCELERATOR, TPU_RESOURCE
 
@@ -261,6 +263,20 @@ def local_ssd_counts(name: str) -> tuple[int, ...] | None:
 def machine_names() -> tuple[str, ...]:
     """Every machine type of the catalogue."""
     return tuple(_by_name())
+
+
+def nearest_machine(written: str) -> str | None:
+    """The machine type that is meant: that of the same kind which is nearest in size, if it is near, else the
+    nearest name."""
+    kind, _, size = written.rpartition("-")
+    sizes = {
+        int(name.rpartition("-")[2]): name for name in machine_names() if re.fullmatch(rf"{re.escape(kind)}-\d+", name)
+    }
+    if sizes and size.isdecimal():
+        near = min(sizes, key=lambda each: (abs(each - int(size)), -each))
+        if 2 * abs(near - int(size)) <= near:
+            return sizes[near]
+    return suggest.nearest(written, machine_names())
 
 
 def with_accelerator(machine: MachineType, accelerator: str, count: int) -> MachineType:

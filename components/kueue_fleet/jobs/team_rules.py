@@ -16,6 +16,7 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
@@ -89,6 +90,30 @@ def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple
     given = inside(job, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)
     if (fault := run_duration_fault(fleet, queue, given)) is not None:
         yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", fault
+
+
+def warn_of_short_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Jobs that declare a longer run than any node lives that DWS makes for them; what GKE says of these is not known.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (maxRunDuration of the node pool).
+    """
+    for job, name in queued_jobs(fleet, manifests):
+        seconds = whole_number(str(inside(job.data, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)))
+        queue = fleet.queue(name)
+        if seconds is None or queue is None:
+            continue
+        flavors = [flavor for each in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(each)) is not None]
+        pools = [pool for each in flavors for on in fleet.clusters_of(each) for pool in fleet.flavor_nodes(each, on)]
+        lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
+        if (
+            lives
+            and len(lives) == len({pool.name for pool in pools})
+            and all(seconds > each.seconds for each in lives.values())
+        ):
+            path, last = f"{label_of(job.data)}.metadata.annotations[{RUN_DURATION_ANNOTATION}]", next(iter(lives))
+            wrong = f"{seconds}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
+            fix = "write less, or make the pool's maxRunDuration longer"
+            yield JOB.at(path, wrong, fix, severity="warning").behind(job.where)
 
 
 def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:

@@ -59,7 +59,7 @@ from kueue_fleet.jobs.shared_gpus import check_shared_gpus
 from kueue_fleet.jobs.slices import check_slices
 from kueue_fleet.jobs.storage import check_storage_jobs
 from kueue_fleet.jobs.team_limits import check_team_limits, warn_of_many
-from kueue_fleet.jobs.team_rules import check_team_rules
+from kueue_fleet.jobs.team_rules import check_team_rules, warn_of_short_nodes
 from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_fleet.jobs.tpus import check_tpu_jobs
 from kueue_fleet.jobs.undispatched import warn_of_undispatched
@@ -249,6 +249,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
             (found.problems if faults[0].severity == "error" else found.warnings).append(faults[0])
     found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
+    found.warnings.extend(warn_of_short_nodes(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
     return found
 

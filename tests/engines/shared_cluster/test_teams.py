@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -278,6 +280,21 @@ def test_an_account_that_workers_do_not_have_is_refused(cluster: OneCluster, man
     body["spec"]["template"]["spec"]["serviceAccountName"] = "mine"
     says = "serviceAccountName of its pods: mine is not an account that the fleet makes for team team-vision on workers"
     assert says in refusal(cluster, place_of("batch/job", manager), body, "")
+
+
+@pytest.mark.parametrize("framework", sorted(DISPATCHED_FRAMEWORKS - {"trainer.kubeflow.org/trainjob"}))
+def test_a_job_that_requests_nothing_that_counts_is_refused_on_a_manager(
+    cluster: OneCluster, manager: str, framework: str
+) -> None:
+    body = job_of(framework)
+    says = "resources of its pods: requests nothing that queue main counts, so that it would never run; request cpu or "
+    assert says not in refusal(cluster, place_of(framework, manager), body, "")
+    asked = json.dumps(body)
+    bare = json.loads(re.sub(r'"resources": {"requests": {[^}]*}, "limits": {[^}]*}}', '"resources": {}', asked))
+    found = refusal(cluster, place_of(framework, manager), bare, "")
+    assert (says in found) == (not KINDS[framework].counts_more), found
+    other = json.loads(re.sub(r'"(cpu|memory|nvidia.com/gpu)"', r'"example.com/\1"', asked))
+    assert (says in refusal(cluster, place_of(framework, manager), other, "")) == (not KINDS[framework].counts_more)
 
 
 def owner(kind: str, api_version: str, name: str = "it", uid: str = "00000000-0000-0000-0000-000000000000") -> Json:

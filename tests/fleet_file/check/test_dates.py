@@ -171,3 +171,38 @@ def test_calendar(changes: dict[str, Any], today: date, expected: list[str]) -> 
     found = check_dates(parse_fleet(changed(pools_data(), changes)), today)
     assert [str(problem) for problem in found] == expected
     assert {problem.severity for problem in found} <= {"warning"}
+
+
+ONCE = {"name": "once", "start": "2026-12-01T20:00:00Z", "duration": "10h"}
+WEEKLY = {**ONCE, "name": "weekly", "days": ["Monday"]}
+
+
+def of_windows(calendar: list[dict[str, Any]], windows: list[dict[str, Any]], today: date) -> list[str]:
+    """What is said of the windows of a check, and of quotas."""
+    check = {"name": "hours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
+    changes = {
+        "admissionChecks/+": check,
+        "admissionController": {"image": "example.com/c:1", "checks": [{"name": "hours", "calendar": calendar}]},
+        "clusterQueues/1/admissionChecksStrategy": {"admissionChecks": [{"name": "hours"}]},
+    }
+    data = changed(fleet_data(), changes)
+    data["admissionController"]["quotaWindows"] = windows
+    for window in windows:
+        quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
+        quota.setdefault("during", {})[window["name"]] = {"nominalQuota": 1}
+    data["multiKueue"] |= EXTERNAL
+    return [
+        str(each) for each in check_dates(parse_fleet(data), today) if "indow" in each.path or "calendar" in each.path
+    ]
+
+
+def test_windows_that_never_open_again() -> None:
+    over = date(2026, 12, 3)
+    assert of_windows([ONCE], [ONCE], date(2026, 12, 2)) == []
+    assert of_windows([ONCE], [ONCE], over) == [
+        "admissionController.checks[hours].calendar: its last window ended on 2026-12-02, so that no job of a queue "
+        "with this check starts any more; write the next window, or the days on which it opens",
+        "admissionController.quotaWindows[once]: ended on 2026-12-02, and never opens again; write the days on which "
+        "it opens, or remove it",
+    ]
+    assert of_windows([WEEKLY], [WEEKLY], over) == []

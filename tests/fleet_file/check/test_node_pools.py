@@ -51,6 +51,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {
             p(0, "capacity"): {"type": "reserved", "reservation": "other", "block": "b"},
             p(0, "zones"): REMOVED,
+            p(0, "nodeCount"): 1,
             "reservations": [],
         },
         [
@@ -187,13 +188,16 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "too many nodes in a zone": (
-        {"nodePools/0/nodeCount": 1001, "reservations/0/count": 2000},
+        {"nodePools/0/nodeCount": 1001, "reservations/0/count": 1001},
         [
             NO_ADDRESSES.format(nodes=1082, addresses=1082 * 256),
             (
                 "nodePools[reserved].nodeCount: 1001 nodes in 1 zone, but a pool has at most 1,000 in each; writ"
                 "e a smaller number, or split the pool"
             ),
+            "warning: flavors[reserved]: queues may use 4 nvidia.com/gpu of it on batch, but its reserved nodes "
+            "hold 2002, so that 1998 are paid for and no job gets them; raise nominalQuota by 1998, in a queue "
+            "or its cohort",
         ],
     ),
     "name twice": (

@@ -214,3 +214,10 @@ def test_outputs_called_pods_keep_newer_releases_from_starting(version: str, sta
     outputs = {"resources": {"transformations": [{"input": "nvidia.com/gpu", "outputs": {"pods": "1"}}]}}
     said = found({"kueue/version": version, "kueue/configuration": outputs})
     assert any("outputs[pods]: pods is a name that Kueue" in each for each in said) is not starts
+
+
+def test_a_release_that_does_not_serve_what_the_fleet_writes_is_refused() -> None:
+    assert problems(changed(fleet_data(), {"kueue/version": "0.14.9"}))[0] == (
+        "kueue.version: 0.14.9, which does not serve v1beta2, in which the fleet writes Kueue's objects; use 0.19.2"
+    )
+    assert "does not serve" not in str(problems(changed(fleet_data(), {"kueue/version": "0.15.0"})))

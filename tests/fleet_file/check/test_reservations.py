@@ -46,7 +46,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "a reservation of the other kind": (
-        {p(0, "capacity/reservation"): "december", p(0, "nodeCount"): 2, p(5, "capacity/reservation"): "l4"},
+        {
+            p(0, "capacity/reservation"): "december",
+            p(0, "nodeCount"): 2,
+            p(5, "capacity/reservation"): "l4",
+            p(5, "nodeCount"): 4,
+        },
         [
             "warning: nodePools[reserved].capacity.type: reserved, but december is a future reservation of this file; "
             "write calendar",
@@ -422,3 +427,10 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "fallback" / "backup.yaml"
 )
 def test_a_backup_is_for_when_others_are_out(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(yaml.safe_load(EXAMPLE.read_text()), changes)) == expected
+
+
+def test_the_reservation_that_is_meant_is_of_the_pools_machines_in_its_zone() -> None:
+    other = {"name": "l4-uw", "zone": "us-central1-b", "machineType": "a3-highgpu-8g", "count": 1, "sharedWith": ["1"]}
+    changes = {"reservations/0/name": "l4-wu", "reservations/+": other, p(0, "capacity/reservation"): "l4-uu"}
+    [text] = [text for text in problems(changed(pools_data(), changes)) if "did you mean" in text]
+    assert text.endswith("l4-uu is not in reservations of this file; did you mean l4-wu?")

@@ -14,6 +14,15 @@ def p(index: int, field: str) -> str:
     return f"nodePools/{index}/{field}"
 
 
+def mixed(name: str, gpus: int, kind: str) -> str:
+    """The warning of a pool with larger nodes than the reserved ones, whose flavor comes first."""
+    return (
+        f"warning: clusterQueues[gpu].resourceGroups[0].flavors: a node of {name} has {gpus} nvidia.com/gpu, and one "
+        "of reserved 2: a pod that asks for more than that can get the quota of reserved, where it never starts; put "
+        f"reserved into a queue of its own, or let such pods select cloud.google.com/gke-accelerator: {kind}"
+    )
+
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "fixed and autoscaled": (
         {p(0, "autoscaling"): scaled(4)},
@@ -64,6 +73,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {
             p(0, "capacity"): {"type": "reserved", "reservation": "other", "block": "b"},
             p(0, "zones"): REMOVED,
+            p(0, "nodeCount"): 1,
             "reservations": [],
         },
         [
@@ -294,6 +304,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "nodePools[on-demand].accelerator.count: is 3, a number of nvidia-tesla-t4 that is not offered; use "
                 "1, 2, 4"
             ),
+            mixed("on-demand", 3, "nvidia-tesla-t4"),
         ],
     ),
     "N1 too large": (
@@ -329,6 +340,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "warning: nodePools[spot].zones: a3-ultragpu-8g is not known to be offered in us-central1-a, "
                 "us-central1-c; use us-central1-b, or make sure that it is"
             ),
+            mixed("spot", 8, "nvidia-h200-141gb"),
         ],
     ),
     "local SSD on E2": (
@@ -346,6 +358,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {p(1, "machineType"): "a3-highgpu-8g", p(1, "localSsdCount"): 2},
         [
             ("nodePools[on-demand].localSsdCount: is 2, but a3-highgpu-8g comes with 16; set it to 16, or remove it"),
+            mixed("on-demand", 8, "nvidia-h100-80gb"),
         ],
     ),
     "taint twice": (

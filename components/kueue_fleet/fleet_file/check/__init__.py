@@ -21,12 +21,15 @@ from kueue_fleet.fleet_file.check.compute_classes import check_compute_classes
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
 from kueue_fleet.fleet_file.check.dynamic_slices import check_dynamic_slices
 from kueue_fleet.fleet_file.check.fallback import check_fallback
+from kueue_fleet.fleet_file.check.fitting_quotas import check_fitting_quotas
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
 from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
 from kueue_fleet.fleet_file.check.fleet_page import check_fleet_page
 from kueue_fleet.fleet_file.check.followed_quota import check_followed_quota
 from kueue_fleet.fleet_file.check.goals import check_goals
 from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
+from kueue_fleet.fleet_file.check.idle_machines import check_idle_machines
+from kueue_fleet.fleet_file.check.job_templates import check_job_templates
 from kueue_fleet.fleet_file.check.names import check_names
 from kueue_fleet.fleet_file.check.networks import check_network
 from kueue_fleet.fleet_file.check.node_pools import check_pools
@@ -58,11 +61,13 @@ _RULES = (
     check_flavor_pools,
     check_compute_classes,
     check_pool_quotas,
+    check_idle_machines,
     check_queued_pools,
     check_admission_checks,
     check_cohorts,
     check_queues,
     check_waiting_copies,
+    check_fitting_quotas,
     check_fallback,
     check_followed_quota,
     check_quota_windows,
@@ -70,6 +75,7 @@ _RULES = (
     check_priorities,
     check_teams,
     check_accounts,
+    check_job_templates,
     check_budgets,
     check_storage,
     check_goals,

@@ -8,13 +8,14 @@ the fleet's own rule.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from typing import Final
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.fleet_rules import CALENDAR, ENDED, ROTATION
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.windows import CalendarWindow
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
 
 WARNING_DAYS: Final = 14
@@ -23,7 +24,7 @@ WARNING_DAYS: Final = 14
 
 def check_dates(fleet: FleetSpec, today: date) -> list[Problem]:
     """What is due on `today`: warnings only, as a date that passes must not stop an urgent change."""
-    return [*_rotation(fleet, today), *_calendars(fleet, today), *_exclusions(fleet, today)]
+    return [*_rotation(fleet, today), *_calendars(fleet, today), *_exclusions(fleet, today), *_windows(fleet, today)]
 
 
 def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
@@ -64,6 +65,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 )
             if cluster not in pool.per_cluster:
                 break
+    used = {pool.capacity.reservation for pool in fleet.node_pools if isinstance(pool.capacity, Calendar)}
     for entry in fleet.future_reservations:
         if entry.planning_status == "DRAFT" and entry.start.date() <= today:
             yield CALENDAR.at(
@@ -71,6 +73,33 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
                 "write a later start, or remove it",
             )
+        elif entry.end.date() < today and entry.name not in used:
+            yield ENDED.at(f"futureReservations[{entry.name}]", f"ended on {entry.end.date()}", "remove it")
+
+
+def _windows(fleet: FleetSpec, today: date) -> Iterator[Problem]:
+    """Windows that open once, and have."""
+    section = fleet.admission_controller
+    for check in section.checks if section is not None else ():
+        ends = [end for window in check.calendar if (end := _last_end(window)) is not None]
+        if ends and len(ends) == len(check.calendar) and max(ends) < today:
+            yield ENDED.at(
+                f"admissionController.checks[{check.name}].calendar",
+                f"its last window ended on {max(ends)}, so that no job of a queue with this check starts any more",
+                "write the next window, or the days on which it opens",
+            )
+    for window in section.quota_windows if section is not None else ():
+        if (over := _last_end(window)) is not None and over < today:
+            yield ENDED.at(
+                f"admissionController.quotaWindows[{window.name}]",
+                f"ended on {over}, and never opens again",
+                "write the days on which it opens, or remove it",
+            )
+
+
+def _last_end(window: CalendarWindow) -> date | None:
+    """The day on which it ends for good; None where it opens every week."""
+    return None if window.days else (window.start + timedelta(seconds=window.duration.seconds)).date()
 
 
 def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:

@@ -38,7 +38,7 @@ from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
-from kueue_fleet.gke.machines import machine_names, machine_type
+from kueue_fleet.gke.machines import machine_names, machine_type, nearest_machine
 
 MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
@@ -128,7 +128,7 @@ def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
 def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
-    near = suggest.nearest(pool.machine_type, machine_names())
+    near = nearest_machine(pool.machine_type)
     yield UNKNOWN_MACHINE.at(
         f"{scope.path(pool)}.machineType",
         f"{pool.machine_type} is not in the catalogue, so its size is not checked",

@@ -16,13 +16,22 @@ from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.forms.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
-from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, LOST_AT_ONCE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
+from kueue_fleet.fleet_file.fleet_rules import (
+    FEATURE_GATE,
+    LOST_AT_ONCE,
+    OTHER_KUEUE,
+    RELEASE_API,
+    RELEASE_FIELD,
+    RELEASE_SKEW,
+)
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"
+_SERVES_API: Final = (0, 15)
+"""The first release that serves it. Source: https://github.com/kubernetes-sigs/kueue/pull/7304."""
 _STEP: Final = "multiKueue.incrementalDispatcherConfig.stepSize"
 _WITHOUT_OWNER: Final = "FinishOrphanedWorkloads"
 """Feature gate: Kueue finishes a Workload whose owner is gone, since 0.18 also one with the label of a Job and none."""
@@ -78,6 +87,10 @@ def _named(scope: Scope) -> dict[str, str]:
 def _known(scope: Scope) -> Iterator[Problem]:
     for path, version in _named(scope).items():
         judged = nearest(version)
+        if numbers_of(version)[:2] < _SERVES_API:
+            wrong = f"{version}, which does not serve {_API}, in which the fleet writes Kueue's objects"
+            yield RELEASE_API.at(path, wrong, f"use {DEFAULT_VERSION}")
+            continue
         if version not in judged.read:
             yield OTHER_KUEUE.at(
                 path,

@@ -47,7 +47,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
 from kueue_fleet.gke.labels import RESERVATION_NAME
 from kueue_fleet.gke.machine_rules import check_gpus
-from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
+from kueue_fleet.gke.machines import TPU_MACHINES, machine_type, nearest_machine
 from kueue_fleet.gke.pool import Gpus, Pool
 from kueue_fleet.gke.zones import is_unknown_zone, region_of
 
@@ -73,7 +73,7 @@ def check_reservations(scope: Scope) -> Iterator[Problem]:
         yield from _backups(scope, queue)
 
 
-def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
+def users_of(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
     """The pools that use each reservation of the fleet's project, by its name."""
     users: dict[str, list[ResolvedNodePool]] = {}
     for pool in scope.fleet.node_pools:
@@ -122,7 +122,7 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
             "capacity",
         )
     if machine_type(made.machine_type) is None:
-        near = suggest.nearest(made.machine_type, machine_names())
+        near = nearest_machine(made.machine_type)
         yield UNKNOWN_MACHINE.at(
             f"{scope.path(made)}.machineType",
             f"{made.machine_type} is not in the catalogue",
@@ -211,7 +211,14 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         yield RESERVATION_KIND.at(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
     else:
         not_made = f"is not in {'futureReservations' if calendar else 'reservations'} of this file"
-        yield from suggest.misspelt(f"{at}.capacity.reservation", name, made, not_made)
+        fitting = [each.name for each in made.values() if _fits(resolved, each)]
+        known = fitting if suggest.nearest(name, fitting) else made
+        yield from suggest.misspelt(f"{at}.capacity.reservation", name, known, not_made)
+
+
+def _fits(pool: ResolvedNodePool, made: _Made) -> bool:
+    """Whether the reservation is of the pool's machines, where its nodes are."""
+    return made.machine_type == pool.machine_type and (not pool.zones or made.zone in pool.zones)
 
 
 @where_read
@@ -305,7 +312,7 @@ def _times(_: Scope, use: _Use) -> Iterator[Problem]:
 @where_read
 def _counts(scope: Scope) -> Iterator[Problem]:
     """All pools of a reservation together have no more nodes than it has machines."""
-    users = _users(scope)
+    users = users_of(scope)
     made: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
     for entry in made:
         pools = users.get(entry.name, [])
@@ -331,7 +338,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _unused(scope: Scope) -> Iterator[Problem]:
-    users = {*_users(scope), *(flavor.node_labels.get(RESERVATION_NAME) for flavor in scope.fleet.flavors)}
+    users = {*users_of(scope), *(flavor.node_labels.get(RESERVATION_NAME) for flavor in scope.fleet.flavors)}
     users |= set(_of_classes(scope.fleet))
     for entry in scope.fleet.reservations:
         if entry.name not in users and not entry.shared_with:

@@ -1,0 +1,100 @@
+"""Quotas that admit no job, or jobs whose pods no node of their flavor holds.
+
+Kueue looks at quota and at no node, but for flavors with a topology. Source:
+https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (without a cohort, only nominalQuota can be used).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, most_by_flavor
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import EMPTY_QUEUE, MIXED_NODES
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+
+_Most = Mapping[str, Mapping[FlavorResource, Quantity]]
+"""By cluster, the most of each resource of each flavor that a queue can ever have."""
+
+
+def check_fitting_quotas(scope: Scope) -> Iterator[Problem]:
+    """A queue has quota, or can borrow some; its flavors with GPUs have nodes of one size."""
+    yield from _queues(scope)
+
+
+@where_read
+def _queues(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    by_cluster = {name: most_by_flavor(fleet, name) for name in fleet.job_clusters}
+    for queue in fleet.cluster_queues:
+        here = [name for name in fleet.clusters_of(queue) if name in by_cluster]
+        most = {name: by_cluster[name][queue.name] for name in here if queue.name in by_cluster[name]}
+        yield from _nothing(scope, queue, most)
+        yield from _mixed_nodes(scope, queue, most)
+
+
+@where_read
+def _nothing(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Problem]:
+    """Of the devices of a queue, or of all that it covers: what it has in windows, or once a reservation begins,
+    counts."""
+    fleet = scope.fleet
+    covered = list(dict.fromkeys(name for group in queue.resource_groups for name in group.covered_resources))
+    main = [name for name in covered if "/" in name] or covered
+    unknown = any(fleet.flavor(name) is None for name in queue.flavor_names)
+    closed = unknown or any(fleet.is_closed(flavor, cluster) for cluster in most for flavor in queue.flavor_names)
+    if not most or not main or queue.windows or queue.slack or queue.stop_policy not in (None, "None") or closed:
+        return
+    found = {resource for of in most.values() for (_, resource), amount in of.items() if amount > ZERO}
+    if found.isdisjoint(main):
+        listed = ", ".join(main)
+        yield EMPTY_QUEUE.at(
+            f"{scope.path(queue)}.resourceGroups",
+            f"the quota for {listed} is 0 in each flavor, and the queue can borrow none, so no job that requests it "
+            "is ever admitted",
+            "write a nominalQuota, or a cohortName by which it can borrow",
+        )
+
+
+@where_read
+def _mixed_nodes(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Problem]:
+    """A pod as large as the nodes of one flavor gets the quota of another with smaller nodes: where that is tried
+    first, or alone."""
+    fleet = scope.fleet
+    for g, group in enumerate(queue.resource_groups):
+        names = [flavor.name for flavor in group.flavors]
+        pools = {name: [pool for on in most for pool in _pools(fleet, name, on)] for name in names}
+        sizes = {name: max((pool.devices_per_node for pool in of), default=0) for name, of in pools.items()}
+        largest = max(names, key=lambda name: sizes[name], default="")
+        for name in names if GPU_RESOURCE in group.covered_resources else ():
+            first = names.index(name) < names.index(largest)
+            here = [on for on in most if _takes_larger(fleet, name, sizes[name], most[on])]
+            if 0 < sizes[name] < sizes[largest] and any(first or not _pools(fleet, largest, on) for on in here):
+                yield MIXED_NODES.at(
+                    f"{scope.path(queue)}.resourceGroups[{g}].flavors",
+                    f"a node of {largest} has {sizes[largest]} {GPU_RESOURCE}, and one of {name} {sizes[name]}: a pod "
+                    f"that asks for more than that can get the quota of {name}, where it never starts",
+                    f"put {name} into a queue of its own, or let such pods select "
+                    f"{ACCELERATOR}: {pools[largest][0].accelerator}",
+                )
+                break
+
+
+def _pools(fleet: FleetSpec, name: str, cluster: str) -> Sequence[ResolvedNodePool]:
+    """The pools with GPUs that a flavor leads to; DWS is asked for queued ones before pods are there."""
+    flavor = fleet.flavor(name)
+    return (
+        [pool for pool in fleet.flavor_nodes(flavor, cluster) if pool.accelerator and not pool.queued]
+        if flavor is not None
+        else []
+    )
+
+
+def _takes_larger(fleet: FleetSpec, name: str, size: int, most: Mapping[FlavorResource, Quantity]) -> bool:
+    """Whether a larger pod than its nodes hold fits the flavor's quota, and Kueue does not see the nodes."""
+    flavor = fleet.flavor(name)
+    return flavor is not None and flavor.topology_name is None and most.get((name, GPU_RESOURCE), ZERO).value > size

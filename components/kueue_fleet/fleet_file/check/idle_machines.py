@@ -1,0 +1,102 @@
+"""Machines that are paid for whether a job uses them or not, and that no job can get.
+
+Source: https://cloud.google.com/compute/docs/instances/reservations-overview (reserved machines are billed as if they
+ran).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
+from kueue_fleet.fleet_file.check.reservations import users_of
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import UNUSED
+from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, RESERVATION_NAME
+
+_SPARE: Final = 4
+"""A share of this may be meant to stand in for machines that break."""
+_MANY: Final = 8
+"""Devices of one large machine: fewer may be spare too."""
+
+
+def check_idle_machines(scope: Scope) -> Iterator[Problem]:
+    """Reservations are as large as their pools, and queues may use all reserved GPUs and TPUs."""
+    yield from _larger_than_pools(scope)
+    for cluster in scope.entries("clusters"):
+        yield from _without_quota(scope, cluster.name)
+
+
+@where_read
+def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
+    """A machine more for each pool is for its upgrades."""
+    fleet, users = scope.fleet, users_of(scope)
+    by_others = {flavor.node_labels.get(RESERVATION_NAME) for flavor in fleet.flavors}
+    for flavor in fleet.flavors:
+        for each in flavor.compute_class.priorities if flavor.compute_class is not None else ():
+            by_others |= {one.name for one in each.reservations.specific} if each.reservations is not None else set()
+    made: list[ReservationEntry | FutureReservationEntry] = [*fleet.reservations, *fleet.future_reservations]
+    for entry in made:
+        pools = users.get(entry.name, [])
+        kept = isinstance(entry, ReservationEntry) and entry.purpose == "backup"
+        if not pools or kept or entry.shared_with or entry.name in by_others:
+            continue
+        total = sum(pool.full_nodes for pool in pools)
+        surge = sum(1 if pool.entry.upgrades is None else pool.entry.upgrades.max_surge or 1 for pool in pools)
+        if total and entry.count > total + surge:
+            in_gpus = entry.count == sum(pool.full_nodes * pool.gpus_per_node for pool in pools) != total
+            yield UNUSED.at(
+                f"{scope.path(entry)}.count",
+                f"{entry.count} machines, but its pools have at most {total} nodes, so that {entry.count - total} are "
+                "paid for and run nothing",
+                f"write {total}, as it counts machines and not GPUs"
+                if in_gpus
+                else f"write {total}, let pools have more nodes, or share it with other projects",
+            )
+
+
+@where_read
+def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
+    """Of a flavor that has its nodes for itself. Other quotas in windows are not added up."""
+    fleet = scope.fleet
+    if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).mode != "Standard":
+        return
+    promised, here = promises_on(scope, cluster), [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))]
+    pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in here if flavor is not None}
+    in_windows = {name for queue in fleet.cluster_queues if queue.windows for name in queue.flavor_names}
+    for flavor in fleet.flavors:
+        pools = pools_of.get(flavor.name, ())
+        names = {pool.name for pool in pools}
+        shared = any(names & {pool.name for pool in of} for name, of in pools_of.items() if name != flavor.name)
+        reserved = pools and all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools)
+        if not reserved or shared or flavor.name in in_windows:
+            continue
+        for resource in _covered(scope, flavor, cluster):
+            held, total = held_by(pools, resource), sum(promised.get(flavor.name, {}).get(resource, {}).values())
+            if held is not None and (held - total) * _SPARE > held and held - total >= _MANY:
+                yield UNUSED.at(
+                    scope.path(flavor),
+                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold {held}, so "
+                    f"that {held - total} are paid for and no job gets them",
+                    f"raise nominalQuota by {held - total}, in a queue or its cohort",
+                ).on(cluster)
+
+
+def _covered(scope: Scope, flavor: FlavorEntry, cluster: str) -> list[str]:
+    """The kinds of devices for which a queue or cohort of the cluster has a quota of the flavor."""
+    entries: list[ClusterQueueEntry | CohortEntry] = [
+        queue for queue in scope.fleet.cluster_queues if cluster in scope.fleet.clusters_of(queue)
+    ]
+    named = {
+        quota.name
+        for entry in (*entries, *scope.fleet.cohorts)
+        for group in entry.resource_groups
+        for quotas in group.flavors
+        for quota in quotas.resources
+        if quotas.name == flavor.name
+    }
+    return [name for name in ACCELERATOR_RESOURCES if name in named]

@@ -1,0 +1,77 @@
+"""Templates of jobs against the queues, priorities and quotas of their team: that a job made of one can be admitted.
+
+Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota), and what `submit` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_admission.forms import suggest
+from kueue_admission.forms.form_rules import UNKNOWN_NAME
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.quota_amounts import most_quota
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import TEMPLATE
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
+from kueue_fleet.fleet_file.model.teams import JobTemplate, TeamEntry
+from kueue_fleet.gke.labels import GPU_RESOURCE
+
+
+def check_job_templates(scope: Scope) -> Iterator[Problem]:
+    """Every template of every team."""
+    for team in scope.entries("teams"):
+        for template in team.job_templates:
+            at = f"{scope.path(team)}.jobTemplates[{template.name}]"
+            yield from _queue(scope, team, template, at)
+            yield from _priority(scope, team, template, at)
+            yield from _gpus(scope, team, template, at)
+
+
+@where_read
+def _queue(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
+    namespace = team.namespace_names[0]
+    own = [key.partition("/")[2] for key in cluster_queue_of(scope.fleet) if key.startswith(f"{namespace}/")]
+    if template.queue is not None and template.queue not in own:
+        wrong = f"there is no LocalQueue {template.queue} in namespace {namespace}"
+        yield UNKNOWN_NAME.at(f"{at}.queue", wrong, suggest.instead(template.queue, own, "LocalQueues"))
+
+
+@where_read
+def _priority(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
+    name, allowed = template.priority, allowed_priority_classes(scope.fleet, team)
+    classes = [each.name for each in scope.fleet.workload_priority_classes]
+    if name is not None and (name not in classes or name not in allowed):
+        there = [each for each in classes if each in allowed]
+        wrong = f"there is no WorkloadPriorityClass {name}" if name not in classes else f"the team may not use {name}"
+        fix = suggest.instead(name, there, "classes") if there else "remove it"
+        yield UNKNOWN_NAME.at(f"{at}.priority", wrong, fix)
+
+
+@where_read
+def _gpus(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
+    """Pods that run together get quota of one flavor on one cluster."""
+    fleet, gpus = scope.fleet, template.gpus or 0
+    name = cluster_queue_of(fleet).get(f"{team.namespace_names[0]}/{template.queue}", "")
+    queue = fleet.queue(name)
+    if queue is None or not gpus or queue.windows or _transforms(scope):
+        return
+    wanted = gpus * (template.nodes or 1)
+    clusters = [each for each in fleet.clusters_of(queue) if each in fleet.job_clusters]
+    amounts = [most_quota(fleet, each).get(name, {}).get(GPU_RESOURCE, ZERO) for each in clusters]
+    closed = any(fleet.is_closed(flavor, each) for each in clusters for flavor in queue.flavor_names)
+    if amounts and not closed and max(amounts) < Quantity(wanted):
+        yield TEMPLATE.at(
+            f"{at}.gpus",
+            f"{wanted} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one flavor, so "
+            "that no such job is ever admitted",
+            "write less, or name another queue",
+        )
+
+
+def _transforms(scope: Scope) -> bool:
+    """Whether Kueue may count GPUs under another name."""
+    resources = scope.fleet.kueue.configuration.resources
+    return resources is not None and bool(resources.transformations)

@@ -1,0 +1,59 @@
+"""Quotas that admit no job, or jobs whose pods no node holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import FIRST_QUOTA, changed, fleet_data, group, problems
+from tests.fleet_file.pool_builders import pools_data
+
+NOTHING = (
+    "warning: clusterQueues[language].resourceGroups: the quota for nvidia.com/gpu is 0 in each flavor, and the queue "
+    "can borrow none, so no job that requests it is ever admitted; write a nominalQuota, or a cohortName by which it "
+    "can borrow"
+)
+QUOTA = FIRST_QUOTA.replace("clusterQueues/0", "clusterQueues/1")
+ZERO = {f"{QUOTA}/nominalQuota": 0, "clusterQueues/1/cohortName": None}
+
+
+def found(changes: dict[str, Any]) -> list[str]:
+    return [text for text in problems(changed(fleet_data(), changes)) if "ever admitted" in text]
+
+
+def test_a_queue_without_quota_that_borrows_nothing() -> None:
+    assert found(ZERO) == [NOTHING]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"clusterQueues/1/stopPolicy": "Hold"},
+        {f"{QUOTA}/perCluster": {"worker-b": {"nominalQuota": 2}}},
+        {"clusterQueues/1/cohortName": "c", "clusterQueues/0/cohortName": "c"},
+    ],
+    ids=["it is stopped", "a cluster has some", "it borrows"],
+)
+def test_a_queue_that_has_some_somewhere(more: dict[str, Any]) -> None:
+    assert found({**ZERO, **more}) == []
+
+
+MIXED = {"nodePools/1/machineType": "a3-highgpu-8g"}
+TWO = "a node of on-demand has 8 nvidia.com/gpu, and one of reserved 2: a pod that asks for more than that can get"
+
+
+def mixed(changes: dict[str, Any]) -> list[str]:
+    return [text for text in problems(changed(pools_data(), changes)) if "where it never starts" in text]
+
+
+def test_nodes_of_two_sizes_in_one_queue() -> None:
+    [text] = mixed(MIXED)
+    assert text.startswith(f"warning: clusterQueues[gpu].resourceGroups[0].flavors: {TWO}")
+
+
+def test_kueue_sees_the_nodes_of_a_topology_and_the_last_flavor_is_tried_last() -> None:
+    levels = [{"nodeLabel": "kubernetes.io/hostname"}]
+    seen = {f"flavors/{number}/topologyName": "t" for number in range(6)}
+    assert mixed({**MIXED, "topologies": [{"name": "t", "levels": levels}], **seen}) == []
+    order = ["on-demand", "reserved"]
+    assert mixed({**MIXED, "clusterQueues/0/resourceGroups": [group(["nvidia.com/gpu"], order)]}) == []
