@@ -293,7 +293,8 @@ def test_a_job_that_requests_nothing_that_counts_is_refused_on_a_manager(
     bare = json.loads(re.sub(r'"resources": {"requests": {[^}]*}, "limits": {[^}]*}}', '"resources": {}', asked))
     found = refusal(cluster, place_of(framework, manager), bare, "")
     assert (says in found) == (not KINDS[framework].counts_more), found
-    other = json.loads(re.sub(r'"(cpu|memory|nvidia.com/gpu)"', r'"example.com/\1"', asked))
+    licence = '"resources": {"requests": {"example.com/licence": 1}, "limits": {"example.com/licence": 1}}'
+    other = json.loads(json.dumps(bare).replace('"resources": {}', licence))
     assert (says in refusal(cluster, place_of(framework, manager), other, "")) == (not KINDS[framework].counts_more)
 
 
