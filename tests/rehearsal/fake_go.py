@@ -81,6 +81,11 @@ SOURCES = {
         "operations/operations_aws.go": "// Text.\npackage operations\n\nfunc aws() {}\n",
         "operations/operations_gcp.go": "// Text.\npackage operations\n\nfunc gcp() {}\n",
     },
+    "github.com/open-policy-agent/cert-controller": {
+        "pkg/rotator/rotator.go": _HEAD % '\t"os"\n'
+        + "\t\tif err := injectCert(updatedResource, certPem, webhook.Type); err != nil {\n\t\t\tcontinue\n\t\t}\n"
+        + "\t\tif err := r.writer.Update(r.ctx, updatedResource, opts...); err != nil {\n\t\t}\n\tos.Exit(1)\n",
+    },
     "sigs.k8s.io/jobset": {
         f"pkg/webhooks/{name}.go": _HEAD % ""
         + "\tctrl.NewWebhookManagedBy(mgr).\n\t\tFor(&api.JobSet{}).\n\t\tWithDefaulter(j).\n\t\tWithValidator(j)\n"

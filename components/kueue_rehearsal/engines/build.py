@@ -284,7 +284,7 @@ def _standard_library(go: GoToolchain, workdir: Path) -> Iterator[None]:
 
 def _prepare_sources(group: _Group, workdir: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
     """Puts beside go.mod what programs embed and the patched copies of modules, and names these in go.mod."""
-    patched = group.engines[0].patched
+    patched = tuple(dict.fromkeys(module for engine in group.engines for module in engine.patched))
     embedded = [asset for engine in group.engines for asset in engine.embedded]
     modules = sorted({module.module for module in patched} | {asset.module for asset in embedded})
     folders = download_modules(group.engines[0], modules, cache, go, report)

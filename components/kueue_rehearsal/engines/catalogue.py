@@ -106,7 +106,9 @@ class Engine:
     @property
     def patched(self) -> tuple[PatchedModule, ...]:
         """The modules of which the build has a changed copy."""
-        return PATCHED if self.go_mod == SHARED else ()
+        if self.go_mod != SHARED:
+            return ()
+        return tuple(module for module in PATCHED if not module.engines or self.name in module.engines)
 
     def source_hash(self) -> str:
         """A hash of everything that decides what is built, apart from the Go release."""

@@ -10,6 +10,8 @@ modules, with a `replace` in its copy of go.mod:
 - Pulumi imports the clients of AWS, Azure, Google Cloud and Vault, 26 MB, for state in their buckets, for secrets by
   their keys, and for `pulumi logs`. A rehearsal has its state in a folder and its secrets by a passphrase. With another
   backend or provider of secrets this Pulumi ends with an error that names those which it has.
+- Each replica of Kueue writes its certificate authority into five CRDs and two webhook configurations again whenever
+  one of them changes. The API server drops a write that changes nothing; this build does not send it.
 - JobSet and KubeRay register their webhooks as the controller-runtime of Kueue takes them.
 
 `go mod download` checks the modules before they are copied. Edits are patterns: where one no longer matches, the build
@@ -21,7 +23,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kueue_rehearsal.paths import RehearsalError
@@ -48,6 +50,8 @@ class PatchedModule:
 
     module: str
     edits: tuple[Edit, ...]
+    engines: tuple[str, ...] = field(default=(), repr=False)
+    """The engines that have it; the builds of others do not depend on it. Default: all of the shared go.mod."""
 
     @property
     def folder(self) -> str:
@@ -105,6 +109,19 @@ PATCHED = (
             Edit("operations/operations_aws.go", r".*\n(package operations\n).*", r"\1"),
             Edit("operations/operations_gcp.go", r".*\n(package operations\n).*", r"\1"),
         ),
+    ),
+    PatchedModule(
+        "github.com/open-policy-agent/cert-controller",
+        (
+            Edit("pkg/rotator/rotator.go", r'\t"os"\n', '\t"os"\n\t"reflect"\n'),
+            Edit(
+                "pkg/rotator/rotator.go",
+                r"(\t\tif err := injectCert\(.*?\n\t\t}\n)",
+                r"\t\tbefore := updatedResource.DeepCopy()\n"
+                r"\1\t\tif reflect.DeepEqual(before, updatedResource) {\n\t\t\tcontinue\n\t\t}\n",
+            ),
+        ),
+        engines=("kueue", "jobset", "lws", "trainer"),
     ),
     PatchedModule(
         "sigs.k8s.io/jobset",

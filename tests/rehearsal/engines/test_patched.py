@@ -70,3 +70,19 @@ def test_every_patched_module_belongs_to_an_engine() -> None:
 @pytest.mark.parametrize("module", PATCHED, ids=lambda module: module.module)
 def test_the_stand_in_for_go_has_what_each_edit_changes(module: PatchedModule) -> None:
     assert {edit.file for edit in module.edits} == set(SOURCES[module.module])
+
+
+def test_kueue_writes_no_certificate_authority_that_is_there(tmp_path: Path) -> None:
+    module = next(each for each in PATCHED if each.module.endswith("/cert-controller"))
+    text = (copy(tmp_path, SOURCES[module.module], *module.edits) / "pkg/rotator/rotator.go").read_text()
+    lines = [line.strip() for line in text.splitlines()]
+    assert '"reflect"' in lines
+    unchanged = lines.index("if reflect.DeepEqual(before, updatedResource) {")
+    assert lines.index("before := updatedResource.DeepCopy()") < unchanged
+    assert lines[unchanged + 1] == "continue"
+    assert lines[unchanged + 3].startswith("if err := r.writer.Update(")
+
+
+def test_a_patch_of_some_engines_is_in_their_builds_alone() -> None:
+    module = next(each for each in PATCHED if each.engines)
+    assert {engine.name for engine in ENGINES if module in engine.patched} == set(module.engines)
