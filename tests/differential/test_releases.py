@@ -175,7 +175,7 @@ def by_usage(**spec: Any) -> list[Json]:
 @pytest.mark.parametrize(
     ("spec", "refused"),
     [
-        ({}, "Workload default/w: partial admission (minCount)"),
+        ({}, "ClusterQueue q: partial admission (minCount) of default/w"),
         ({"admissionChecksStrategy": {"admissionChecks": [{"name": "dws"}]}}, "ClusterQueue q: admission checks"),
     ],
 )

@@ -157,8 +157,8 @@ def test_no_region_is_ever_overbooked() -> None:
     [
         ([job("a", runSeconds=-1)], [], "jobs[a].runSeconds: -1 is negative"),
         ([job("a", runSeconds="normal(3)")], [], "jobs[a].runSeconds: "),
-        ([job("a", queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; add it, or"),
-        ([job("a", count=5, queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; add it, or"),
+        ([job("a", queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; use one of"),
+        ([job("a", count=5, queue="gone")], [], "jobs[a].queue: there is no LocalQueue team-vision/gone; use one of"),
         ([job("Train_A")], [], 'jobs[Train_A].name: "Train_A" has characters or a form that are not allowed'),
         ([job("a" * 64)], [], f'jobs[{"a" * 64}].name: "{"a" * 64}" is 64 characters long; use at most 63'),
         ([job("a" * 61, count=10)], [], f"jobs[{'a' * 61}].name: the last of 10 jobs would be called {'a' * 61}-10, "),

@@ -49,8 +49,8 @@ def _nothing(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Pr
     closed = unknown or any(fleet.is_closed(flavor, cluster) for cluster in most for flavor in queue.flavor_names)
     if not most or not main or queue.windows or queue.slack or queue.stop_policy not in (None, "None") or closed:
         return
-    found = {resource for of in most.values() for (_, resource), amount in of.items() if amount > ZERO}
-    if found.isdisjoint(main):
+    amounts = (amount for of in most.values() for (_, resource), amount in of.items() if resource in main)
+    if all(amount == ZERO for amount in amounts):  # what is below zero is refused by its field
         listed = ", ".join(main)
         yield EMPTY_QUEUE.at(
             f"{scope.path(queue)}.resourceGroups",
