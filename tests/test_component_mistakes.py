@@ -368,7 +368,7 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (lambda: kueue(version="0.9.0"), "kueue.version: 0.9.0, but the rules checked here are those of 0.17.1"),
+        (lambda: kueue(version="0.16.0"), "kueue.version: 0.16.0, but the rules checked here are those of 0.17.1"),
         (lambda: network(pod_ranges={"us-east4": "10.4.0.0/14"}), "network.podRanges[us-east4]: no cluster is in us-"),
         (
             lambda: kf.MultiKueue("m", workers={"std": kf.WorkerGrant("kubeconfig.yaml", rotation="2026-11")}),

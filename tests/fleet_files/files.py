@@ -81,9 +81,21 @@ def _file(draw: Draw) -> Data:
     if namespaces:
         data |= fields(draw, namespaceLabels=one_of({namespaces[0]: {"purpose": "batch"}}))
     data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
+    _name_what_is_there(data)
     if not _has_one_leader(data):
         data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
     return data | fields(draw, plan=composed(lambda draw: _plan(draw, data)))
+
+
+def _name_what_is_there(data: Data) -> None:
+    """Templates of jobs name a LocalQueue and a priority class that their team has; without any, none."""
+    classes = [entry["name"] for entry in data.get("workloadPriorityClasses", ())]
+    for team in data.get("teams", ()):
+        for template in team.get("jobTemplates", ()):
+            queues = [queue["name"] for queue in team.get("localQueues", ())]
+            # A team may use all but the highest class.
+            names = {"queue": queues[:1], "priority": [name for name in classes[1:] if name == "idle.time"]}
+            template |= {field: found[0] for field, found in names.items() if found}
 
 
 def _plan(draw: Draw, data: Data) -> Data:

@@ -21,8 +21,8 @@ _LIMIT_RANGES: Final = (
     {"default": {"nvidia.com/gpu": 0}, "max": {"nvidia.com/gpu": 8}, "min": {"cpu": "100m"}},
 )
 _TEMPLATE: Final = {
-    "name": "usual", "queue": "main", "image": "trainer:1", "command": ["python", "train.py"], "nodes": 2, "gpus": 1,
-    "cpu": "4", "memory": "16Gi", "priority": "urgent", "time": "4h", "env": {"MODE": "fast"}, "mounts": {"/data": "gs://data"},
+    "name": "usual", "image": "trainer:1", "command": ["python", "train.py"], "nodes": 2, "gpus": 1,
+    "cpu": "4", "memory": "16Gi", "time": "4h", "env": {"MODE": "fast"}, "mounts": {"/data": "gs://data"},
 }  # fmt: skip
 _STOPS: Final = one_of("None", "Hold", "HoldAndDrain")
 _GOALS: Final = one_of(
@@ -56,7 +56,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str],
         members=some_of(_PEOPLE),
         # Any LocalQueue of the file may be in a namespace of the team.
         budget=_budgets(bool(enforced) and {queue["name"] for queue in queues} <= set(enforced)),
-        jobTemplates=st.just([_TEMPLATE]),
+        jobTemplates=st.builds(lambda: [dict(_TEMPLATE)]),
         **({"goals": _GOALS} if entrances else {}),
         podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceClaimTemplates=one_of(

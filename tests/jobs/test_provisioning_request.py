@@ -106,7 +106,7 @@ def test_check_reads_jobs_as_the_simulation_does() -> None:
     documents = [Document("a.yaml:1", wrong)]
     fleet = parse_fleet(standalone_data())
     assert list(map(str, check_manifests(fleet, documents).problems)) == [
-        "a.yaml:1: workload team-a/roles: there is no LocalQueue team-a/cpu; add it, or name another"
+        "a.yaml:1: workload team-a/roles: there is no LocalQueue team-a/cpu; did you mean gpu?"
     ]
     [first, *_] = map(
         str, check_manifests(fleet, [Document("b.yaml:3", {"kind": "RayJob", "metadata": {"name": "r"}})]).problems

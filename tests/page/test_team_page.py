@@ -286,7 +286,7 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
         signed(aud="/projects/123456789/global/backendServices/43"),
         signed(aud=[]), signed(aud=None),
         signed(iss="https://evil.example"),
-        signed(exp=now - 60, iat=now - 600), signed(iat=now + 600, exp=now + 900),
+        signed(exp=now - 60, iat=now - 600), signed(iat=now + 86400, exp=now + 86700),
         signed(email=None), signed(email=[ADA]),
         signed({"kid": "k2"}), signed({"kid": None}), signed({"alg": "none"}), signed({"alg": "HS256"}),
         signed({"alg": "RS256"}),
