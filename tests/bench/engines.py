@@ -47,10 +47,10 @@ def measure_engines() -> Iterator[tuple[str, str, float, str]]:
         names = _run(clone, environ, python, "-c", rehearsal_engines).split()
         _run(clone, environ, python, "-m", "kueue_rehearsal.engines", *names)
         yield "engines", "engines of a rehearsal, from empty caches", time.monotonic() - began, "s"
-        sizes = (place.lstat().st_size for place in folder.rglob("*") if clone not in place.parents)
-        yield "engines-disk", "disk of these engines and their sources", sum(sizes) / 1024**3, "GiB"
         output = _run(clone, environ, "make", "rehearse")
         yield "first-run", "`make rehearse`, from a clone and empty caches", time.monotonic() - total, "s"
+        sizes = (place.lstat().st_size for place in folder.rglob("*") if clone not in place.parents)
+        yield "engines-disk", "disk of these engines and their sources", sum(sizes) / 1024**3, "GiB"
         first = _FIRST_JOB.search(output)
         if first is None:
             raise RuntimeError(f"the rehearsal says nothing of its first job:\n{output}")

@@ -6,7 +6,6 @@ In a page a figure stands between comments that nobody sees: `<!-- figure first-
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import time
@@ -34,11 +33,11 @@ def stored() -> dict[str, dict[str, Any]]:
 
 
 def shown(figure: Mapping[str, Any]) -> str:
-    """As it stands in a page: minutes from two on, and whole numbers above ten, rounded up."""
+    """As it stands in a page: minutes from two on, and whole numbers from ten on."""
     value, unit = figure["value"], figure["unit"]
     if unit == "s" and value >= 120:
-        return f"{math.ceil(value / 60)} minutes"
-    return f"{math.ceil(value):,} {unit}".rstrip() if value >= 10 else f"{value:.2g} {unit}".rstrip()
+        return f"{round(value / 60)} minutes"
+    return f"{round(value):,} {unit}".rstrip() if value >= 10 else f"{value:.2g} {unit}".rstrip()
 
 
 def with_figures(text: str, figures: Mapping[str, Mapping[str, Any]]) -> str:

@@ -27,7 +27,7 @@ def test_a_figure_says_when_and_where_it_was_measured() -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(481.2, "s", "9 minutes"), (63.2, "s", "64 s"), (0.21, "s", "0.21 s"), (13900, "tests", "13,900 tests")],
+    [(481.2, "s", "8 minutes"), (63.2, "s", "63 s"), (0.21, "s", "0.21 s"), (13900, "tests", "13,900 tests")],
 )
 def test_how_a_figure_is_written(value: float, unit: str, text: str) -> None:
     assert shown({"value": value, "unit": unit}) == text
