@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import yaml
 
@@ -263,23 +264,10 @@ def _standard_library(go: GoToolchain, workdir: Path) -> Iterator[None]:
 
     What goes wrong here goes wrong again in the build that follows, which says it.
     """
-    process = subprocess.Popen(
-        [str(go.executable), "build", *BUILD_FLAGS, "std"],
-        cwd=workdir,
-        env=dict(go.environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=die_with_parent(),
-    )
-    try:
+    argv = ["build", *BUILD_FLAGS, "std"]
+    with _go(go, argv, workdir, subprocess.DEVNULL, subprocess.DEVNULL) as process:
         yield
         process.wait()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def _prepare_sources(group: _Group, workdir: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
@@ -383,6 +371,29 @@ def _workdir(engines: Iterable[Engine]) -> Iterator[Path]:
         yield workdir
 
 
+@contextmanager
+def _go(
+    go: GoToolchain, argv: list[str], workdir: Path, stdout: int | IO[bytes], stderr: int | IO[bytes]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """go in a folder, for this block; whatever of it still runs at the end, or when this process dies, is killed."""
+    process = subprocess.Popen(
+        [str(go.executable), *argv],
+        cwd=workdir,
+        env=dict(go.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        preexec_fn=die_with_parent(),
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def _run_go(label: str, go: GoToolchain, argv: list[str], workdir: Path, log: Path, report: _Report) -> str:
     """Runs go in a folder; returns what it printed.
 
@@ -390,22 +401,8 @@ def _run_go(label: str, go: GoToolchain, argv: list[str], workdir: Path, log: Pa
     """
     with tempfile.TemporaryFile() as stdout, log.open("ab") as errors:
         begin = errors.tell()
-        process = subprocess.Popen(
-            [str(go.executable), *argv],
-            cwd=workdir,
-            env=dict(go.environment),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=errors,
-            start_new_session=True,
-            preexec_fn=die_with_parent(),
-        )
-        try:
+        with _go(go, argv, workdir, stdout, errors) as process:
             _watch(process, log, begin, report)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
         if process.returncode != 0:
             with log.open("rb") as file:
                 file.seek(begin)
