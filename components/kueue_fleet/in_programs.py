@@ -15,7 +15,7 @@ from kueue_admission.forms.arguments import misfits
 from kueue_admission.forms.late import OUTPUT_TEXT
 from kueue_admission.forms.signatures import shown
 from kueue_admission.forms.suggest import with_article
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 
 
 class ProgramError(SpecError, pulumi.RunError):

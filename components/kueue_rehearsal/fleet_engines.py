@@ -5,8 +5,8 @@ from __future__ import annotations
 from kueue_admission.forms import Problem
 from kueue_admission.forms.versions import minor_of
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.fleet_rules import NOT_REHEARSED, OTHER_VERSION
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.rules.commands import NOT_REHEARSED, OTHER_VERSION
 from kueue_rehearsal.engines import ENGINES, KUEUE_ENGINES, OPERATOR_ENGINES
 
 _VERSIONS = {engine.name: engine.version.removeprefix("v") for engine in ENGINES}

@@ -57,7 +57,7 @@ def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
     if RULES.search(path.as_posix()) and not CITED.search(ast.get_docstring(tree) or ""):
         yield 1, path.stem, "names no source; write where its rules come from, as https://... or kueue@v0.19.2 FILE"
     for name, statement, said in _declared(tree.body):
-        if said is None and name not in UNNAMED and not _is_said_elsewhere(statement):
+        if said is None and name not in UNNAMED and not _says_itself(statement):
             yield statement.lineno, name, "has no docstring; write below it what it is"
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -129,12 +129,10 @@ def _is_command(node: Function) -> bool:
     return any("typer." in ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation)
 
 
-def _is_said_elsewhere(node: ast.stmt) -> bool:
-    """Whether it is a type variable, or a row of a table, which has the text: `NAME = RULES["KF501"]`."""
+def _says_itself(node: ast.stmt) -> bool:
+    """Whether it is a type variable, or a rule, whose texts are arguments."""
     value = getattr(node, "value", None)
-    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
-        return ast.unparse(value.value).endswith("RULES")
-    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec", "Rule")
 
 
 def _declared(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, str | None]]:

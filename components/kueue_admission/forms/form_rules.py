@@ -1,58 +1,267 @@
-"""The rules of any file, and of Kueue's objects, by name: `form_rules.csv` has the rest of each.
+"""The rules of any file, and of Kueue's objects.
 
-Codes of the first kind begin with KF5, of the second with KF7.
+Codes of the first kind begin with KF5 or KF9, of the second with KF7.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from kueue_admission.forms.problem import Problem, Rule, rules_in
+from kueue_admission.forms.problem import Problem, Rule, by_code, rules_of
 
-FORM_RULES: Final = rules_in(__package__, "form_rules.csv")
+REMOVED_FIELD = Rule(
+    "KF501",
+    seen="`was removed in Kueue's v1beta2`",
+    why="The text comes from a manifest or an example of Kueue's older API.",
+    remedy="Write what the message names. `kueue-fleet import` reads old manifests and writes a new file",
+)
+UNKNOWN_FIELD = Rule(
+    "KF502",
+    seen="`is not a known field`",
+    why="A typing error, a wrong indentation, or a field of another object.",
+    remedy="The message names the nearest field; all of them are in the [reference](reference.md). `kueue-fleet "
+    "schema` lets an editor complete them",
+)
+UNKNOWN_NAME = Rule(
+    "KF503",
+    seen="`there is no queue NAME`",
+    why="An entry refers to another by a name that the file does not have.",
+    remedy="Correct the name, or add the entry: queues name flavors, teams name queues, flavors name node pools",
+)
+MISSING = Rule(
+    "KF504",
+    seen="`is missing`",
+    why="A field has no default, because any default would be wrong for somebody.",
+    remedy="Add it; the message says what belongs there",
+)
+WRONG_TYPE = Rule(
+    "KF507",
+    seen="`is given where text is needed`",
+    why="A value has another type than the field: YAML reads `on`, `1.10` and a date without quotes as something else "
+    "than text.",
+    remedy="Write a value of the type that the message names; put text in quotes",
+)
+NOT_ALLOWED = Rule(
+    "KF508",
+    seen="`is not allowed`",
+    why="The field takes one of a few values.",
+    remedy="Write one of those that the message lists",
+)
+BAD_SYNTAX = Rule(
+    "KF509",
+    seen="`has characters or a form that are not allowed`",
+    why="A name or an address does not follow the syntax of Kubernetes or Google Cloud, which would refuse it later.",
+    remedy="Write it in the form that the message describes",
+    source="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+)
+BAD_AMOUNT = Rule(
+    "KF510",
+    seen="`is not a valid quantity`",
+    why="An amount or a length of time is not one that Kubernetes or Go can read, such as `64GB` or `2d`.",
+    remedy="Write a quantity such as `64Gi` or `500m`, and a duration such as `48h`",
+    source="https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/",
+)
+OUT_OF_RANGE = Rule(
+    "KF511",
+    seen="`is too large`, `is negative`",
+    why="A number, a length of time, a text or a list is beyond the limits of the field.",
+    remedy="Write one within the limits that the message names",
+)
+LISTED_TWICE = Rule(
+    "KF512",
+    seen="`is listed twice`",
+    why="A list has a value or a name twice, and it would not be clear which of the two counts.",
+    remedy="Keep one of them, or give each a name of its own",
+)
+EXCLUDED = Rule(
+    "KF513",
+    seen="`set, but …`",
+    why="Two settings exclude each other.",
+    remedy="Keep one of the two",
+)
+NEEDED = Rule(
+    "KF514",
+    seen="`not set, but …`",
+    why="A setting has no meaning without another one.",
+    remedy="Add the one that the message names, or remove the other",
+)
+WRONG_ORDER = Rule(
+    "KF515",
+    seen="`is more than …`",
+    why="Two limits are in the wrong order, such as a minimum above its maximum.",
+    remedy="Lower the first or raise the second",
+)
+MISSPELT = Rule(
+    "KF516",
+    severity="warning",
+    seen="`did you mean NAME?`",
+    why="A name is not known, but nearly that of one that is. Other names are possible, and say nothing.",
+    remedy="Correct the name, or leave it",
+)
+NO_PROJECT = Rule(
+    "KF517",
+    as_published="warning",
+    seen="`has no project in it`",
+    why="The address of a Google service account lacks its project, mostly because a variable was empty.",
+    remedy="Write `name@project.iam.gserviceaccount.com`",
+)
+YAML = Rule(
+    "KF518",
+    seen="`is not readable as YAML`",
+    why="The text is not YAML, has a field twice, or has parts that only programs write, such as tags.",
+    remedy="Correct the line that the message names",
+)
+COVERED = Rule(
+    "KF701",
+    seen="`no quota for NAME, which coveredResources lists`",
+    why="The quotas of a flavor and `coveredResources` of its group differ, which Kueue's webhook refuses.",
+    remedy="Give each flavor of the group one quota for each covered resource",
+    source="https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/",
+)
+COVERED_TWICE = Rule(
+    "KF702",
+    seen="`is already covered by …`",
+    why="A resource, or a flavor, belongs to one group of a queue only.",
+    remedy="Keep it in one group",
+    source="https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/",
+)
+WHOLE_UNITS = Rule(
+    "KF703",
+    seen="`is not a whole number, and nvidia.com/gpu is counted in whole units`",
+    why="Kubernetes gives out devices in whole units, and refuses such a limit of a namespace.",
+    remedy="Write a whole number without a suffix",
+)
+BYTES = Rule(
+    "KF704",
+    severity="warning",
+    seen="`is counted in bytes`",
+    why="An amount of memory has no unit.",
+    remedy="Add a unit, such as `Gi`",
+)
+LIMIT_WITHOUT_COHORT = Rule(
+    "KF705",
+    seen="`is set, but cohortName is not`",
+    why="A queue lends to and borrows from the queues of its cohort only.",
+    remedy="Set `cohortName`, or remove the limit",
+    source="https://kueue.sigs.k8s.io/docs/concepts/cohort/",
+)
+LENDING = Rule(
+    "KF706",
+    seen="`is more than the nominalQuota`",
+    why="A queue cannot lend more than it has.",
+    remedy="Lower `lendingLimit`, or remove it, which lends everything",
+)
+NO_QUOTA_ON_FLAVOR = Rule(
+    "KF707",
+    seen="`the queue has no quota on flavor NAME`",
+    why="A check, a policy or `fallback` names a flavor that no group of the queue has.",
+    remedy="Name a flavor of the queue",
+)
+CONCURRENT_ADMISSION = Rule(
+    "KF708",
+    seen="`StrictFIFO cannot be used with concurrentAdmissionPolicy`",
+    why="Kueue's webhook takes concurrent admission only with one group of at most 16 flavors and BestEffortFIFO.",
+    remedy="Change the queue as the message says, or remove `concurrentAdmissionPolicy`",
+)
+CHECKS_EXCLUDE = Rule(
+    "KF709",
+    seen="`Kueue allows no queue both`",
+    why="A queue dispatches with one MultiKueue check for all of its flavors, or asks for capacity itself, not both.",
+    remedy="Put the ProvisioningRequest check on the workers' queues",
+    source="https://kueue.sigs.k8s.io/docs/concepts/multikueue/",
+)
+LOWEST_LEVEL = Rule(
+    "KF710",
+    seen="`can only be the lowest level`",
+    why="A Topology ends at the nodes: below `kubernetes.io/hostname` there is nothing.",
+    remedy="Put that level last",
+    source="https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/",
+)
+OBJECT_KIND = Rule(
+    "KF711",
+    seen="`Kueue has no kind NAME`",
+    why="The object is not of the API that this release knows.",
+    remedy="Write one of the kinds and the version that the message names",
+)
+BACKOFF = Rule(
+    "KF712",
+    severity="warning",
+    seen="`is more than backoffMaxSeconds`",
+    why="The first wait between two ProvisioningRequests is longer than the longest one, which then counts.",
+    remedy="Raise `backoffMaxSeconds`, or lower `backoffBaseSeconds`",
+)
+COHORT_CYCLE = Rule(
+    "KF714",
+    seen="`the cohorts form a cycle`",
+    why="Kueue admits nothing in such a tree.",
+    remedy="Remove one of the parents",
+)
+UNUSUAL_UNITS = Rule(
+    "KF753",
+    severity="warning",
+    seen="`is 34359738368 of nvidia.com/gpu`",
+    why="Kueue takes any amount of an extended resource: it rounds a fraction up and reads a suffix of bytes as that "
+    "many.",
+    remedy="Write a whole number without a suffix, unless the resource is counted in bytes",
+)
+UNREADABLE_FILE = Rule(
+    "KF904",
+    seen="`cannot be read`",
+    why="The file is not there, or is not text.",
+    remedy="Give a file that exists",
+)
+JOB = Rule(
+    "KF905",
+    seen="`is a Pod; give jobs only`",
+    why="The file of jobs has something that no simulation or check takes, or that Kubernetes would refuse.",
+    remedy="Correct it as the message says",
+)
+JOB_NEVER_STARTS = Rule(
+    "KF906",
+    seen="`never starts`",
+    why="The job cannot run on this fleet, even alone.",
+    remedy="Change what it asks for, or the quotas and nodes of its queue",
+)
+JOB_UNKNOWN = Rule(
+    "KF907",
+    severity="warning",
+    seen="`is not known`",
+    why="What the job asks for depends on nodes that the file does not describe.",
+    remedy="Make sure that the nodes have it",
+)
+OBJECT = Rule(
+    "KF916",
+    seen="`is a list, not an object`",
+    why="An object does not have the form that Kubernetes prints or takes.",
+    remedy="Print it again with `kubectl get -o yaml`, or correct it as the message says",
+)
+NOT_MODELLED = Rule(
+    "KF917",
+    seen="`is not modelled`",
+    why="Decisions would depend on a feature that is left out; [what is modelled](fidelity.md).",
+    remedy="Remove it, or ask the cluster itself",
+)
+OPTION = Rule(
+    "KF918",
+    seen="`--what-if …: there is no NAME`",
+    why="An option of the command line names something that is not there or cannot be read.",
+    remedy="Write it as the message says",
+)
+NO_WORKLOAD = Rule(
+    "KF921",
+    seen="`there is no PriorityClass NAME`",
+    why="Kueue makes no Workload of a job that names a priority class that is not there, or that has no pods, and the "
+    "job stays suspended.",
+    remedy="Add the class, or submit the job again with another; give it pods",
+    source="https://github.com/kubernetes-sigs/kueue/issues/3439",
+)
+
+FORM_RULES: Final = by_code(rules_of(sys.modules[__name__]))
 """All of them, by code."""
-
-REMOVED_FIELD = FORM_RULES["KF501"]
-UNKNOWN_FIELD = FORM_RULES["KF502"]
-UNKNOWN_NAME = FORM_RULES["KF503"]
-MISSING = FORM_RULES["KF504"]
-WRONG_TYPE = FORM_RULES["KF507"]
-NOT_ALLOWED = FORM_RULES["KF508"]
-BAD_SYNTAX = FORM_RULES["KF509"]
-BAD_AMOUNT = FORM_RULES["KF510"]
-OUT_OF_RANGE = FORM_RULES["KF511"]
-LISTED_TWICE = FORM_RULES["KF512"]
-EXCLUDED = FORM_RULES["KF513"]
-NEEDED = FORM_RULES["KF514"]
-WRONG_ORDER = FORM_RULES["KF515"]
-MISSPELT = FORM_RULES["KF516"]
-NO_PROJECT = FORM_RULES["KF517"]
-COVERED = FORM_RULES["KF701"]
-COVERED_TWICE = FORM_RULES["KF702"]
-WHOLE_UNITS = FORM_RULES["KF703"]
-UNUSUAL_UNITS = FORM_RULES["KF753"]
-BYTES = FORM_RULES["KF704"]
-LIMIT_WITHOUT_COHORT = FORM_RULES["KF705"]
-LENDING = FORM_RULES["KF706"]
-NO_QUOTA_ON_FLAVOR = FORM_RULES["KF707"]
-CONCURRENT_ADMISSION = FORM_RULES["KF708"]
-CHECKS_EXCLUDE = FORM_RULES["KF709"]
-LOWEST_LEVEL = FORM_RULES["KF710"]
-OBJECT_KIND = FORM_RULES["KF711"]
-BACKOFF = FORM_RULES["KF712"]
-YAML = FORM_RULES["KF518"]
-UNREADABLE_FILE = FORM_RULES["KF904"]
-JOB = FORM_RULES["KF905"]
-JOB_NEVER_STARTS = FORM_RULES["KF906"]
-JOB_UNKNOWN = FORM_RULES["KF907"]
-COHORT_CYCLE = FORM_RULES["KF714"]
-OBJECT = FORM_RULES["KF916"]
-NOT_MODELLED = FORM_RULES["KF917"]
-OPTION = FORM_RULES["KF918"]
-NO_WORKLOAD = FORM_RULES["KF921"]
 
 
 class Fault(NamedTuple):

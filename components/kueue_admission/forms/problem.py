@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from types import ModuleType
 from typing import Any, ClassVar, Literal, ParamSpec, Self
 
-from kueue_admission.forms.tables import read_table
 from kueue_admission.forms.unknown import NotKnownError
 
 Severity = Literal["error", "warning"]
@@ -20,7 +20,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a problem is about: a row in the table of its area, `form_rules` or `fleet_file.fleet_rules`.
+    """What a problem is about: a constant of `form_rules`, or of a module of `fleet_file.rules`.
 
     Texts are Markdown, with links as seen from docs/.
     """
@@ -54,9 +54,9 @@ class Rule:
         return Problem(self, path, wrong, fix, severity or self.severity, source, line)
 
 
-def rules_in(package: str, file: str) -> dict[str, Rule]:
-    """The rules of a table, by code. Raises ValueError for a code that is there twice."""
-    return by_code(Rule(**row) for row in read_table(package, file))
+def rules_of(module: ModuleType) -> list[Rule]:
+    """The rules that are constants of a module."""
+    return [constant for constant in vars(module).values() if isinstance(constant, Rule)]
 
 
 def by_code(*areas: Iterable[Rule]) -> dict[str, Rule]:

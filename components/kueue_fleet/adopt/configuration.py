@@ -20,7 +20,6 @@ from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY, VERSION
 from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.platform import Platform
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
@@ -31,6 +30,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
     default_configuration,
     managed_jobs,
 )
+from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
 

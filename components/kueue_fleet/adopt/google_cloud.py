@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.model.cluster_properties import cluster_fields as read_back
 from kueue_fleet.fleet_file.model.property_rows import number_of, property_at
+from kueue_fleet.fleet_file.rules.commands import IMPORT_FORM
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import READONLY_PORT
 

@@ -14,10 +14,10 @@ from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
 from kueue_admission.forms.problem import Problem, SpecError
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.manifests import is_live
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
+from kueue_fleet.fleet_file.rules.commands import IMPORT_FORM
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""

@@ -14,8 +14,8 @@ from kueue_admission.forms.problem import Problem, Rule, SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_REFUSED
 from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.rules.commands import IMPORT_REFUSED
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 

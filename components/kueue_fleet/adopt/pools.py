@@ -14,8 +14,8 @@ from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.google_cloud import pool_state
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE, IMPORT_FORM
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, pool_fields
+from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE, IMPORT_FORM
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE
 from kueue_fleet.gke.zones import region_of

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.in_words import in_words
+from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 
 _T = TypeVar("_T")
 _AMOUNTS = ("nominalQuota", "borrowingLimit", "lendingLimit")

@@ -20,8 +20,8 @@ from kueue_admission.api.manifests import (
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
-from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.in_words import in_words, listed
+from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
 from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, default_limits

@@ -70,7 +70,7 @@ def explain(
       kueue-fleet explain KF105
     """
     if is_code(workload):
-        from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
+        from kueue_fleet.fleet_file.rules import FLEET_RULES
 
         options.refuse_idle(context, "", f"with {workload}, the code of a message")
         explain_code(workload, FLEET_RULES)

@@ -12,7 +12,7 @@ from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.fleet_file.fleet_rules import PROJECT, PROJECT_IN_USE, UNREAD
+from kueue_fleet.fleet_file.rules.commands import PROJECT, PROJECT_IN_USE, UNREAD
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table

@@ -14,15 +14,11 @@ from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    COHORT_ALONE,
-    COHORT_UNDECLARED,
-    NO_EFFECT,
-    OPERATOR,
-    SYSTEM_POOL_TOO_SMALL,
-    UNUSED,
-)
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT, UNUSED
+from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED
+from kueue_fleet.fleet_file.rules.teams import OPERATOR
 
 _OF_OTHERS: Final = {
     True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, SYSTEM_POOL_TOO_SMALL),

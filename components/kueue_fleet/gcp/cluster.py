@@ -20,10 +20,11 @@ from kueue_admission.forms.signatures import shown
 from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, PROGRAM
 from kueue_fleet.fleet_file.model.gcp_names import AddressRange, GoogleServiceAccountAddress, ProjectId, ResourceName
 from kueue_fleet.fleet_file.model.network import AuthorizedNetwork, NetworkArgs
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
+from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity

@@ -12,10 +12,10 @@ import pulumi_gcp as gcp
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.component import Component, Labels, check_labels, judge
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ProjectId
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.observability import Observability
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
 

@@ -19,11 +19,11 @@ from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, GoogleServiceAccountAddress, ProjectId, Zone
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_in_region
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.gke.google_syntax import gke_cluster_name, project_id, region
 from kueue_fleet.gke.zones import region_at

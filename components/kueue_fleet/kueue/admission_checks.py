@@ -18,7 +18,7 @@ from kueue_admission.forms.suggest import misspelt
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import AdmissionCheckEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.asked import Asked, Key, asked_for
 from kueue_fleet.kueue.component import Component, StatusComponent, declare_object

@@ -21,7 +21,7 @@ from kueue_admission.forms.read_model import read_model, read_stored
 from kueue_admission.forms.references import ObjectName, references_in
 from kueue_fleet.component import Component, is_judged, judge
 from kueue_fleet.fleet_file.alone import check_object
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED
+from kueue_fleet.fleet_file.rules.commands import COMPONENT, NOT_CHECKED
 from kueue_fleet.kueue.applied_objects import provider_of
 
 Key = tuple[str, str]

@@ -16,7 +16,7 @@ from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet import component
 from kueue_fleet.component import judge
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject, claim_object, is_kueue_object
 from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
 from kueue_fleet.kueue.webhook_retry import webhook_retry

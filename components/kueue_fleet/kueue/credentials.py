@@ -21,10 +21,11 @@ from kueue_admission.forms.signatures import shown
 from kueue_fleet.component import is_judged, judge, today
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.check.dates import check_rotation
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NO_EFFECT
 from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
 from kueue_fleet.fleet_file.model.operators import framework_problems
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig

@@ -20,11 +20,11 @@ from kueue_fleet.component import judge, judge_late
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.check.chart_values import check_chart_values
-from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import Operator
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.objects.charts import (

@@ -14,8 +14,8 @@ import yaml
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.per_cluster import DispatchGroup, dispatch_groups
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.fleet_file.worker_tokens import kubeconfig_secret_name, token_credentials
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject

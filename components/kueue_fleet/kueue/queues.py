@@ -32,7 +32,7 @@ from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import QUOTA_FOLLOWS_ANNOTATION
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.kueue.asked import asked_for
 from kueue_fleet.kueue.component import ModelComponent, StatusComponent
 

@@ -20,7 +20,8 @@ from kueue_admission.forms.suggest import instead
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NO_EFFECT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue

@@ -15,7 +15,7 @@ from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.component import judge_late
 from kueue_fleet.fleet_file import TeamEntry
-from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, PROGRAM
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT, PROGRAM
 
 _Contents = Mapping[Annotated[str, syntax_of(syntax.secret_key)], pulumi.Input[str]]
 TeamSecrets = pulumi.Input[Mapping[DnsSubdomain, pulumi.Input[_Contents]]]

@@ -24,7 +24,7 @@ from kueue_admission.forms.problem import join_path
 from kueue_admission.forms.read_model import read_model
 from kueue_admission.forms.signatures import declared
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.fleet_rules import NOT_PLAIN
+from kueue_fleet.fleet_file.rules.commands import NOT_PLAIN
 
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""

@@ -17,7 +17,7 @@ from pulumi.provider import main as serve
 from kueue_admission.forms import Problem, SpecError, errors_of
 from kueue_fleet.component import state_of
 from kueue_fleet.fleet_file import FleetSpec, check_dates, check_fleet
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.plugin.arguments import read_arguments
 from kueue_fleet.plugin.package import PACKAGE, components, package_schema
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 import httplib2
 
 from kueue_admission.forms.form_rules import Fault
-from kueue_fleet.fleet_file.fleet_rules import UNREAD
 from kueue_fleet.fleet_file.projects import HostGrant
+from kueue_fleet.fleet_file.rules.commands import UNREAD
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
 from kueue_fleet.preflight.needs import Needs
 from kueue_fleet.preflight.quotas import TPU_FAMILY_METRIC, Metric

@@ -22,8 +22,8 @@ from kueue_admission.simulate.raw import name_documents, prepare_objects, read_r
 from kueue_admission.simulate.what_if import differences
 from kueue_fleet.diff.upgrade import with_version
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
-from kueue_fleet.fleet_file.fleet_rules import DECIDED_OTHERWISE
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.rules.teams import DECIDED_OTHERWISE
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import prepare_fleet
 

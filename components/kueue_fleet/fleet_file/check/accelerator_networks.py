@@ -13,19 +13,18 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    CLAIMED_CLASS,
-    CLAIMED_GPUS,
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.clusters import (
     GKE_VERSION,
     MULTI_NETWORKING,
     NETWORKS_DIFFER,
     NO_CARDS,
-    NO_EFFECT,
     NODE_NETWORK_PROJECT,
 )
-from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.teams import CLAIMED_CLASS, CLAIMED_GPUS
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 
 

@@ -22,8 +22,9 @@ from kueue_admission.forms.suggest import nearest
 from kueue_admission.releases import CONFIGURATION_VALUE, Release
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 from kueue_fleet.fleet_file.check.releases import severity, which_have
-from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, RELEASE_FIELD
 from kueue_fleet.fleet_file.model.clusters import KueueInstallation
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.teams import RELEASE_FIELD
 
 _READ_BESIDE_VALUES = ("version", "chart", "image", "namespace", "priority_class_name")
 

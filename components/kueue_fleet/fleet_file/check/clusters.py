@@ -12,16 +12,10 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    NO_WORKERS,
-    ROLES,
-    RUNS_NO_JOBS,
-    TOO_MANY_WORKERS,
-    UNKNOWN_REGION,
-    UNLISTED_WORKER,
-)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.rules.clusters import NO_WORKERS, ROLES, RUNS_NO_JOBS, TOO_MANY_WORKERS, UNLISTED_WORKER
+from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
 
 MAX_WORKERS = 100

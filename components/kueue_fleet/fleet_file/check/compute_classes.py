@@ -13,20 +13,12 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    CLASS_COUNTED,
-    CLASS_NAME,
-    CLASS_NODES,
-    CLASS_ORDER,
-    CONSUMPTION,
-    DWS_CHECK,
-    GKE_VERSION,
-    UNKNOWN_MACHINE,
-)
 from kueue_fleet.fleet_file.model.compute_classes import ClassPriority, ComputeClass
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, zones_in_region
+from kueue_fleet.fleet_file.rules.clusters import CONSUMPTION, GKE_VERSION, UNKNOWN_MACHINE
+from kueue_fleet.fleet_file.rules.queues import CLASS_COUNTED, CLASS_NAME, CLASS_NODES, CLASS_ORDER, DWS_CHECK
 from kueue_fleet.gke.consumption import is_offered, options_of
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.machines import gpus, machine_names

@@ -12,10 +12,11 @@ from datetime import date, timedelta
 from typing import Final
 
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.fleet_rules import CALENDAR, ENDED, ROTATION
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.windows import CalendarWindow
+from kueue_fleet.fleet_file.rules.clusters import CALENDAR, ENDED
+from kueue_fleet.fleet_file.rules.teams import ROTATION
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
 
 WARNING_DAYS: Final = 14

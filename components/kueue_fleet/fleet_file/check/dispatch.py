@@ -14,7 +14,6 @@ from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import NAME_TAKEN, OWN_CONTROLLER, PATIENCE, RUNS_NO_JOBS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
@@ -24,6 +23,10 @@ from kueue_fleet.fleet_file.model.dispatch import (
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues
+from kueue_fleet.fleet_file.rules.clusters import RUNS_NO_JOBS
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
+from kueue_fleet.fleet_file.rules.queues import PATIENCE
+from kueue_fleet.fleet_file.rules.teams import OWN_CONTROLLER
 
 _AT = "admissionController"
 _DAY = Duration("24h")

@@ -12,9 +12,11 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import DYNAMIC_SLICES, GKE_VERSION, NO_EFFECT
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.teams import DYNAMIC_SLICES
 from kueue_fleet.gke.tpu_slices import CUBE, WORKLOAD_POLICY_TPU
 
 _SINCE: Final = "1.35.2-gke.1842000"

@@ -12,8 +12,8 @@ from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import FALLBACK, PATIENCE
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.rules.queues import FALLBACK, PATIENCE
 
 
 def check_fallback(scope: Scope) -> Iterator[Problem]:

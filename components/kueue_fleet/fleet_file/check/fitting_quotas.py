@@ -12,10 +12,10 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import EMPTY_QUEUE, MIXED_NODES
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.queues import EMPTY_QUEUE, MIXED_NODES
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 
 _Most = Mapping[str, Mapping[FlavorResource, Quantity]]

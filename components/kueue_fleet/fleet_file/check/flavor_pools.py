@@ -15,24 +15,22 @@ from dataclasses import replace
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    AUTOPILOT_LABELS,
-    CUSTOM_LABEL,
-    FLAVOR_WITHOUT_NODES,
-    MIXED_SHARES,
-    NO_SUCH_TAINT,
-    NOT_OFFERED,
-    NOT_THERE,
-    NOT_TOLERATED,
-    UNKNOWN_LABEL_VALUE,
-    UNKNOWN_MACHINE,
-    UNUSED,
-)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.clusters import NOT_OFFERED, UNKNOWN_MACHINE
+from kueue_fleet.fleet_file.rules.files import NOT_THERE, UNUSED
+from kueue_fleet.fleet_file.rules.queues import (
+    AUTOPILOT_LABELS,
+    CUSTOM_LABEL,
+    FLAVOR_WITHOUT_NODES,
+    MIXED_SHARES,
+    NO_SUCH_TAINT,
+    NOT_TOLERATED,
+    UNKNOWN_LABEL_VALUE,
+)
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import (
     ACCELERATOR,

@@ -12,7 +12,6 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, TOPOLOGY_LEVEL, UNUSED
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -21,6 +20,8 @@ from kueue_fleet.fleet_file.model.entries import (
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.files import NOT_THERE, UNUSED
+from kueue_fleet.fleet_file.rules.queues import DWS_RUN_TIME, TOPOLOGY_LEVEL
 from kueue_fleet.gke.block_topology import LEVELS_OF_GKE, has_level
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS

@@ -11,8 +11,8 @@ from kueue_admission.forms.form_rules import NEEDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import NO_AUDIENCE, NO_VIEWERS
 from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap
+from kueue_fleet.fleet_file.rules.teams import NO_AUDIENCE, NO_VIEWERS
 
 _AT = "fleetPage"
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import OWN_CONTROLLER, QUOTA_AUTOMATION, SLACK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.rules.teams import OWN_CONTROLLER, QUOTA_AUTOMATION, SLACK
 
 _GATE = "MultiKueueManagerQuotaAutomation"
 

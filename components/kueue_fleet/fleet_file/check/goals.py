@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import GOAL_OF_NO_JOB, GOAL_OUT_OF_REACH
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.fleet_file.rules.queues import GOAL_OF_NO_JOB, GOAL_OUT_OF_REACH
 from kueue_fleet.gke.labels import GPU_RESOURCE
 
 _HOURS_OF_WEEK = 168

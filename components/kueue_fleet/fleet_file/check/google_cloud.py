@@ -13,8 +13,8 @@ from typing import Final
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 
 LONGEST_NAME: Final = 63
 """Most characters of a name in Compute Engine."""

@@ -13,9 +13,9 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import UNUSED
 from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.rules.files import UNUSED
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, RESERVATION_NAME
 
 _SPARE: Final = 4

@@ -13,10 +13,10 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import TEMPLATE
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import JobTemplate, TeamEntry
+from kueue_fleet.fleet_file.rules.teams import TEMPLATE
 from kueue_fleet.gke.labels import GPU_RESOURCE
 
 

@@ -29,9 +29,11 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.problem import Problem, item_label
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
-from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES, NO_EFFECT, PATIENCE
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 from kueue_fleet.fleet_file.model.operators import framework_problems
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.queues import PATIENCE
+from kueue_fleet.fleet_file.rules.teams import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
 
 _NODES_COME: Final = 120
 """Seconds in which hardly any node comes that GKE has yet to make."""

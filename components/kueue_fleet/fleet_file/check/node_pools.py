@@ -17,12 +17,16 @@ from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
+from kueue_fleet.fleet_file.model.capacity import Reserved
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
+from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
+from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems
+from kueue_fleet.fleet_file.rules.clusters import (
     CONSUMPTION,
     EXISTING_POOL,
-    NAME_TAKEN,
     NOT_OFFERED,
-    NOT_THERE,
     ON_MANAGER,
     POOL_LABEL,
     POOL_SIZE,
@@ -31,12 +35,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     SYSTEM_POOL_TOO_SMALL,
     UNKNOWN_MACHINE,
 )
-from kueue_fleet.fleet_file.model.capacity import Reserved
-from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
-from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
-from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, NOT_THERE
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import machine_names, machine_type, nearest_machine
 

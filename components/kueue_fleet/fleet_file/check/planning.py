@@ -12,7 +12,7 @@ from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.problem import Problem, errors_of, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import PLAN_LIMIT
+from kueue_fleet.fleet_file.rules.teams import PLAN_LIMIT
 
 
 @where_read

@@ -20,8 +20,12 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    MORE_QUOTA_THAN_NODES,
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.files import MORE_QUOTA_THAN_NODES
+from kueue_fleet.fleet_file.rules.queues import (
     NO_NODES,
     NODES_OF_OTHERS,
     PROVISIONING_LIMIT,
@@ -30,10 +34,6 @@ from kueue_fleet.fleet_file.fleet_rules import (
     TPU_SLICES,
     UNIT,
 )
-from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
-from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 

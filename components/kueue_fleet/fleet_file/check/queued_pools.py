@@ -21,11 +21,11 @@ from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import DWS_CHECK, DWS_FIRST, DWS_PREEMPTION, DWS_RUN_TIME, DWS_SPOT
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.manager_flavors import Place
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.rules.queues import DWS_CHECK, DWS_FIRST, DWS_PREEMPTION, DWS_RUN_TIME, DWS_SPOT
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
 
 

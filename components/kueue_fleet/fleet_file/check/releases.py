@@ -16,7 +16,10 @@ from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.forms.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
-from kueue_fleet.fleet_file.fleet_rules import (
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.rules.teams import (
     FEATURE_GATE,
     LOST_AT_ONCE,
     OTHER_KUEUE,
@@ -24,9 +27,6 @@ from kueue_fleet.fleet_file.fleet_rules import (
     RELEASE_FIELD,
     RELEASE_SKEW,
 )
-from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
-from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"

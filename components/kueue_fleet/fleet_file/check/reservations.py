@@ -16,21 +16,6 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    ATTACHED,
-    BACKUP,
-    COMMITMENT,
-    NAME_TAKEN,
-    NO_ROOM_TO_UPGRADE,
-    RESERVATION,
-    RESERVATION_COUNT,
-    RESERVATION_KIND,
-    RESERVED_ELSEWHERE,
-    SHARED_WITH,
-    TPU_RESERVATION,
-    UNKNOWN_MACHINE,
-    UNUSED,
-)
 from kueue_fleet.fleet_file.model.capacity import (
     AttachedAccelerator,
     Calendar,
@@ -45,6 +30,20 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.per_cluster import backup_flavors
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
+from kueue_fleet.fleet_file.rules.clusters import (
+    ATTACHED,
+    BACKUP,
+    COMMITMENT,
+    NO_ROOM_TO_UPGRADE,
+    RESERVATION,
+    RESERVATION_COUNT,
+    RESERVATION_KIND,
+    RESERVED_ELSEWHERE,
+    SHARED_WITH,
+    TPU_RESERVATION,
+    UNKNOWN_MACHINE,
+)
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, UNUSED
 from kueue_fleet.gke.labels import RESERVATION_NAME
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_type, nearest_machine

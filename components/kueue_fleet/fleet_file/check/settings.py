@@ -15,19 +15,13 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    FEATURE_GATE,
-    NO_EFFECT,
-    OPERATOR,
-    OPERATOR_NEEDED,
-    REPLICAS,
-    SET_ELSEWHERE,
-)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
 from kueue_fleet.fleet_file.model.teams import TeamQueue
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.teams import FEATURE_GATE, OPERATOR, OPERATOR_NEEDED, REPLICAS, SET_ELSEWHERE
 
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),

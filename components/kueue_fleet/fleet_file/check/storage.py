@@ -16,17 +16,6 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    CLAIM_LIMIT,
-    DATA_ACCOUNT,
-    DATA_DRIVER,
-    DATA_REGION,
-    GKE_VERSION,
-    RUNS_NO_JOBS,
-    UNKNOWN_REGION,
-    UNUSED,
-    ZONE,
-)
 from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, ClusterEntry
 from kueue_fleet.fleet_file.model.storage import (
     CLAIM_SIZE,
@@ -39,6 +28,9 @@ from kueue_fleet.fleet_file.model.storage import (
 from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
+from kueue_fleet.fleet_file.rules.clusters import DATA_DRIVER, GKE_VERSION, RUNS_NO_JOBS, ZONE
+from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION, UNUSED
+from kueue_fleet.fleet_file.rules.teams import CLAIM_LIMIT, DATA_ACCOUNT, DATA_REGION
 from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
 from kueue_fleet.gke.machines import NO_HYPERDISK
 from kueue_fleet.gke.zones import region_at, region_names

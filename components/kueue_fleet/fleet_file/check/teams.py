@@ -23,20 +23,6 @@ from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import (
-    CLAIMED_CLASS,
-    GROUPS,
-    HOST_IPC,
-    HOST_PATHS,
-    NAME_TAKEN,
-    NAMESPACE_SELECTOR,
-    NOT_COVERED,
-    REGIONS,
-    REGIONS_NOT_KEPT,
-    UNKNOWN_REGION,
-    UNMANAGED_NAMESPACE,
-    UNUSED,
-)
 from kueue_fleet.fleet_file.model.counted_requests import (
     counting_requests,
     ignores_undeclared,
@@ -47,6 +33,18 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEn
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, UNKNOWN_REGION, UNUSED
+from kueue_fleet.fleet_file.rules.queues import NOT_COVERED
+from kueue_fleet.fleet_file.rules.teams import (
+    CLAIMED_CLASS,
+    GROUPS,
+    HOST_IPC,
+    HOST_PATHS,
+    NAMESPACE_SELECTOR,
+    REGIONS,
+    REGIONS_NOT_KEPT,
+    UNMANAGED_NAMESPACE,
+)
 from kueue_fleet.gke.gpu_direct import plugin_of
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 

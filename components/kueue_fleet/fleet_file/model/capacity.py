@@ -17,8 +17,8 @@ from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import TimestampField
-from kueue_fleet.fleet_file.fleet_rules import COMMITMENT, UNUSUAL_DURATION
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
+from kueue_fleet.fleet_file.rules.clusters import COMMITMENT, UNUSUAL_DURATION
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""

@@ -29,7 +29,6 @@ from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syn
 from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest
-from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
@@ -43,6 +42,8 @@ from kueue_fleet.fleet_file.model.gcp_names import (
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
+from kueue_fleet.fleet_file.rules.clusters import KEY_REGION, SECURITY_GROUP
+from kueue_fleet.fleet_file.rules.teams import PRIORITY_CLASS, REPLICAS
 from kueue_fleet.gke.zones import default_zones
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"

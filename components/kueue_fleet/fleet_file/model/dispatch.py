@@ -25,8 +25,8 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
-from kueue_fleet.fleet_file.fleet_rules import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.fleet_file.model.windows import CalendarWindow, together
+from kueue_fleet.fleet_file.rules.teams import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.gke.google_syntax import bucket_name
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"

@@ -32,9 +32,10 @@ from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.syntax import whole_number
-from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
 from kueue_fleet.fleet_file.model.goals import Goals
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
+from kueue_fleet.fleet_file.rules.teams import CHECK_OF_KUEUE
 
 ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""

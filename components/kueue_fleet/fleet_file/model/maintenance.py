@@ -14,7 +14,7 @@ from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRO
 from kueue_admission.forms.given import NOT_GIVEN, ListOf
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import OptionalTimestampField, TimestampField
-from kueue_fleet.fleet_file.fleet_rules import MAINTENANCE
+from kueue_fleet.fleet_file.rules.clusters import MAINTENANCE
 from kueue_fleet.gke.maintenance import RecurrenceError, Stretch, shortage
 
 LONGEST_STOP: Final = timedelta(days=30)

@@ -9,7 +9,6 @@ from kueue_admission.forms.base import RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
 from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.fleet_rules import OPEN_TO_ALL
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
     GkeClusterName,
@@ -19,6 +18,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     Region,
     ResourceName,
 )
+from kueue_fleet.fleet_file.rules.clusters import OPEN_TO_ALL
 
 
 class AuthorizedNetwork(SpecModel):

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, POOL
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
 from kueue_fleet.fleet_file.model.pool_properties import file_path, pool_view
+from kueue_fleet.fleet_file.rules import POOL
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.gke.pool import Breach, Pool, property_path
 from kueue_fleet.gke.pool_rules import PoolRule, breaches
 

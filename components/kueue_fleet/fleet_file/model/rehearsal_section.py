@@ -13,10 +13,10 @@ from kueue_admission.forms.base import Count, Number, RuledModel, SpecModel, Tex
 from kueue_admission.forms.form_rules import WRONG_ORDER, WRONG_TYPE
 from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.fleet_rules import UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
+from kueue_fleet.fleet_file.rules.clusters import UNKNOWN_MACHINE
 from kueue_fleet.gke.machines import machine_type
 
 _Seconds = Annotated[Number, Field(ge=0)]

@@ -27,11 +27,12 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
-from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, NO_EFFECT, TEAM_ACCOUNT
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.job_forms import form_problems
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.teams import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.gke.google_syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.fleet_rules import NOT_OFFERED, ZONE
+from kueue_fleet.fleet_file.rules.clusters import NOT_OFFERED, ZONE
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
 
 

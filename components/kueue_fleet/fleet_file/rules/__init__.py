@@ -1,0 +1,31 @@
+"""The rules of a fleet file, and of what is read with it. A module has those of a section of docs/troubleshooting.md.
+
+The first digit of a code stands for the section.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kueue_admission.forms.form_rules import FORM_RULES
+from kueue_admission.forms.problem import Rule, by_code, rules_of
+from kueue_fleet.fleet_file.rules import clusters, commands, files, queues, teams
+from kueue_fleet.gke.pool_rules import POOL_RULES
+
+POOL: Final = {
+    broken.name: Rule(
+        broken.code,
+        seen=f"`{broken.name}`: {broken.asks}",
+        why="GKE refuses such a pool."
+        if broken.refused
+        else "GKE takes such a pool, and it does not work as it should.",
+        remedy="Change the pool as the message says",
+        source=broken.source,
+    )
+    for broken in POOL_RULES
+}
+"""The rules of one node pool, by name; the policies have them too."""
+FLEET_RULES: Final = by_code(
+    FORM_RULES.values(), *(rules_of(section) for section in (files, clusters, queues, teams, commands)), POOL.values()
+)
+"""All rules there are, by code; a code that two have is refused when this is imported."""

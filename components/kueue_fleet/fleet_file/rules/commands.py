@@ -1,0 +1,88 @@
+"""The rules KF900 to KF999 of what commands read beside the fleet: imports, jobs, projects and programs."""
+
+from __future__ import annotations
+
+from kueue_admission.forms.problem import Rule
+
+IMPORT_FORM = Rule(
+    "KF901",
+    seen="`is not a Kubernetes object with a kind and a name`",
+    why="The input is not output of kubectl or gcloud.",
+    remedy="Provide it as the message says",
+)
+IMPORT_DIFFERENCE = Rule(
+    "KF902",
+    seen="`AllAtOnce, but Incremental on CLUSTER`",
+    why="An object differs between two clusters in a way that one fleet file cannot describe.",
+    remedy="Make them the same, or import the clusters one at a time",
+)
+IMPORT_REFUSED = Rule(
+    "KF903",
+    seen="`is not known: … is not among the objects`",
+    why="The given objects do not contain it, or are not those of one fleet.",
+    remedy="Give the objects that the message names",
+)
+PROJECT = Rule(
+    "KF908",
+    seen="`the limit is N, but the fleet grows to M`",
+    why="The project lacks something that the fleet needs; see [Prepare a project](tasks/prepare-a-project.md).",
+    remedy="Ask for it as the message says",
+)
+PROJECT_IN_USE = Rule(
+    "KF909",
+    severity="warning",
+    seen="`fits only if what is in use is this fleet's`",
+    why="The project has it, but part of it is in use.",
+    remedy="Ask for more if that is not this fleet",
+)
+RESERVATION_THERE = Rule(
+    "KF910",
+    seen="`it is not in ZONE; it is in ZONE`",
+    why="An existing reservation differs from the file.",
+    remedy="Write the same in the file",
+)
+RESERVATION_CHANGES = Rule(
+    "KF911",
+    severity="warning",
+    seen="`it has N machines, not M`",
+    why="A reservation of the fleet differs from the file.",
+    remedy="Run `pulumi up`, or write the present values into the file",
+)
+NOT_PLAIN = Rule(
+    "KF912",
+    seen="`is a secret or comes from another resource`",
+    why="The argument decides which resources exist, so it must be known before they are created.",
+    remedy="Give a plain value",
+)
+COMPONENT = Rule(
+    "KF913",
+    seen="`is not a component of kueue-fleet`",
+    why="The program names a component or an argument that the package does not have.",
+    remedy="See its schema",
+)
+NOT_REHEARSED = Rule(
+    "KF914",
+    seen="`a rehearsal has no container engine`",
+    why="The fleet declares something that no rehearsal can run.",
+    remedy="Turn it off for the rehearsal",
+)
+OTHER_VERSION = Rule(
+    "KF915",
+    severity="warning",
+    seen="`a rehearsal runs another version`",
+    why="The rehearsal has the operator in the version that it was built with.",
+    remedy="Nothing, or use that version",
+)
+UNREAD = Rule(
+    "KF919",
+    seen="`you may not call …`",
+    why="Google denies access to this information, so it is not known whether the fleet fits.",
+    remedy="Request the role that the message names, or enable the API",
+)
+NOT_CHECKED = Rule(
+    "KF920",
+    severity="warning",
+    seen="`is not checked`",
+    why="A component refers to an object by name, which this program does not declare.",
+    remedy="Pass the component instead of its name, or make sure that the object exists",
+)
