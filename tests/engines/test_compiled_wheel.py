@@ -62,7 +62,7 @@ def test_these_tests_run_every_module_that_is_compiled() -> None:
         for file in compiled_sample.FILES:
             compiled_sample.check_answers(file, least=2)
         compiled_sample.check_moves(least=2)
-        NOT_MODELLED({}, "Workload default/w: partial admission (minCount)")
+        NOT_MODELLED({}, "ClusterQueue q: partial admission (minCount) of default/w")
         test_fleet.test_the_first_region_with_capacity_gets_the_job()
         test_generator.test_workloads_come_at_the_interval_and_all_finish()
     finally:

@@ -48,7 +48,11 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
     recorded = json.loads(gzip.decompress(STACK_OF_0_2_0.read_bytes()))
     engine.stack.import_stack(auto.Deployment(**recorded))
-    assert engine.up(program_of_0_2_0.program) == []
+    # What the team may ask for is stricter than in 0.2.0; all else is as it was.
+    stricter = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+    assert engine.up(program_of_0_2_0.program) == [
+        Operation("update", stricter, "manager-eu/team-a/ValidatingAdmissionPolicy")
+    ]
     resources = json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
     assert {each["urn"] for each in resources} == {each["urn"] for each in recorded["deployment"]["resources"]}
 

@@ -38,6 +38,7 @@ def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab)
     config.write_text(
         config.read_text().replace("nvidia.com/gpu, nominalQuota: 16", "nvidia.com/gpu, nominalQuota: 99")
     )
+    lab.run("git", "init", "--quiet", folder=folder)
     judge = ("--stack", "dev", "--policy-pack", "policies", "--policy-pack-config", "policies/settings.json")
     path = f"PATH={lab.environment['PATH']}:{Path(sys.executable).parent}"
     said = lab.run("env", path, str(CHECK_FLEET), *judge, "Pulumi.dev.yaml", folder=folder, fails=True)

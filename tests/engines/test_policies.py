@@ -1,6 +1,6 @@
 """The policy pack under the real Pulumi: on a program that breaks every rule once, on repairs, on every environment.
 
-Each program is previewed with the pack, brought up without it, and its exported state analyzed. The resources are made
+Each program is previewed with the pack, brought up without it, and its state analyzed. The resources are made
 by a provider in this process that takes everything.
 """
 
@@ -34,6 +34,8 @@ from tests.policies.seeds import SEEDS
 
 ROOT = Path(__file__).parent.parent.parent
 PACK = ROOT / "policies"
+INSTALLED_PACK = PACK / "kueue_fleet_policies" / "pack"
+"""The pack of a wheel."""
 STACKS = sorted(
     set(ROOT.glob("stacks/Pulumi.*.yaml")) - {ROOT / f"stacks/Pulumi.{name}.yaml" for name in ("dev", "staging")}
 )
@@ -97,11 +99,8 @@ class Project:
         return done.returncode, found
 
     def analyzed(self, config: Mapping[str, Any] | None = None) -> tuple[int, list[Reported]]:
-        """Exit code and reports of the analysis of the exported state."""
-        state = self.folder / "state.json"
-        done = self.pulumi("stack", "export", "--stack", self.stack, "--file", str(state))
-        assert done.returncode == 0, done.stderr
-        done = self.pulumi("policy", "analyze", "--file", str(state), "--json", *self._pack(config))
+        """Exit code and reports of the analysis of the state."""
+        done = self.pulumi("policy", "analyze", "--stack", self.stack, "--json", *self._pack(config))
         found = list(reports(done.stdout))
         assert done.returncode == 0 or found, done.stdout + done.stderr
         return done.returncode, found
@@ -194,7 +193,7 @@ def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported
     assert analyzed != 0
     assert {*on_state} == EXPECTED.keys()
     assert len(on_state) == len(EXPECTED)
-    shown = project.pulumi("policy", "analyze", "--file", "state.json", "--policy-pack", str(PACK))
+    shown = project.pulumi("policy", "analyze", "--stack", project.stack, "--policy-pack", str(INSTALLED_PACK))
     assert shown.returncode == 1
     for one in EXPECTED:
         assert one.rule in shown.stdout or seed_of(one.rule).config
@@ -215,7 +214,7 @@ def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, 
     assert project.analyzed() == (0, [])
     assert not [secret for secret in SECRETS if secret in project.state_text()]
     done = project.pulumi(
-        "policy", "analyze", "--file", "state.json", "--json", "--policy-pack", str(own_pack(tmp_path))
+        "policy", "analyze", "--stack", project.stack, "--json", "--policy-pack", str(own_pack(tmp_path))
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert {one.rule for one in reports(done.stdout)} == {"no-subnets", "spend-pool-gpus"}
