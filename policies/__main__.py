@@ -1,7 +1,3 @@
-"""The policy pack: every rule of `kueue_fleet_policies`."""
+"""The policy pack in a checkout, in the virtual environment of `make`."""
 
-from pulumi_policy import PolicyPack
-
-from kueue_fleet_policies import PACK_NAME, policies
-
-PolicyPack(name=PACK_NAME, policies=policies())
+import kueue_fleet_policies.pack.__main__  # noqa: F401

@@ -15,16 +15,21 @@ from typing import Any, Final
 
 from pulumi_policy import EnforcementLevel, PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions
 
+from kueue_admission.cli.code_scanning import annotation, sarif_log
 from kueue_admission.forms.printable import printable
+from kueue_admission.forms.problem import Problem, Severity
+from kueue_admission.forms.problem import Rule as ProblemRule
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies import RULES
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Rule
+from kueue_fleet_policies.rule import Breach, ResourceRule, Rule
 
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\.[^.}]*\}")
 """What `render --cloud` writes for a property of another resource: `${Network/lab/vpc.selfLink}`."""
 _LEVEL: Final = "enforcementLevel"
+PACK: Final = Path(__file__).parent / "pack"
+"""The policy pack as Pulumi takes it, in a checkout and in an installed wheel."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,19 +37,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kueue_fleet_policies", description=__doc__)
     parser.add_argument("file", nargs="?", default="-", help="what render printed; default: stdin")
     parser.add_argument("--config", type=Path, help="settings of the rules, as Pulumi takes them")
+    parser.add_argument(
+        "--output",
+        "-o",
+        choices=("text", "github", "sarif"),
+        default="text",
+        help="sarif prints one document for code scanners, github annotations of a GitHub workflow; default: text",
+    )
+    parser.add_argument("--pack", action="store_true", help="print the folder for pulumi --policy-pack, and end")
     given = parser.parse_args(arguments)
+    if given.pack:
+        print(PACK)
+        return 0
     try:
         text = sys.stdin.read() if given.file == "-" else Path(given.file).read_text(encoding="utf-8")
         resources = _resources(json.loads(text))
         config = _config(json.loads(given.config.read_text(encoding="utf-8")) if given.config else {})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         parser.error(f"{given.file}: cannot be read: {error}; print it with kueue-fleet render FILE --cloud -o json")
-    broken = 0
-    for rule, level, where, what in _breaches(resources, config):
-        broken += level != EnforcementLevel.ADVISORY
-        print(printable(f"{level.value}: {rule.name}: {where}: {what}"))
-    print(f"{len(resources)} resources, {broken} broken rules that are not advisory")
+    breaches = list(_breaches(resources, config))
+    broken = sum(level != EnforcementLevel.ADVISORY for _, level, _, _ in breaches)
+    if given.output == "text":
+        for rule, level, where, breach in breaches:
+            print(printable(f"{level.value}: {rule.name}: {where}: {breach}"))
+        print(f"{len(resources)} resources, {broken} broken rules that are not advisory")
+    else:
+        source = "<stdin>" if given.file == "-" else given.file
+        _print_for_scanners([_problem(source, *breach) for breach in breaches], given.output)
     return int(broken > 0)
+
+
+def _print_for_scanners(problems: Sequence[Problem], output: str) -> None:
+    if output == "sarif":
+        print(json.dumps(sarif_log(problems, "kueue-fleet-policies"), indent=2))
+    for problem in problems if output == "github" else ():
+        print(annotation(problem))
+
+
+def _problem(source: str, rule: Rule, level: EnforcementLevel, where: str, breach: Breach) -> Problem:
+    """A breach as a problem of `check`; nothing says in which line its resource is declared."""
+    severity: Severity = "warning" if level is EnforcementLevel.ADVISORY else "error"
+    in_table = ProblemRule(rule.name, rule.asks, rule.asks, "", severity, "", rule.source)
+    return in_table.at(": ".join(filter(None, (where, breach.path))), breach.wrong, breach.fix, source=source)
 
 
 def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -60,7 +94,7 @@ def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _breaches(
     resources: Sequence[PolicyResource], config: Mapping[str, dict[str, Any]]
-) -> Iterator[tuple[Rule, EnforcementLevel, str, str]]:
+) -> Iterator[tuple[Rule, EnforcementLevel, str, Breach]]:
     estate, each = Estate.of(resources), list(map(Resource.of, resources))
     for rule in RULES:
         settings = {**config.get("all", {}), **config.get(rule.name, {})}
@@ -70,10 +104,10 @@ def _breaches(
         if isinstance(rule, ResourceRule):
             for resource in each:
                 for breach in rule.problems(resource, settings):
-                    yield rule, level, resource.name, str(breach)
+                    yield rule, level, resource.name, breach
         elif not rule.needs_objects:
             for urn, breach in rule.problems(estate, settings):
-                yield rule, level, urn or "all resources", str(breach)
+                yield rule, level, urn or "all resources", breach
 
 
 def _resources(document: Mapping[str, Any]) -> list[PolicyResource]:

@@ -5,16 +5,17 @@ Source of most: https://cloud.google.com/iam/docs/using-iam-securely.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
-from kueue_fleet_policies.values import items
+from kueue_fleet_policies.values import at, items
 
 _PUBLIC: Final = ("allUsers", "allAuthenticatedUsers")
 _WORKLOAD_ROLE: Final = "roles/iam.workloadIdentityUser"
@@ -31,10 +32,35 @@ def _members(grant: Resource) -> list[str]:
     return [member for member in found if isinstance(member, str)]
 
 
+def _bindings(grant: Resource) -> list[Any]:
+    """Those of an authoritative policy, which is a text of JSON; none where the text is not known."""
+    text = grant.get("policyData")
+    try:
+        return items(at(json.loads(text), "bindings")) if isinstance(text, str) else []
+    except ValueError:
+        return []
+
+
+def _grantees(grant: Resource) -> Iterator[tuple[str, Any]]:
+    """Path and name of everybody to whom a grant, an access control list or a dataset gives access."""
+    for path in ("member", "entity", "specialGroup", "iamMember"):
+        yield path, grant.get(path)
+    for path in ("members", "roleEntities"):
+        yield from ((f"{path}[{index}]", one) for index, one in enumerate(items(grant.get(path))))
+    for index, access in enumerate(items(grant.get("accesses"))):
+        yield from ((f"accesses[{index}].{key}", at(access, key)) for key in ("specialGroup", "iamMember"))
+    for index, binding in enumerate(_bindings(grant)):
+        yield from ((f"policyData.bindings[{index}]", member) for member in items(at(binding, "members")))
+
+
 def _public(grant: Resource, _: Settings) -> Iterator[Breach]:
-    for member in _members(grant):
-        if member in _PUBLIC:
-            yield Breach("member", f"is {member}: everyone on the internet", "name who needs it")
+    for path, grantee in _grantees(grant):
+        # An entry of an access control list is `ROLE:entity`.
+        name = grantee.rpartition(":")[2] if isinstance(grantee, str) else ""
+        if name in _PUBLIC:
+            yield Breach(path, f"is {name}: everyone on the internet", "name who needs it")
+    if str(grant.get("predefinedAcl")).startswith("public"):
+        yield Breach("predefinedAcl", f"is {grant.get('predefinedAcl')}: everyone on the internet", "use private")
 
 
 def _default_account(grant: Resource, _: Settings) -> Iterator[Breach]:
@@ -76,12 +102,6 @@ def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Breach]:
                 "member",
                 f'is "{member}", which is not a Kubernetes service account',
                 "write serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME]",
-            )
-        elif member in _PUBLIC:
-            yield Breach(
-                "member",
-                f"is {member}: everyone on the internet may act as this account",
-                "name a Kubernetes service account",
             )
 
 

@@ -24,6 +24,8 @@ _PUBLIC_GATEWAY: Final = re.compile(r"gke-l7-(gxlb|(global|regional)-external-ma
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gatewayclass-capabilities"""
 _SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _REACHED: Final = "with an address that the internet reaches"
+_PERSISTENT_DISK: Final = "pd.csi.storage.gke.io"
+_DISK_KEY: Final = "disk-encryption-kms-key"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
 
@@ -46,6 +48,13 @@ def _default_namespace(resource: Resource, _: Settings) -> Iterator[Breach]:
     path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
     if resource.get(path) == "default" and not resource.type.startswith(_RBAC):
         yield Breach(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
+
+
+def _disk_key(storage_class: Resource, _: Settings) -> Iterator[Breach]:
+    if storage_class.get("provisioner") == _PERSISTENT_DISK and storage_class.lacks(f"parameters.{_DISK_KEY}"):
+        yield Breach(
+            f"parameters.{_DISK_KEY}", "is missing, so Google keeps the key of the disks", "name a key of yours"
+        )
 
 
 def _own_type(resource: Resource, _: Settings) -> Iterator[Breach]:
@@ -131,6 +140,7 @@ RULES: Final = rules_of(
         "kube-namespace-pod-security": _pod_security,
         "kube-no-default-namespace": _default_namespace,
         "kube-own-type": _own_type,
+        "kube-disk-key": _disk_key,
         "kube-no-public-load-balancer": _public_load_balancer,
         "kube-no-external-ips": _external_ips,
         "kube-no-public-ingress": _public_ingress,

@@ -7,7 +7,8 @@ pkg/webhooks/clusterqueue_webhook.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
@@ -150,16 +151,55 @@ def _covers(queue: Resource, settings: Settings) -> Iterator[Breach]:
         )
 
 
-def _zero_quota(queue: Resource, _: Settings) -> Iterator[Breach]:
-    quotas = [(path, quota) for path, _flavor, kind, quota in quotas_of(queue) if kind == GPU_RESOURCE]
-    certain = all(is_known(quota) for _, quota in quotas)
-    alone = queue.lacks("spec.cohortName") and queue.lacks("spec.cohort")
-    if quotas and certain and alone and all(number(quota) == 0 for _, quota in quotas):
-        yield Breach(
-            quotas[0][0],
-            "and all others of the queue are 0, and it has no cohort to borrow from: it admits nothing",
-            "give it a quota, or a cohort",
-        )
+def _cohort_of(queue: Resource) -> Any:
+    """The cohort that a queue names; None where it has none, `UNKNOWN` where that is not known."""
+    names = [queue.get(f"spec.{key}") for key in ("cohortName", "cohort")]
+    unknown = queue.is_patch or UNKNOWN in names
+    return next((name for name in names if is_known(name) and name), UNKNOWN if unknown else None)
+
+
+def _admits(estate: Estate, _: Settings) -> Iterator[Finding]:
+    for objects in estate.providers.values():
+        parents = {name: one.get("spec.parentName") for name, one in objects_by_name(objects.get("Cohort", ())).items()}
+        for queue in objects.get("ClusterQueue", ()):
+            cohort = _cohort_of(queue)
+            for breach in chain(_selects_nothing(queue), _without_quota(queue, cohort), _in_cycle(cohort, parents)):
+                yield queue, breach
+
+
+def _selects_nothing(queue: Resource) -> Iterator[Breach]:
+    selector = queue.get("spec.namespaceSelector")
+    if selector is None and not queue.is_patch:
+        yield Breach("spec.namespaceSelector", "is missing, which selects no namespace", "write {} for all of them")
+
+
+def _without_quota(queue: Resource, cohort: Any) -> Iterator[Breach]:
+    if queue.lacks("spec.resourceGroups"):
+        yield Breach("spec.resourceGroups", "are missing or empty, so no request has a quota", "add one with a quota")
+    if holds_unknown(queue.get("spec.resourceGroups")):
+        return
+    quotas: dict[str, list[tuple[str, Any]]] = {}
+    for path, _flavor, resource, quota in quotas_of(queue):
+        quotas.setdefault(resource, []).append((path, quota))
+    for resource, of_flavors in quotas.items():
+        if cohort is None and all(number(quota) == 0 for _, quota in of_flavors):
+            yield Breach(
+                of_flavors[0][0],
+                f"is 0, as in every flavor, and there is no cohort to borrow from: no job that asks for {resource} is "
+                "admitted",
+                "give it a quota, or the queue a cohort",
+            )
+
+
+def _in_cycle(cohort: Any, parents: Mapping[str, Any]) -> Iterator[Breach]:
+    """Source: kueue@v0.19.2 pkg/cache/hierarchy/cycle.go; Kueue stops the queues below a cycle."""
+    line: list[Any] = []
+    while isinstance(cohort, str) and cohort not in line:
+        line.append(cohort)
+        cohort = parents.get(cohort)
+    if isinstance(cohort, str):
+        above = " < ".join([*line[line.index(cohort) :], cohort])
+        yield Breach("spec.cohortName", f"leads to cohorts in a cycle ({above})", "take a spec.parentName out of it")
 
 
 RULES: Final = rules_of(
@@ -170,7 +210,7 @@ RULES: Final = rules_of(
         "kueue-multikueue-local-queues": _same_queues_on_workers,
         "kueue-limits-need-cohort": _limits,
         "kueue-covers-cpu-and-memory": _covers,
-        "kueue-queue-admits": _zero_quota,
+        "kueue-queue-admits": _admits,
     },
 )
 """The rules of this module."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from pulumi_policy import (
@@ -174,7 +175,7 @@ class ResourceRule(Rule):
     """A rule about each resource of certain types by itself; it sees the resource's inputs."""
 
     types: tuple[str, ...]
-    """Type tokens; one that ends in `:` stands for every type that begins so."""
+    """Type tokens, or patterns of them as `fnmatch` has: `kubernetes:*`."""
     check: ResourceCheck | None = None
     """Finds what breaks the rule; without one the rule only remediates."""
     exemption: Callable[[Resource], bool] | None = None
@@ -189,7 +190,7 @@ class ResourceRule(Rule):
     def concerns(self, type_: str) -> bool:
         """Whether the rule is about resources of this type, or about what a patch of this type changes."""
         type_ = patched_type(kubernetes_type(type_))
-        return any(type_ == one or (one.endswith(":") and type_.startswith(one)) for one in self.types)
+        return any(fnmatchcase(type_, pattern) for pattern in self.types)
 
     def exempt(self, resource: Resource, settings: Settings) -> str | None:
         """Why the resource is exempt, by configuration or by the rule itself."""

@@ -72,6 +72,12 @@ _MACHINE_MADE: Final = re.compile(r"[A-Za-z0-9_./+=:-]*?(?=[A-Za-z]*[0-9])(?=[0-
 _RAY_ENVIRONMENT: Final = "spec.runtimeEnvYAML"
 """Environment of a RayJob, as a text of YAML."""
 _CREDENTIALS: Final = ("token", "password", "client-key-data")
+_METADATA: Final = (
+    *("nodeConfig.metadata", "nodeConfig.labels", "nodeConfig.resourceLabels", "resourceLabels"),
+    *("metadata", "labels", "preservedState.metadata"),
+)
+"""Of clusters and node pools, and of machines of Compute Engine."""
+_READ_BY_ALL: Final = "is a secret, and every pod or process of the machine may read it"
 _MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then replace it, since it was exposed"
 
 
@@ -155,10 +161,13 @@ def _given(arguments: Any) -> Iterator[tuple[int, str, str]]:
 
 
 def _in_metadata(resource: Resource, _: Settings) -> Iterator[Breach]:
-    for path in ("nodeConfig.metadata", "nodeConfig.labels", "nodeConfig.resourceLabels", "resourceLabels"):
+    for path in _METADATA:
         for key, value in entries(resource.get(path)).items():
             if is_secret(key, value):
-                yield Breach(f"{path}[{key}]", "is a secret, and every pod of a node may read it", _MOVE_IT)
+                yield Breach(f"{path}[{key}]", _READ_BY_ALL, _MOVE_IT)
+    for path, name in (("value", resource.get("key")), ("metadataStartupScript", "")):
+        if is_secret(str(name), resource.get(path)):
+            yield Breach(path, _READ_BY_ALL, _MOVE_IT)
 
 
 def _in_annotations(resource: Resource, _: Settings) -> Iterator[Breach]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -21,9 +23,22 @@ END: Final = "<!-- end of rules -->"
 """Line below the table in the page."""
 
 
+NOT_JUDGED: Final[Mapping[str, str]] = tomllib.loads(files(__package__).joinpath("cis.toml").read_text("utf-8"))
+"""Recommendations of the CIS benchmark that have no rule, by number, and why."""
+
+
 def rules_table() -> str:
-    """The rules as Markdown, one table for each group."""
-    return "\n".join(line for group, rules in groupby(RULES, lambda rule: rule.group) for line in _group(group, rules))
+    """The rules as Markdown, one table for each group, and which recommendations have no rule."""
+    of_groups = (line for group, rules in groupby(RULES, lambda rule: rule.group) for line in _group(group, rules))
+    return "\n".join([*of_groups, *_not_judged()])
+
+
+def _not_judged() -> Iterator[str]:
+    yield "### Recommendations without a rule\n"
+    yield "| CIS | why |"
+    yield "|---|---|"
+    yield from (f"| {number} | {reason} |" for number, reason in NOT_JUDGED.items())
+    yield ""
 
 
 def _group(group: str, rules: Iterator[ResourceRule | StackRule]) -> Iterator[str]:

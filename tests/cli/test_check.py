@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 from tests.cli.test_spec_commands import GOOD, STACK
 
 from command_line import call
+from kueue_admission.cli.code_scanning import annotation
 from kueue_admission.forms.form_rules import MISSING
-from kueue_fleet.cli.check import annotation
 
 ATTEMPTS = Path(__file__).parent / "first_attempts"
 QUOTA = "clusterQueues[queue].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota"

@@ -286,7 +286,10 @@ def queue(name: str, quotas: Mapping[str, Any], *, by: str, **spec: Any) -> Decl
     return Declared(
         f"{KUEUE}:ClusterQueue",
         name,
-        {"metadata": {"name": name.rsplit("/", 1)[-1]}, "spec": {"resourceGroups": [group], **spec}},
+        {
+            "metadata": {"name": name.rsplit("/", 1)[-1]},
+            "spec": {"namespaceSelector": {}, "resourceGroups": [group], **spec},
+        },
         provider=by,
     )
 

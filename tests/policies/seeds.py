@@ -116,6 +116,7 @@ def _clusters() -> Iterator[Seed]:
         autopilot("gke-autopilot-without-nodes", {"nodeVersion": "1.36.3-gke.1"}),
         "every update",
     )
+    yield _cluster("gke-security-posture", "is DISABLED", securityPostureConfig={"mode": "DISABLED"})
     yield _cluster("gke-labels", "whose cluster", resourceLabels={})
     yield _cluster("gke-cost-allocation", "namespaces", costManagementConfig=None)
     yield _cluster("gke-maintenance-window", "no window", maintenancePolicy=None)
@@ -502,7 +503,18 @@ def _objects() -> Iterator[Seed]:
     )
     yield _on_cluster(rule, narrow, at="object", says="cpu, memory")
     rule = "kueue-queue-admits"
-    yield _on_cluster(rule, queue(f"{rule}/object", {"l4": 0}, by=f"{rule}/provider"), at="object", says="nothing")
+    yield _on_cluster(
+        rule,
+        queue(f"{rule}/object", {"l4": 0}, by=f"{rule}/provider"),
+        at="object",
+        says="no job that asks for nvidia.com/gpu",
+    )
+    yield _object(
+        "kube-disk-key",
+        "disk-encryption-kms-key",
+        "storage.k8s.io/v1:StorageClass",
+        {"provisioner": "pd.csi.storage.gke.io", "parameters": {"type": "pd-balanced"}},
+    )
 
 
 def _fleets() -> Iterator[Seed]:

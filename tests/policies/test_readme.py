@@ -12,7 +12,7 @@ from tests.policies.recorded import findings, recorded
 
 from kueue_fleet.fleet_file.reference import reference_markdown
 from kueue_fleet_policies import RULES
-from kueue_fleet_policies.table import END, with_table
+from kueue_fleet_policies.table import END, NOT_JUDGED, with_table
 
 PACK = Path(__file__).parent.parent.parent / "policies"
 LEVELS = {level.value for level in EnforcementLevel}
@@ -39,6 +39,27 @@ def test_the_fleet_file_names_the_same_numbers_of_the_benchmark() -> None:
         "rbacSecurityGroup": cis["gke-groups-rbac"],
         "binaryAuthorization": cis["gke-binary-authorization"],
     }
+
+
+CIS_1_9 = {
+    *(f"3.1.{number}" for number in range(1, 5)),
+    *(f"4.1.{number}" for number in range(1, 11)),
+    *("4.2.1", "4.3.1", "4.3.2", "4.4.1", "4.4.2", "4.5.1"),
+    *(f"4.6.{number}" for number in range(1, 5)),
+    *(f"5.1.{number}" for number in range(1, 5)),
+    *("5.2.1", "5.2.2", "5.3.1", "5.4.1"),
+    *(f"5.5.{number}" for number in range(1, 8)),
+    *(f"5.6.{number}" for number in range(1, 8)),
+    *("5.7.1", "5.7.2", "5.8.1", "5.8.2", "5.8.3", "5.9.1", "5.9.2"),
+    *(f"5.10.{number}" for number in range(1, 5)),
+}
+"""Every recommendation. Source: github.com/aquasecurity/kube-bench cfg/gke-1.9.0."""
+
+
+def test_each_recommendation_of_the_benchmark_has_a_rule_or_a_reason() -> None:
+    judged = {number for rule in RULES if rule.cis for number in rule.cis.split(", ")}
+    assert judged | NOT_JUDGED.keys() == CIS_1_9
+    assert not judged & NOT_JUDGED.keys()
 
 
 @pytest.mark.parametrize("source", ["production.json", "README.md"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from tests.policies.declared import (
     QUEUED,
     REGION,
@@ -36,6 +38,9 @@ NOT_DEFAULT = {"template.spec.serviceAccountName": "default"}
 
 MEMBER, KSA = "projects/iAMMember:IAMMember", "serviceaccount/iAMMember:IAMMember"
 WORKLOAD = "roles/iam.workloadIdentityUser"
+PUBLIC_POLICY = json.dumps({"bindings": [{"role": "r", "members": ["user:a@b.c", "allUsers"]}]})
+GITHUB_TOKEN = "ghp_" + "a1B2" * 9
+SCRIPT = f"git clone https://x:{GITHUB_TOKEN}@example.com/a/b"
 POOLS = "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools"
 BROKEN: list[tuple[str, Declared]] = [
     (
@@ -98,7 +103,21 @@ BROKEN: list[tuple[str, Declared]] = [
     ),
     ("iam-no-default-service-account", gcp(MEMBER, role="r", member="serviceAccount:p@appspot.gserviceaccount.com")),
     ("iam-workload-identity-member", gcp(KSA, role=WORKLOAD, member="serviceAccount:lab-project.svc.id.goog[team-a]")),
-    ("iam-workload-identity-member", gcp(KSA, role=WORKLOAD, member="allUsers")),
+    ("iam-no-public-members", gcp(KSA, role=WORKLOAD, member="allUsers")),
+    ("iam-no-public-members", gcp("storage/bucketIAMMember:BucketIAMMember", bucket="b", role="r", member="allUsers")),
+    ("iam-no-public-members", gcp("artifactregistry/repositoryIamBinding:RepositoryIamBinding", members=["allUsers"])),
+    ("iam-no-public-members", gcp("storage/bucketIAMPolicy:BucketIAMPolicy", policyData=PUBLIC_POLICY)),
+    ("iam-no-public-members", gcp("storage/bucketAccessControl:BucketAccessControl", entity="allUsers")),
+    ("iam-no-public-members", gcp("storage/bucketACL:BucketACL", roleEntities=["OWNER:user-a@b.c", "READER:allUsers"])),
+    ("iam-no-public-members", gcp("storage/bucketACL:BucketACL", predefinedAcl="publicRead")),
+    ("iam-no-public-members", gcp("bigquery/datasetAccess:DatasetAccess", specialGroup="allAuthenticatedUsers")),
+    ("iam-no-public-members", gcp("bigquery/dataset:Dataset", accesses=[{"iamMember": "allUsers"}])),
+    ("secret-not-in-node-metadata", gcp("compute/instance:Instance", metadata={"API_TOKEN": GITHUB_TOKEN})),
+    ("secret-not-in-node-metadata", gcp("compute/instanceTemplate:InstanceTemplate", metadataStartupScript=SCRIPT)),
+    (
+        "secret-not-in-node-metadata",
+        gcp("compute/projectMetadataItem:ProjectMetadataItem", key="pwd", value="hunter2x"),
+    ),
     ("protect-clusters", cluster("x", protect=False)),
     ("kube-not-privileged", workload("x", PRIVILEGED | DRIVERS, by="p")),
     ("kube-not-privileged", workload("x", PRIVILEGED, by="p", kind="DaemonSet")),
@@ -183,6 +202,13 @@ KEPT: list[tuple[str, Declared]] = [
         ),
     ),
     ("iam-no-public-members", gcp(MEMBER, role="r", member="group:a@b.c")),
+    ("iam-no-public-members", gcp("storage/bucketIAMPolicy:BucketIAMPolicy", policyData="not JSON")),
+    ("iam-no-public-members", gcp("storage/bucketACL:BucketACL", predefinedAcl="projectPrivate")),
+    ("secret-not-in-node-metadata", gcp("compute/instance:Instance", metadata={"enable-oslogin": "TRUE"})),
+    (
+        "kube-disk-key",
+        kube("storage.k8s.io/v1:StorageClass", "x", {"provisioner": "filestore.csi.storage.gke.io"}, by="p"),
+    ),
     (
         "protect-clusters",
         cluster("x", {"deletionProtection": False, "resourceLabels": {"disposable": "true"}}, protect=False),
@@ -209,7 +235,6 @@ KEPT: list[tuple[str, Declared]] = [
             by="p",
         ),
     ),
-    ("kueue-queue-admits", queue("x", {"l4": 0}, by="p", cohortName="all")),
 ]
 
 
@@ -340,6 +365,38 @@ def test_a_queued_pool_needs_a_provisioning_check_on_its_flavor(checks: dict[str
         queue("q", {"l4": 2}, by="p", admissionChecksStrategy=checks),
     )
     assert (found == []) is fine
+
+
+def cohort(name: str, parent: str) -> Declared:
+    return kube(
+        "kueue.x-k8s.io/v1beta2:Cohort", name, {"metadata": {"name": name}, "spec": {"parentName": parent}}, by="p"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "says_of_it"),
+    [
+        ({}, ""),
+        ({"namespaceSelector": None}, "spec.namespaceSelector: is missing, which selects no namespace"),
+        ({"resourceGroups": []}, "spec.resourceGroups: are missing or empty"),
+        ({"cohortName": "team"}, ""),
+        ({"cohortName": "a"}, "spec.cohortName: leads to cohorts in a cycle (a < b < a)"),
+        ({"cohortName": "below"}, "spec.cohortName: leads to cohorts in a cycle (a < b < a)"),
+    ],
+)
+def test_a_queue_that_admits_nothing_is_named(spec: dict[str, Any], says_of_it: str) -> None:
+    cohorts = (cohort("a", "b"), cohort("b", "a"), cohort("below", "a"), cohort("team", "company"))
+    found = stack_says("kueue-queue-admits", queue("q", {"l4": 2}, by="p", **spec), *cohorts)
+    assert [one[: len(says_of_it)] for one in found] == ([says_of_it] if says_of_it else [])
+
+
+def test_a_queue_without_quota_may_borrow() -> None:
+    assert stack_says("kueue-queue-admits", queue("q", {"l4": 0}, by="p", cohortName="all")) == []
+    assert stack_says("kueue-queue-admits", queue("q", {"l4": 0}, by="p")) != []
+
+
+def test_quota_of_a_flavor_that_is_not_known_may_be_more_than_0() -> None:
+    assert stack_says("kueue-queue-admits", queue("q", {"l4": 0, "h100": UNKNOWN_STRING_VALUE}, by="p")) == []
 
 
 def test_a_queue_in_another_cluster_is_no_reference() -> None:

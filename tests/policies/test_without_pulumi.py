@@ -23,11 +23,11 @@ def document() -> dict[str, Any]:
 
 
 def judged(
-    document: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], config: object = None
+    document: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], config: object = None, output: str = "text"
 ) -> tuple[int, str]:
     (tmp_path / "cloud.json").write_text(json.dumps(document))
     (tmp_path / "config.json").write_text(json.dumps(config or {}))
-    code = main([str(tmp_path / "cloud.json"), "--config", str(tmp_path / "config.json")])
+    code = main([str(tmp_path / "cloud.json"), "--config", str(tmp_path / "config.json"), "--output", output])
     return code, capsys.readouterr().out
 
 
@@ -84,3 +84,35 @@ def test_what_cannot_be_read_is_a_wrong_call(
         main(["--config", str(tmp_path / "config.json")])
     assert end.value.code == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def with_legacy_abac(document: dict[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = json.loads(json.dumps(document))
+    cluster(changed)["enableLegacyAbac"] = True
+    return changed
+
+
+def test_code_scanners_get_each_breach_with_its_rule(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = judged(with_legacy_abac(document), tmp_path, capsys, output="sarif")
+    run = json.loads(out)["runs"][0]
+    assert code == 1
+    assert run["tool"]["driver"]["name"] == "kueue-fleet-policies"
+    assert ("gke-no-legacy-abac", "error") in {(one["ruleId"], one["level"]) for one in run["results"]}
+    assert {one["ruleId"] for one in run["results"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_github_gets_an_annotation_of_each_breach(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = judged(with_legacy_abac(document), tmp_path, capsys, output="github")
+    assert code == 1
+    assert next(line for line in out.splitlines() if line.endswith("[gke-no-legacy-abac]")).startswith("::error file=")
+
+
+def test_the_folder_of_the_pack_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--pack"]) == 0
+    folder = Path(capsys.readouterr().out.strip())
+    assert (folder / "PulumiPolicy.yaml").is_file()
+    assert (folder / "__main__.py").is_file()

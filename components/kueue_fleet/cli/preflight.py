@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kueue_admission.cli import console, options
+from kueue_admission.cli.code_scanning import annotation
 from kueue_admission.forms import Problem
-from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file.rules.commands import PROJECT, PROJECT_IN_USE, UNREAD

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_admission.cli import console, options
+from kueue_admission.cli.code_scanning import sarif_log
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.forms.problem import Problem, errors_of
 from kueue_admission.read.manifests import QUEUED
-from kueue_fleet.cli.check import sarif_log
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearse import ProjectFolder

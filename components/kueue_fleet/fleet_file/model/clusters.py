@@ -208,7 +208,7 @@ class ClusterEntry(RuledModel):
     """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
     is removed keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`."""
     binary_authorization: Annotated[Flag, OF_ITS_OWNER] = False
-    """Whether images need the attestations of the project's policy (CIS GKE 5.10.4); default false."""
+    """Whether images need the attestations of the project's policy (CIS GKE 5.1.4); default false."""
     fleet_membership: Annotated[Flag, OF_ITS_OWNER] = True
     """Whether the cluster is a member of the project's GKE fleet; default true."""
     cost_allocation: Annotated[Flag, OF_ITS_OWNER] = True
