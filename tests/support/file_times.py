@@ -16,6 +16,7 @@ MOST_CPU = 20.0
 """Seconds of CPU that a file may take without a reason here."""
 LARGE = {
     "tests/engines/": "starts real control planes",
+    "tests/test_type_checkers.py": "two type checkers read the whole library",
 }
 """By the beginning of the paths of files that take more: the reason."""
 SLOWER, SLOWER_SECONDS = 1.5, 5.0
