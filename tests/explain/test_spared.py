@@ -21,8 +21,8 @@ from kueue_admission.decide.preemption.simulation import PreemptionContext
 from kueue_admission.explain import Explanation, render_text
 from kueue_admission.explain.answer import Spared
 from kueue_admission.explain.diagnosis import diagnose
+from kueue_admission.explain.figures import figures
 from kueue_admission.explain.spared import spared_in
-from kueue_admission.explain.worker_state import figures
 
 FAIR = Configuration(wait_for_pods_ready=None, fair_sharing=())
 PROTECTED = {"PolicyNever", "QueueInactive", "NotBorrowing", "Priority", "NotNewer"}

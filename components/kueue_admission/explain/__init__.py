@@ -2,33 +2,11 @@
 
 Start at `explainer.explain`: a snapshot of one cluster in, an `answer.Explanation` out, which `text` renders. Every
 word comes from what the admission core decides about it alone (`diagnosis`) and beside all others that wait
-(`next_cycles`), and from its quotas (`worker_state`); a change is only suggested after the core has decided again with
+(`next_cycles`), and from its quotas (`figures`); a change is only suggested after the core has decided again with
 it made (`trials`). What Kueue itself wrote is compared with that (`written`). `unmanaged` is for Jobs that Kueue never
-sees. Deterministic: no clock, no I/O.
+sees. Deterministic: no clock, no I/O. Names are loaded when they are first used; they are listed in `__init__.pyi`.
 """
 
-from kueue_admission.explain.answer import Explanation
-from kueue_admission.explain.explainer import explain, explain_elsewhere, explain_finished
-from kueue_admission.explain.links import Links
-from kueue_admission.explain.text import render_clusters, render_json, render_short, render_text
-from kueue_admission.explain.unplaceable import fits_no_worker, is_dispatched
-from kueue_admission.explain.unread import explain_unread, with_doubts
-from kueue_admission.explain.written import Condition, written_on
+import lazy_loader
 
-__all__ = [
-    "Condition",
-    "Explanation",
-    "Links",
-    "explain",
-    "explain_elsewhere",
-    "explain_finished",
-    "explain_unread",
-    "fits_no_worker",
-    "is_dispatched",
-    "render_clusters",
-    "render_json",
-    "render_short",
-    "render_text",
-    "with_doubts",
-    "written_on",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

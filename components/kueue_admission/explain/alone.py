@@ -9,8 +9,8 @@ from kueue_admission.decide.reasons import LASTING, QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import Explanation
-from kueue_admission.explain.headlines import about_entry, shortage, step_of_limits
-from kueue_admission.explain.worker_state import figures, requests_of
+from kueue_admission.explain.entry_text import about_entry, shortage, step_of_limits
+from kueue_admission.explain.figures import figures, requests_of
 
 _ROOM = {
     Outcome.ADMITTED: "There is quota for it.",

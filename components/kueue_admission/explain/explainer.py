@@ -16,6 +16,7 @@ from kueue_admission.explain.answer import Explanation, FlavorFigures
 from kueue_admission.explain.checks import checks_of, has_failed
 from kueue_admission.explain.crowd_changes import crowd_changes
 from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
+from kueue_admission.explain.figures import figures, requests_of
 from kueue_admission.explain.headlines import (
     code_of_reason,
     fits_nowhere,
@@ -40,7 +41,7 @@ from kueue_admission.explain.placement_changes import placement_changes
 from kueue_admission.explain.quota_changes import quota_changes
 from kueue_admission.explain.spared import spared_in
 from kueue_admission.explain.trials import Trials
-from kueue_admission.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
+from kueue_admission.explain.worker_state import holdings_of, position_of, victims_of
 from kueue_admission.explain.written import Condition, as_written, compare, equal_before
 from kueue_admission.forms.known_messages import code_of
 from kueue_admission.read.dispatch_report import ParsedReport

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kueue_admission.api.resources import DEPLOYMENT, KUEUE_NAMESPACE, RESOURCES
-from kueue_admission.decide.amounts import format_amount
-from kueue_admission.decide.flavors.evidence import ResourceUnavailable
 from kueue_admission.decide.model import CheckState
 from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, InactiveReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
-from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceFigures
+from kueue_admission.explain.answer import Explanation
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import Diagnosis
-from kueue_admission.explain.placement import without_flavor
+from kueue_admission.explain.entry_text import (
+    about_entry,
+    about_placement,
+    check_text,
+    last_of_too_few,
+    root_cause,
+    step_of_limits,
+)
 from kueue_admission.explain.turns import about_turn, is_behind_others, turn_step
 from kueue_admission.forms.known_messages import code_of
 from kueue_admission.forms.names import (
@@ -108,134 +113,15 @@ def _about_reservation(made: Explanation, found: Diagnosis) -> str:
     if SINGLE_POD_SET_REFUSAL in found.message:
         return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
     if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
-        placing = f"has no place for its pods{_about_placement(made)}" if made.placements else "places its pods next"
+        placing = f"has no place for its pods{about_placement(made)}" if made.placements else "places its pods next"
         return f"It has its quota, and Kueue {placing}."
     info = found.engine.workloads.get(made.workload)
     fallback = info.checks.get(FALLBACK_CHECK) if info is not None and not info.pods_ready else None
     if fallback is not None:
         return f"{fallback.message}."
     if made.checks:
-        return f"It has its quota, and {check_text(made.checks[0])}{_root_cause(made)}."
+        return f"It has its quota, and {check_text(made.checks[0])}{root_cause(made)}."
     return f"{found.message}."
-
-
-def about_entry(made: Explanation, entry: Entry) -> str:
-    """Why a cycle would not admit it even if it were alone; names no other workload."""
-    outcome = entry.outcome
-    if outcome in (Outcome.NO_FIT, Outcome.WAITING):
-        return _about_flavors(made, entry)
-    if outcome is Outcome.REFUSED:
-        if last := _last_of_too_few(entry):
-            refused = f"the Admission that Kueue writes: its search ends with pod set {last}"
-            why = "which requests nothing that the ClusterQueue covers, and gives the pod sets after it nothing"
-            return f"There is quota for it, but the API server refuses {refused}, {why}."
-        return f"There is quota for it, but the API server refuses the place that Kueue gives it{_about_slices(entry)}."
-    if not entry.queue.active:
-        inactive = entry.queue.inactive_message.rstrip(".")
-        return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
-    return f"{made.message}."
-
-
-def _last_of_too_few(entry: Entry) -> str:
-    """The pod set with which Kueue's search has ended too early; empty where it has not."""
-    found = entry.assignment.pod_sets
-    return found[-1].name if len(found) < len(entry.info.pod_sets) else ""
-
-
-def _about_slices(entry: Entry) -> str:
-    """The pod sets with fewer pods than a slice: Kueue places whole slices only."""
-    wanted = {each.name: each.topology.slices for each in entry.info.workload.pod_sets if each.topology is not None}
-    small = [
-        f"pod set {result.name} has {result.count} pod{'' if result.count == 1 else 's'} and slices of {slices[0].size}"
-        for result in entry.assignment.pod_sets
-        if (slices := wanted.get(result.name)) and result.count < slices[0].size
-    ]
-    return f": {', '.join(small)}, so that no pod is placed" if small else ""
-
-
-def check_text(check: CheckStanding) -> str:
-    """What an AdmissionCheck says."""
-    said = f" ({check.message.rstrip('.')})" if check.message else ""
-    return f"AdmissionCheck {check.name} is {check.state}{said}"
-
-
-def _root_cause(made: Explanation) -> str:
-    """The first object below the ClusterQueue that is at fault by itself."""
-    cause = next((link for link in made.links if link.undo), None)
-    return "" if cause is None else f"; the cause: {cause.kind} {cause.name}: {cause.message.rstrip('.')}"
-
-
-def _about_flavors(made: Explanation, entry: Entry) -> str:
-    if made.reason == "TopologyPlacementFailed":
-        if any(figure.missing for flavor in made.flavors for figure in flavor.resources):
-            return f"Even on empty nodes its pods cannot be placed in the topology{_about_placement(made, empty=True)}."
-        return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
-    covered = entry.queue.group_of
-    uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
-    # With IgnoreUndeclared they speak against nothing.
-    if uncovered and any(
-        isinstance(each, ResourceUnavailable) for of in entry.assignment.pod_sets for each in of.evidence
-    ):
-        return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
-    bare = without_flavor(entry)
-    if bare:
-        names = ", ".join(pod_set.name for pod_set in bare)
-        return f"Pod set {names} requests nothing that ClusterQueue {made.cluster_queue} covers, and so gets no flavor."
-    if made.reason == "NoMatchingFlavor":
-        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
-    short = shortage(made)
-    if short is None and made.placements:
-        return f"There is quota for it, but its pods have no place until others leave{_about_placement(made)}."
-    if short is None:
-        return f"{made.message}."
-    flavor, figure = short
-    if made.reason == "ExceedsMaxQuota":
-        most = format_amount(figure.resource, figure.capacity)
-        return (
-            f"It asks for {_amount(figure, figure.asked)}; ClusterQueue {made.cluster_queue} can never have more than "
-            f"{most} of it in flavor {flavor}."
-        )
-    return (
-        f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
-        f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
-    )
-
-
-def shortage(made: Explanation) -> tuple[str, ResourceFigures] | None:
-    """The flavor and resource that it is nearest to getting, of those that lack something; None where none does."""
-    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
-    if made.reason == "ExceedsMaxQuota":
-        return min(short, key=lambda pair: pair[1].asked - pair[1].capacity, default=None)
-    return min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing), default=None)
-
-
-def _about_placement(made: Explanation, *, empty: bool = False) -> str:
-    """What the topology of the first flavor lacks most; `empty`: without the workloads that are there."""
-    if not made.placements:
-        return ""
-    first = made.placements[0]
-    unknown = next((level for level in (first.level, first.room_level) if level not in first.levels), None)
-    if unknown is not None:
-        return f": Topology {first.topology} has no level {unknown}"
-    if first.nodes is None:
-        return ", as far as the objects tell: there is no Node among them"
-    if not first.nodes:
-        labels = f" with {first.node_labels}" if first.node_labels else ""
-        return f": there is no node{labels}, as flavor {first.flavor} asks for"
-    room = max((each.empty if empty else each.pods for each in first.rooms), default=0)
-    if room and (first.mode or first.slices):
-        if room >= first.count and not first.slices:
-            return f": pod set {first.pod_set} fits into one {first.room_level}, but not together with the others"
-        slices = f", and it asks for {first.slices}" if first.slices else ""
-        return f": at most {room} of its {first.count} pods fit into one {first.room_level}{slices}"
-    if not first.lacking or empty:
-        return ""
-    worst = first.lacking[0]
-    return f": on {worst.count} of {first.nodes} node{'' if first.nodes == 1 else 's'}: {worst.reason}"
-
-
-def _amount(figure: ResourceFigures, amount: int) -> str:
-    return f"{format_amount(figure.resource, amount)} {figure.resource}"
 
 
 _NEXT = {
@@ -283,19 +169,11 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
 
 
 def _step_of_refused(made: Explanation, entry: Entry) -> str:
-    last = _last_of_too_few(entry)
+    last = last_of_too_few(entry)
     if last:
         covered = f"that ClusterQueue {made.cluster_queue} covers"
         return f"Submit it again with a request of pod set {last} for a resource {covered}."
     return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
-
-
-def step_of_limits(namespace: str) -> str:
-    """What to do about requests that are refused."""
-    return (
-        "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
-        f"kubectl describe limitranges -n {namespace}."
-    )
 
 
 def _without_remedy(made: Explanation) -> str:

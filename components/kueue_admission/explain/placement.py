@@ -21,7 +21,7 @@ from kueue_admission.decide.topology.domains import TopologyState, count_in
 from kueue_admission.decide.topology.requests import PlacementRequest
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import DomainRoom, NodeGroup, Placement
-from kueue_admission.explain.worker_state import LISTED
+from kueue_admission.explain.figures import LISTED
 
 
 class Unplaced(NamedTuple):
@@ -56,19 +56,6 @@ def unplaced(engine: Engine, entry: Entry) -> list[Unplaced]:
                 request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, entry.queue))
                 found.append(Unplaced(pod_set, state, request))
     return found
-
-
-def without_flavor(entry: Entry) -> list[PodSet]:
-    """The pod sets that have to be placed in a topology and ask for nothing that the queue has quota for."""
-    errors = {result.name for result in entry.assignment.pod_sets if result.error}
-    covered = entry.queue.group_of
-    return [
-        pod_set
-        for pod_set in entry.info.workload.pod_sets
-        if pod_set.name in errors
-        and is_topology_requested(pod_set, entry.queue)
-        and not any(amount and name in covered for name, amount in pod_set.requests)
-    ]
 
 
 def placements_of(engine: Engine, entry: Entry | None) -> tuple[Placement, ...]:

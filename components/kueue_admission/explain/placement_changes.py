@@ -14,7 +14,8 @@ from kueue_admission.decide.flavors.evidence import TopologyMismatch
 from kueue_admission.decide.model import Node, Objects, ResourceFlavor
 from kueue_admission.decide.pods import PodSet, Taint, Toleration, TopologyRequest
 from kueue_admission.decide.scheduler.entry import Entry
-from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced, without_flavor
+from kueue_admission.explain.entry_text import without_flavor
+from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, least, together
 from kueue_admission.explain.worker_state import listed
 from kueue_admission.forms.names import HOSTNAME_LABEL

@@ -12,6 +12,7 @@ from kueue_admission.decide.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import TreeNode, local_available, raw_available
 from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.explain.figures import all_queues_below, totals_of
 from kueue_admission.explain.placement import is_on, unplaced
 from kueue_admission.explain.trials import (
     FIELDS,
@@ -24,7 +25,7 @@ from kueue_admission.explain.trials import (
     together,
     without,
 )
-from kueue_admission.explain.worker_state import all_queues_below, listed, totals_of
+from kueue_admission.explain.worker_state import listed
 
 MOST_VICTIMS = 64
 """How many holders are considered when asking whose end would make room."""

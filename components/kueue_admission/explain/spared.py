@@ -30,7 +30,7 @@ from kueue_admission.decide.quota.cohort_tree import (
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import ResourceFigures, Spared
-from kueue_admission.explain.worker_state import LISTED, all_queues_below
+from kueue_admission.explain.figures import LISTED, all_queues_below
 
 _Answer = tuple[str, str]
 """A word for programs, and the sentence."""

@@ -9,7 +9,7 @@ from typing import Final
 from kueue_admission.decide.model import CheckState
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.explain.answer import CheckStanding, Explanation
-from kueue_admission.explain.headlines import check_text
+from kueue_admission.explain.entry_text import check_text
 from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.printable import printable
 from kueue_fleet.controller.fallback import NOTHING

@@ -1,0 +1,15 @@
+from .answer import Explanation as Explanation
+from .explainer import explain as explain
+from .explainer import explain_elsewhere as explain_elsewhere
+from .explainer import explain_finished as explain_finished
+from .links import Links as Links
+from .text import render_clusters as render_clusters
+from .text import render_json as render_json
+from .text import render_short as render_short
+from .text import render_text as render_text
+from .unplaceable import fits_no_worker as fits_no_worker
+from .unplaceable import is_dispatched as is_dispatched
+from .unread import explain_unread as explain_unread
+from .unread import with_doubts as with_doubts
+from .written import Condition as Condition
+from .written import written_on as written_on

@@ -1,0 +1,93 @@
+"""The quotas of a workload's queue in numbers: by flavor and resource what there is, who holds it, what is missing."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+
+from kueue_admission.decide.flavors.assignment import FlavorAttempt, merge_attempts
+from kueue_admission.decide.flavors.evidence import sentence
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.quota.cohort_tree import TreeNode, available
+from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.explain.answer import FlavorFigures, Holder, Request, ResourceFigures
+
+LISTED = 3
+"""How many holders and how many workloads ahead are listed."""
+
+
+def requests_of(info: WorkloadInfo) -> tuple[Request, ...]:
+    """What each pod set asks for."""
+    return tuple(Request(ps.name, ps.count, ps.requests) for ps in info.pod_sets)
+
+
+def totals_of(cache: Cache, info: WorkloadInfo, queue: QueueNode) -> dict[str, int]:
+    """What all pod sets ask for together, with `pods` where the queue has a quota for it.
+
+    Of an elastic job's slice, that is what it needs beyond the one whose place it takes.
+    """
+    totals: dict[str, int] = {}
+    for each, sign in ((info, 1), (cache.replaced(info), -1)):
+        for pod_set in each.pod_sets if each is not None else ():
+            amounts = dict(pod_set.requests)
+            if "pods" in queue.group_of:
+                amounts["pods"] = pod_set.count
+            for resource, amount in amounts.items():
+                totals[resource] = totals.get(resource, 0) + sign * amount
+    return {resource: totals[resource] for resource in sorted(totals)}
+
+
+def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
+    """Every flavor of the queue, in the order in which Kueue tries them."""
+    queue = entry.queue
+    totals = totals_of(cache, info, queue)
+    attempts: dict[str, list[FlavorAttempt]] = {}
+    for pod_set in entry.assignment.pod_sets:
+        for attempt in merge_attempts(pod_set, queue):
+            attempts.setdefault(attempt.flavor, []).append(attempt)
+    found: list[FlavorFigures] = []
+    for group in queue.groups:
+        for flavor in group.flavors:
+            tried = attempts.get(flavor, [])
+            against = dict.fromkeys(sentence(piece) for attempt in tried for piece in attempt.evidence)
+            resources = tuple(
+                _figures(cache, queue, flavor, name, amount)
+                for name, amount in totals.items()
+                if name in group.covered and amount
+            )
+            found.append(FlavorFigures(flavor, bool(tried), tuple(against), resources))
+    return tuple(found)
+
+
+def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: int) -> ResourceFigures:
+    fr = cache.ids.id(flavor, resource)
+    free = available(queue, fr)
+    root = queue.root()
+    held = [
+        (-amount, info.priority, info.key, node.name)
+        for node in all_queues_below(root)
+        for info in node.workloads.values()
+        for used, amount in info.usage
+        if used == fr and amount
+    ]
+    return ResourceFigures(
+        resource=resource,
+        asked=asked,
+        nominal=queue.nominal.get(fr),
+        borrowing_limit=queue.borrowing_limit.get(fr),
+        used_by_queue=queue.usage.get(fr, 0),
+        used_in_cohort=None if root is queue else -sum(one[0] for one in held),
+        capacity=queue.potential.get(fr, 0),
+        free=free,
+        missing=max(0, asked - free),
+        holders=tuple(Holder(key, name, prio, -less) for less, prio, key, name in nsmallest(LISTED, held)),
+        holder_count=len(held),
+    )
+
+
+def all_queues_below(node: TreeNode) -> list[QueueNode]:
+    """The ClusterQueues of a tree, those that are inactive too."""
+    if isinstance(node, QueueNode):
+        return [node]
+    return [queue for member in node.members for queue in all_queues_below(member)]
