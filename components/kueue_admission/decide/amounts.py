@@ -37,7 +37,7 @@ def to_int64(amount: int) -> int:
 
 def quota_amount(resource: str, quantity: Quantity) -> int:
     """A quota or limit; `UNLIMITED` when it does not fit in an int64 of the resource's unit."""
-    value = quantity.milli if resource == "cpu" else quantity.value
+    value = quantity.counted(resource)
     return UNLIMITED if value >= _QUOTA_CEILING[resource == "cpu"] else value
 
 
@@ -46,7 +46,7 @@ _QUOTA_CEILING: Final = {True: MAX_INT64 // 1000 * 1000, False: MAX_INT64}
 
 def request_amount(resource: str, quantity: Quantity) -> int:
     """What one container or pod asks for, cut to an int64."""
-    return to_int64(quantity.milli if resource == "cpu" else quantity.value)
+    return to_int64(quantity.counted(resource))
 
 
 def times(amount: int, count: int) -> int:

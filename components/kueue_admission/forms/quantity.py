@@ -95,6 +95,10 @@ class Quantity:
         """The amount in whole units, rounded up, as Kueue counts everything but CPU."""
         return -(-self._nano // _NANO)
 
+    def counted(self, resource: str) -> int:
+        """The amount as Kueue and the scheduler count the resource: CPU in thousandths, all else in whole units."""
+        return self.milli if resource == "cpu" else self.value
+
     def __add__(self, other: Quantity) -> Quantity:
         """The exact sum. The text keeps the left side's notation unless that is zero (quantity.go, Add)."""
         if not isinstance(other, Quantity):

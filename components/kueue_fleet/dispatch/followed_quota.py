@@ -20,7 +20,6 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
-from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.entries import (
     ClusterQueueEntry,
@@ -175,12 +174,12 @@ def _claims(fleet: FleetSpec, cluster: str, flavor: str) -> Mapping[Place, _Clai
         for quota in _quotas_on(entry.resource_groups, cluster, flavor):
             claims, nominal = found.setdefault((flavor, quota.name), _Claims()), quota.nominal_quota
             if not isinstance(entry, ClusterQueueEntry) or entry.quota_follows == "file":
-                claims.fixed += amount_of(quota.name, nominal)
+                claims.fixed += nominal.counted(quota.name)
             elif entry.slack:
                 lent = nominal if quota.lending_limit is None else min(nominal, quota.lending_limit)
-                claims.slack.append(_Claim(entry.name, quota, amount_of(quota.name, lent)))
+                claims.slack.append(_Claim(entry.name, quota, lent.counted(quota.name)))
             else:
-                claims.teams.append(_Claim(entry.name, quota, amount_of(quota.name, nominal)))
+                claims.teams.append(_Claim(entry.name, quota, nominal.counted(quota.name)))
     return found
 
 

@@ -59,7 +59,7 @@ def read_node(node: PrintedNode, now: float) -> NodeState | None:
     taints = {taint.text("key") for taint in node.spec.children("taints")}
     if node.deleted_at is not None or _LEAVING in taints:
         return None
-    amounts = {name: each.milli if name == "cpu" else each.value for name, each in node.allocatable.items()}
+    amounts = {name: each.counted(name) for name, each in node.allocatable.items()}
     ready = node.changed_at("Ready") or 0.0
     return NodeState(node.name, dict(node.labels.data), amounts, _out(node, ready, now), ready)
 

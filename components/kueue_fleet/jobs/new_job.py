@@ -27,7 +27,6 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import instead
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
-from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.job_forms import BUCKET, form_problems
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
@@ -215,7 +214,7 @@ class _Places:
             for flavor in group.flavors:
                 for cluster in self._fleet.clusters_of(self._queue):
                     quotas = [each.on(cluster) for each in flavor.resources if each.name in wanted]
-                    yield {each.name: amount_of(each.name, each.nominal_quota) for each in quotas}
+                    yield {each.name: each.nominal_quota.counted(each.name) for each in quotas}
 
 
 def _lower(found: dict[str, int], name: str, amount: int) -> None:

@@ -90,7 +90,7 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
             for flavor in group.flavors:
                 for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
                     nominal = quota.on(cluster).nominal_quota
-                    amount = amount_of(quota.name, nominal)
+                    amount = nominal.counted(quota.name)
                     compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
                     if amount and compared and not (flavor.name in queued and _is_endless(quota.name, amount)):
                         of_resource = promised.setdefault(flavor.name, {}).setdefault(quota.name, {})
@@ -101,11 +101,6 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
 def _is_endless(resource: str, amount: int) -> bool:
     """Whether a quota is to be no limit."""
     return amount >= _ENDLESS * _WHOLE.get(resource, 1)
-
-
-def amount_of(resource: str, quantity: Quantity) -> int:
-    """A quantity as a whole number: CPU in thousandths, all else in units."""
-    return quantity.milli if resource == "cpu" else quantity.value
 
 
 def held_by(pools: Sequence[ResolvedNodePool], resource: str) -> int | None:
@@ -219,7 +214,7 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
     count = most[devices].value
     for resource in ("cpu", "memory"):
         shares = [count * _on_node(pool, resource) // _on_node(pool, devices) for pool in pools]
-        amount = amount_of(resource, most[resource]) if resource in most else 0
+        amount = most[resource].counted(resource) if resource in most else 0
         # Less than a mebibyte has no unit; another rule warns of that.
         if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):
             share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
