@@ -16,7 +16,7 @@ from kueue_admission.forms.names import (
 )
 from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
-from kueue_fleet.fleet_file.spending import period_of
+from kueue_fleet.fleet_file.periods import period_of
 from kueue_fleet.objects.controller_configuration import LEDGER_NAME
 
 LEDGER = "/api/v1/configmaps"

@@ -21,7 +21,8 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration, controller_configuration
+from kueue_fleet.objects.controller_configuration import ControllerConfiguration
+from kueue_fleet.objects.controller_values import controller_configuration
 
 GPU, LABEL, NODES = "nvidia.com/gpu", "cloud.google.com/gke-nodepool", "/api/v1/nodes"
 

@@ -26,7 +26,7 @@ from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_helm_values, p
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.controller_configuration import controller_configuration
+from kueue_fleet.objects.controller_values import controller_configuration
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService

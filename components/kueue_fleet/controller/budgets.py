@@ -21,7 +21,7 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch.budgets import BudgetDecision, Ledger, TeamRun, decide_budget
-from kueue_fleet.fleet_file.spending import period_of
+from kueue_fleet.fleet_file.periods import period_of
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.objects.controller_configuration import LEDGER_NAME, ControllerConfiguration
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamBudget
+from kueue_fleet.fleet_file.periods import Period
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 
 NEAR_PERCENT: Final = 80
 """Share of a budget from which on it is near."""
 _HELD: Final = {"wait": "; new jobs wait", "interruptibleOnly": "; new jobs may have interruptible flavors only"}
-Period = Literal["week", "month"]
-"""What a budget is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +152,3 @@ def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[Budget
         team, "USD", amount, budget.usd, budget.per, unpriced=unpriced, enforce=budget.enforce
     )
     return [each for each in (hours, usd) if each]
-
-
-def period_start(now: datetime, per: Period) -> datetime:
-    """When the week or month of `now` began, in the time zone of `now`."""
-    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day.replace(day=1) if per == "month" else day - timedelta(days=day.weekday())
-
-
-def period_of(now: float, per: Period) -> tuple[float, float]:
-    """When the week or month of `now` begins and ends in UTC; all in seconds of the epoch."""
-    begin = period_start(datetime.fromtimestamp(now, UTC), per)
-    after = begin + timedelta(days=7 if per == "week" else 31)
-    return begin.timestamp(), period_start(after, per).timestamp()

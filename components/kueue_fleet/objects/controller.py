@@ -30,13 +30,8 @@ from kueue_fleet.fleet_file.worker_tokens import (
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
-from kueue_fleet.objects.controller_configuration import (
-    HISTORY_FOLDER,
-    LEASE_NAME,
-    LEDGER_NAME,
-    asks_for_nodes,
-    controller_configuration,
-)
+from kueue_fleet.objects.controller_configuration import HISTORY_FOLDER, LEASE_NAME, LEDGER_NAME
+from kueue_fleet.objects.controller_values import asks_for_nodes, controller_configuration
 from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,

@@ -24,7 +24,7 @@ from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.provisioning_request import refused_by_gke
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.objects.controller_configuration import enforced_budgets
+from kueue_fleet.objects.controller_values import enforced_budgets
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.team_budgets import HeldBack
 

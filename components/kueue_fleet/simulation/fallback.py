@@ -19,7 +19,7 @@ from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_work
 from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.objects.controller_configuration import queue_fallback
+from kueue_fleet.objects.controller_values import queue_fallback
 
 
 class Fallback:

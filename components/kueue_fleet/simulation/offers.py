@@ -29,7 +29,7 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.dispatch.residency import Residency, read_residency
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.objects.controller_configuration import controller_configuration
+from kueue_fleet.objects.controller_values import controller_configuration
 
 ROUND_SECONDS: Final = 300.0
 """How long the Incremental dispatcher waits before it offers a workload to more workers."""

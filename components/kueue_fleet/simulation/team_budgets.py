@@ -9,7 +9,8 @@ from typing import Final
 from kueue_admission.simulate.records import Record
 from kueue_fleet.dispatch.budgets import BudgetDecision, Exemption, Ledger, TeamRun, decide_budget
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.spending import BudgetUse, Held, Period, budget_use, spending
+from kueue_fleet.fleet_file.periods import Period
+from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.jobs.fleet_job import FleetJob

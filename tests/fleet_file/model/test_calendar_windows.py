@@ -6,7 +6,7 @@ from tests.fleet_file.pool_builders import flavor_quota, pool
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.calendar_windows import derived_windows, fleet_checks
-from kueue_fleet.objects.controller_configuration import controller_configuration
+from kueue_fleet.objects.controller_values import controller_configuration
 
 CHECKS = {"admissionChecks": [{"name": "fleet"}]}
 
