@@ -1,4 +1,4 @@
-"""What of a fleet its controller decides by, as the configuration that is deployed with it."""
+"""The configuration that is deployed with the controller of a fleet: the fields that it decides by."""
 
 from typing import Any, Final
 
