@@ -13,9 +13,9 @@ PACKAGES = Path(__file__).parents[2] / "components"
 PROGRAMS = ("kueue_fleet.controller.__main__", "kueue_fleet.page.__main__")
 """The programs that run in the image: the controller, and the page for teams."""
 _DATA = (".css", ".csv", ".html", ".js", ".pyi", ".toml", ".typed", ".yaml")
-MOST_MODULES = 223
+MOST_MODULES = 235
 """Modules that the controller may import, in all. Lower it with them."""
-MOST_LINES = 32_600
+MOST_LINES = 35_000
 """Their lines."""
 
 
