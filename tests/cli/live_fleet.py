@@ -144,6 +144,5 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         config = {"clusters": clusters, "contexts": contexts, "users": [{"name": "u", "user": {"token": "x"}}]}
         file.write_text(yaml.safe_dump({**config, "current-context": names[0]}))
         monkeypatch.setenv("KUBECONFIG", str(file))
-        monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
         yield made
         server.shutdown()

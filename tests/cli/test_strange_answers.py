@@ -48,18 +48,22 @@ def test_something_else_than_an_api_server_answers(
     ("server", "user", "says"),
     [
         ("http://127.0.0.1:1", "{token: x}", "no answer: Failed to establish a new connection: Connection refused; "),
-        ("", "{token: x}", "no answer: No host specified; check that you reach the cluster"),
-        ("http://a", "{auth-provider: {name: gcp}}", "Your default credentials were not found."),
+        ("", "{token: x}", "server: has no address; write https://HOST"),
+        (
+            "http://a",
+            "{auth-provider: {name: gcp}}",
+            "auth-provider: is not supported; use an exec plugin, such as kubelogin",
+        ),
         (
             "http://a",
             "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /nowhere/x}}",
-            "the credentials plugin of context c failed: [Errno 2] No such file or directory: '/nowhere/x'; sign in",
+            "the credentials plugin failed: /nowhere/x cannot be run: No such file or directory; install it",
         ),
         (
             "http://a",
             "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
             r"command: sh, args: [-c, 'printf \\033[31mno >&2; exit 3']}}",
-            r"failed: exec: process returned 3. \x1b[31mno; sign in again",
+            r"plugin failed: sh failed with exit code 3: \x1b[31mno",
         ),
     ],
 )

@@ -20,10 +20,11 @@ import yaml
 from aiohttp import web
 
 from kueue_fleet.kube import client, exec_plugin
-from kueue_fleet.kube.access import AccessError, read_access
+from kueue_fleet.kube.access import read_access
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.api import Identity
 from kueue_fleet.kube.client import KubeApi
+from kueue_fleet.kube.kubeconfig import AccessError
 from kueue_rehearsal.control_planes.certificates import RehearsalAuthority
 
 CA = base64.b64encode(b"PEM").decode()
@@ -87,7 +88,7 @@ def test_without_an_authority_the_public_ones_count(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_says_so_without_any_secret(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(AccessError, match=r"cannot be used: .*; give a kubeconfig with a token or an exec") as caught:
+    with pytest.raises(AccessError, match=r"kubeconfig: .*; (give|correct it|name one)") as caught:
         read_access(write(tmp_path, content))
     assert "secret-token" not in str(caught.value)
 
@@ -409,12 +410,15 @@ async def test_a_plugin_is_asked_again_before_its_token_expires(
         ({"command": "no-such-plugin"}, {}, "no-such-plugin cannot be run: No such file or directory; install it"),
         ({}, {"code": 3}, "plugin failed with exit code 3: Google says: no account"),
         ({}, {"apiVersion": "v0"}, f"plugin answered in v0, but the kubeconfig has {VERSION}; make them equal"),
-        ({}, {"token": ""}, "plugin gave no token; other credentials than tokens are not supported"),
+        ({}, {"token": ""}, "plugin gave neither a token nor a certificate with its key; check the command"),
         ({}, {"status": 5}, "plugin printed no ExecCredential; check the command"),
         ({}, {"expires": "soon"}, "plugin printed no ExecCredential; check the command"),
         ({"apiVersion": "v1"}, {}, f"apiVersion v1 of ./plugins/plugin is unknown; use {VERSION} or {VERSION}beta1"),
         ({"interactiveMode": "Always"}, {}, "needs a terminal (interactiveMode: Always)"),
-        ({"args": 5}, {}, "cannot be used: TypeError; give a kubeconfig with a token or an exec plugin"),
+        ({"interactiveMode": "Ask"}, {}, "exec.interactiveMode: Ask is unknown; use Never, IfAvailable, Always"),
+        ({"env": [{"name": "A"}]}, {}, "exec.env: is not a list of names and values"),
+        ({"command": "no-such-plugin", "installHint": "Ask\n  IT"}, {}, "No such file or directory; Ask IT"),
+        ({"args": 5}, {}, "users[u].user.exec.args: is not a list of texts; correct it"),
     ],
 )
 async def test_a_plugin_that_gives_no_token(tmp_path: Path, section: Any, plugin: Any, said: str) -> None:

@@ -233,7 +233,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     """The job that a user calls TEXT. Raises CommandError if there is none, or more than one."""
     wanted = parse_job(text, namespace)
     clusters = Clusters(command, kubeconfig)
-    home, usual = context_of(command, kubeconfig, context)
+    home, usual = context_of(kubeconfig, context)
     space = wanted.namespace or usual
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
     workloads = [PrintedWorkload.of(each) for each in clusters.read(home, path, f"the Workloads of {space}")]

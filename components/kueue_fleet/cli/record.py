@@ -15,7 +15,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.forms.manifest import inside
-from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_files
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable, files_of
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -390,8 +390,8 @@ async def _follow(
 ) -> None:
     """Follow every cluster, and write what is new now and then, until a signal ends it."""
     from kueue_fleet.controller.history import PATHS, Following
-    from kueue_fleet.kube.access import AccessError
     from kueue_fleet.kube.client import KubeApi
+    from kueue_fleet.kube.kubeconfig import AccessError
     from kueue_fleet.kube.watching import Watch
 
     clusters = Clusters("record", kubeconfig)
@@ -401,16 +401,15 @@ async def _follow(
         for kind in PATHS:
             clusters.read(name, PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
         followed[name] = {**PATHS, **_if_there(clusters, name)}
-    [given, *_] = kubeconfig_files(kubeconfig)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    apis = {name: KubeApi(given, context=name) for name in places}
+    apis = {name: KubeApi(files_of(kubeconfig), context=name) for name in places}
     following = Following(places, time.time, console.warning)
     tasks: list[asyncio.Task[None]] = []
     try:
         for name, api in apis.items():
-            await api.client()
+            await api.connect()
             for kind, path in followed[name].items():
                 watch = Watch(api, path, lambda *_: None, optional=kind not in PATHS)
                 following.follow(name, kind, watch)

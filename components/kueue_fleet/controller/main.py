@@ -42,8 +42,10 @@ from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.settings import watchdog_settings
+from kueue_fleet.kube.access import Kubeconfigs
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import KubeApi, read_by_record
+from kueue_fleet.kube.kubeconfig import kubeconfig_files
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16
@@ -69,12 +71,12 @@ class ConfigurationError(Exception):
 class Settings:
     """Where everything is.
 
-    `workers` is a folder with a kubeconfig for each worker, named like it. `kubeconfig` None: the account of the pod.
+    `workers` is a folder with a kubeconfig for each worker, named like it. `kubeconfig` is the manager's.
     """
 
     configuration: Path
     workers: Path
-    kubeconfig: Path | None
+    kubeconfig: Kubeconfigs
     host: str
     port: int
     identity: str = ""
@@ -88,9 +90,10 @@ class Settings:
         host, _, port = listen.rpartition(":")
         if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
             raise ValueError(f"--listen {listen}: has no port; write HOST:PORT")
+        files: Kubeconfigs = kubeconfig
         if kubeconfig is None and os.environ.get("KUBECONFIG"):
-            kubeconfig = Path(os.environ["KUBECONFIG"])
-        return cls(configuration, workers, kubeconfig, host or "0.0.0.0", int(port), identity)  # noqa: S104
+            files = kubeconfig_files()
+        return cls(configuration, workers, files, host or "0.0.0.0", int(port), identity)  # noqa: S104
 
 
 def read_configuration(file: Path) -> ControllerConfiguration:

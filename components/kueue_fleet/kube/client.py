@@ -7,22 +7,23 @@ logged.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import socket
+import ssl
 import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Final, cast
 
 import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.rest import RESTClientObject
+from multidict import CIMultiDict
 
-from kueue_fleet.kube.access import Access, AccessError, get_access
+from kueue_fleet.kube.access import FILE_SECONDS, Access, Kubeconfigs, get_access
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, read_object, refusal, watch_events
 from kueue_fleet.kube.api import Identity, Opened, ask_identity, nothing
+from kueue_fleet.kube.kubeconfig import AccessError
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 from kueue_fleet.kube.throttle import Throttle
 
@@ -37,10 +38,6 @@ Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache
 _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
-_TOKEN_SECONDS: Final = 10.0
-"""After which the files of a kubeconfig are read again."""
-_EXPIRY_SECONDS: Final = 120.0
-"""How long before a plugin's token expires it has to give another one; at most half of the token's life."""
 _IDENTITY_SECONDS: Final = 0.5
 _TLS_RECORD: Final = 16 * 1024
 """Bytes of the largest record of TLS."""
@@ -59,6 +56,10 @@ class _Connections(RESTClientObject):
 
     A worker that is cut off silently would otherwise be followed, as it was, until the watch's time is over.
     """
+
+    def __init__(self, configuration: Configuration, context: ssl.SSLContext) -> None:
+        super().__init__(configuration)
+        self.ssl_context = context
 
     def _create_connector(self) -> aiohttp.TCPConnector:
         return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, socket_factory=_probed_socket)
@@ -80,13 +81,13 @@ class KubeApi:
     `context` is that of the kubeconfig, if it is not the current one.
     """
 
-    def __init__(self, kubeconfig: Path | None, on_request: RequestListener = ignore, context: str = "") -> None:
+    def __init__(self, kubeconfig: Kubeconfigs, on_request: RequestListener = ignore, context: str = "") -> None:
         self._on_request = on_request
         self._kubeconfig = kubeconfig
         self._context = context
         self._access: Access | None = None
         self._client: ApiClient | None = None
-        self._place: tuple[str, str | None, str | None] | None = None
+        self._place: tuple[object, ...] = ()
         self._fresh_until = self._token_until = float("-inf")
         self._refreshing = asyncio.Lock()
         self._watches: set[aiohttp.ClientResponse] = set()
@@ -108,28 +109,22 @@ class KubeApi:
         if old is not None:
             await old.close()  # type: ignore[no-untyped-call]
 
-    async def client(self) -> ApiClient:
-        """The official client. Its token is renewed before it expires. Raises AccessError."""
+    async def connect(self) -> tuple[ApiClient, Access]:
+        """The official client, and the access of the next request, which is renewed in time. Raises AccessError."""
         access = await self._renewed()
         if self._client is None or self._place != access.place:
-            # Without a token at first, the client would never ask for one.
-            configuration = Configuration(host=access.server, api_key={"BearerToken": f"Bearer {access.token}"})
-            configuration.ca_cert_data = access.authority
+            configuration = Configuration(host=access.server)
             configuration.tls_server_name = access.tls_server_name
+            configuration.proxy = access.proxy
             configuration.connection_pool_maxsize = 200
             configuration.client_session_kwargs = {"trust_env": False}
-            configuration.refresh_api_key_hook = self._set_token  # type: ignore[assignment]
             client = ApiClient(configuration)
-            client.rest_client = _Connections(configuration)
+            client.rest_client = _Connections(configuration, access.tls())
             client.user_agent = "kueue-fleet-controller"
             self._place = access.place
             await self._replace_client(client)
-            return client
-        return self._client
-
-    async def _set_token(self, configuration: Configuration) -> None:
-        with contextlib.suppress(AccessError):
-            configuration.api_key["BearerToken"] = f"Bearer {(await self._renewed()).token}"
+            return client, access
+        return self._client, access
 
     async def _renewed(self) -> Access:
         """The access, read again if it is not fresh any more; by one of many requests. Raises AccessError.
@@ -140,17 +135,16 @@ class KubeApi:
             now = time.monotonic()
             if self._access is not None and now < self._fresh_until:
                 return self._access
-            self._fresh_until = now + _TOKEN_SECONDS
+            self._fresh_until = now + FILE_SECONDS
             known = self._access if now < self._token_until else None
             try:
-                access = await get_access(self._kubeconfig, known, self._context)
+                access = await asyncio.to_thread(get_access, self._kubeconfig, known, self._context)
             except AccessError:
                 if self._access is None:
                     raise
                 return self._access
             if known is None or access.token != known.token:
-                life = access.expires - time.time()
-                self._token_until = time.monotonic() + max(life - _EXPIRY_SECONDS, life / 2)
+                self._token_until = time.monotonic() + access.life(time.time())
             self._access = access
             return access
 
@@ -249,21 +243,22 @@ class KubeApi:
     ) -> aiohttp.ClientResponse:
         await self._throttle.wait()
         try:
-            client = await self.client()
-            parts = await client.param_serialize(
+            client, access = await self.connect()
+            _, url, headers, sent, _ = await client.param_serialize(
                 method,
                 path,
                 query_params=list(params.items()),
                 header_params={"Accept": "application/json", "Content-Type": kind},
                 body=body,
-                auth_settings=["BearerToken"],
             )
-            answer = await client.call_api(*parts, _request_timeout=timeout)
+            # A user may be in several groups: a dictionary would send one.
+            all_headers = CIMultiDict([*headers.items(), *access.all_headers])
+            answer = await client.call_api(method, url, all_headers, sent, _request_timeout=timeout)
             response = cast("aiohttp.ClientResponse", answer.response)
             self._on_request(*permission(method, path, params), response.status)
             if response.status == 401 and again:
                 response.release()
-                self._drop_token(client.configuration.api_key["BearerToken"].removeprefix("Bearer "))
+                self._drop_token(access.token)
                 return await self._request(method, path, params, body, kind, timeout, again=False)
             if response.status >= 400:
                 error = refusal(response.status, await response.read(), response.headers.get("Retry-After"))

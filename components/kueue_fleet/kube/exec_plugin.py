@@ -5,27 +5,49 @@ Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import base64
 import json
 import math
 import os
-from asyncio.subprocess import DEVNULL, PIPE
+import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any, Final
+
+from kueue_fleet.kube.kubeconfig import Entry
 
 EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Versions of ExecCredential that are understood."""
 EXEC_SECONDS: Final = 20.0
-"""Longest that a plugin may take."""
+"""Longest that a plugin may take which asks nobody."""
 _SHOWN: Final = 300
+_MODES: Final = ("Never", "IfAvailable", "Always")
+_CLUSTER_FIELDS: Final = (
+    "server",
+    "tls-server-name",
+    "insecure-skip-tls-verify",
+    "certificate-authority-data",
+    "proxy-url",
+    "disable-compression",
+)
+_OWN_CONFIG: Final = "client.authentication.k8s.io/exec"
+"""Extension of a cluster that its plugins are given."""
 
 
 class ExecError(Exception):
-    """The plugin gave no token; the message has nothing of what it printed on standard output."""
+    """The plugin gave no credential; the message has nothing of what it printed on standard output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a plugin gave: a token, a certificate with its key, or both."""
+
+    token: str = field(repr=False)
+    certificate: tuple[str, str] | None = field(repr=False)
+    expires: float
+    """In seconds since 1970, or infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,67 +60,97 @@ class ExecPlugin:
     environment: Mapping[str, str] = field(default_factory=dict)
     cluster: Mapping[str, Any] | None = None
     """What it gets to know of the cluster; None: nothing (`provideClusterInfo: false`)."""
+    mode: str = "IfAvailable"
+    """Whether it asks on the terminal."""
+    hint: str = "install it"
+    """What to do where there is no such program."""
 
-    async def token(self) -> tuple[str, float]:
-        """A token, and when it expires in seconds since 1970, or infinity. Raises ExecError."""
-        spec = {"interactive": False, **({"cluster": dict(self.cluster)} if self.cluster is not None else {})}
+    def credential(self, *, interactive: bool = False) -> Credential:
+        """Run the plugin. `interactive`: there is a terminal that it may use. Raises ExecError."""
+        if self.mode == "Always" and not interactive:
+            raise ExecError(
+                f"{self.command} needs a terminal (interactiveMode: Always); set it to Never or IfAvailable"
+            )
+        asks = interactive and self.mode != "Never"
+        spec = {"interactive": asks, **({"cluster": dict(self.cluster)} if self.cluster is not None else {})}
         info = json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec})
         environment = {**os.environ, **self.environment, "KUBERNETES_EXEC_INFO": info}
         try:
-            process = await asyncio.create_subprocess_exec(
-                self.command, *self.arguments, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environment
+            ended = subprocess.run(
+                (self.command, *self.arguments),
+                stdin=None if asks else DEVNULL,
+                stdout=PIPE,
+                stderr=None if asks else PIPE,
+                env=environment,
+                timeout=None if asks else EXEC_SECONDS,
+                check=False,
             )
         except OSError as error:
-            raise ExecError(f"{self.command} cannot be run: {error.strerror}; install it") from None
-        try:
-            async with asyncio.timeout(EXEC_SECONDS):
-                output, errors = await process.communicate()
-        except TimeoutError:
+            raise ExecError(f"{self.command} cannot be run: {error.strerror}; {self.hint}") from None
+        except subprocess.TimeoutExpired:
             raise ExecError(f"{self.command} gave no answer within {EXEC_SECONDS:g} s") from None
-        finally:
-            if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-        if process.returncode:
-            said = " ".join(errors.decode(errors="replace").split())[-_SHOWN:]
-            raise ExecError(f"{self.command} failed with exit code {process.returncode}: {said or 'it said nothing'}")
-        return self._read(output)
+        if ended.returncode:
+            said = " ".join((ended.stderr or b"").decode(errors="replace").split())[-_SHOWN:]
+            raise ExecError(f"{self.command} failed with exit code {ended.returncode}: {said or 'it said nothing'}")
+        return self._read(ended.stdout)
 
-    def _read(self, output: bytes) -> tuple[str, float]:
+    def _read(self, output: bytes) -> Credential:
         try:
             credential = json.loads(output)
             version, status = credential["apiVersion"], credential["status"]
             expires = status.get("expirationTimestamp")
             until = datetime.fromisoformat(expires).timestamp() if expires else math.inf
+            token, *pair = (status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ExecError(f"{self.command} printed no ExecCredential; check the command") from None
         if version != self.api_version:
             raise ExecError(
                 f"{self.command} answered in {version}, but the kubeconfig has {self.api_version}; make them equal"
             )
-        token = status.get("token")
-        if not isinstance(token, str) or not token:
-            raise ExecError(f"{self.command} gave no token; other credentials than tokens are not supported")
-        return token, until
+        if not all(isinstance(text, str) and text.isascii() for text in (token, *pair)):
+            raise ExecError(f"{self.command} printed no ExecCredential; check the command")
+        if not (token or all(pair)) or bool(pair[0]) != bool(pair[1]):
+            raise ExecError(f"{self.command} gave neither a token nor a certificate with its key; check the command")
+        return Credential(token, (pair[0], pair[1]) if all(pair) else None, until)
 
 
-def read_exec(user: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> ExecPlugin:
+def read_exec(user: Entry, cluster: Entry, authority: str | None) -> ExecPlugin:
     """The `exec` section of a kubeconfig's user; a command with a slash is relative to the kubeconfig's folder.
 
-    Raises KeyError or TypeError where it is not such a section, and ExecError for what is not supported.
+    `authority` is the cluster's. Raises ExecError for what is not supported, AccessError where it is no such section.
     """
-    section = user["exec"]
-    command, version = str(section["command"]), str(section["apiVersion"])
+    fields = user.fields["exec"]
+    if not isinstance(fields, Mapping):
+        raise user.error("exec", "has no fields")
+    section = replace(user, path=f"{user.path}.exec", fields=fields)
+    command, version, mode = section.text("command"), section.text("apiVersion"), section.text("interactiveMode")
+    if not command:
+        raise section.error("command", "is missing", "name a program")
     if version not in EXEC_VERSIONS:
         raise ExecError(f"apiVersion {version} of {command} is unknown; use {' or '.join(EXEC_VERSIONS)}")
-    if section.get("interactiveMode") == "Always":
-        raise ExecError(f"{command} needs a terminal (interactiveMode: Always); set it to Never or IfAvailable")
-    told = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+    if mode and mode not in _MODES:
+        raise section.error("interactiveMode", f"{mode} is unknown", f"use {', '.join(_MODES)}")
+    variables = section.fields.get("env") or []
+    try:
+        environment = {str(variable["name"]): str(variable["value"]) for variable in variables}
+    except (KeyError, TypeError):
+        raise section.error("env", "is not a list of names and values") from None
     return ExecPlugin(
-        os.path.normpath(folder / command) if "/" in command else command,
+        os.path.normpath(section.folder / command) if "/" in command else command,
         version,
-        tuple(str(argument) for argument in section.get("args") or ()),
-        {str(variable["name"]): str(variable["value"]) for variable in section.get("env") or ()},
-        {key: cluster[key] for key in told if key in cluster} if section.get("provideClusterInfo") else None,
+        section.texts("args"),
+        environment,
+        _cluster_info(cluster, authority) if section.flag("provideClusterInfo") else None,
+        mode or "IfAvailable",
+        " ".join(section.text("installHint").split()) or "install it",
     )
+
+
+def _cluster_info(cluster: Entry, authority: str | None) -> Mapping[str, Any]:
+    info = {name: cluster.fields[name] for name in _CLUSTER_FIELDS if name in cluster.fields}
+    if authority and "certificate-authority-data" not in info:
+        info["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
+    for extension in cluster.fields.get("extensions") or []:
+        if isinstance(extension, Mapping) and extension.get("name") == _OWN_CONFIG:
+            info["config"] = extension.get("extension")
+    return info

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.kube.answers import ApiError, EventLines, Json, read_object, refusal
+from kueue_fleet.kube.kubeconfig import AccessError
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -102,7 +103,6 @@ def _chunks(
         query_params=list((params or {}).items()),
         header_params={"Accept": "application/json", "Content-Type": kind},
         body=body,
-        auth_settings=["BearerToken"],
     )
     try:
         answer = client.call_api(*parts, _request_timeout=(min(seconds, _CONNECT_SECONDS), seconds))
@@ -113,3 +113,5 @@ def _chunks(
         why = getattr(failed, "reason", failed)
         reason = _PYTHON.sub("", str(why.args[-1] if why.args else why)).rstrip(".")
         raise ApiError(0, "", f"no answer: {reason}") from None
+    except AccessError as refused:
+        raise ApiError(0, "", str(refused)) from None

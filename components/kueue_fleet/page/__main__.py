@@ -14,6 +14,7 @@ from pathlib import Path
 from aiohttp import web
 
 from kueue_admission.forms.yaml_text import load_yaml
+from kueue_fleet.kube.kubeconfig import kubeconfig_files
 from kueue_fleet.objects.fleet_page import PageConfiguration
 from kueue_fleet.page.api_server import ApiServer
 from kueue_fleet.page.team_page import TeamPage
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     host, _, port = given.listen.rpartition(":")
     if not port.isdecimal():
         parser.error(f"--listen {given.listen}: write HOST:PORT")
-    kubeconfig = given.kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
+    kubeconfig = given.kubeconfig or (kubeconfig_files() if os.environ.get("KUBECONFIG") else None)
     try:
         settings = PageConfiguration.model_validate(load_yaml(given.config.read_text(encoding="utf-8"), "config.yaml"))
     except (OSError, ValueError) as wrong:

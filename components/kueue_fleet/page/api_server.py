@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from pathlib import Path
 from typing import Final
 
 import aiohttp
 
-from kueue_fleet.kube.access import Access, AccessError, get_access
+from kueue_fleet.kube.access import Access, Kubeconfigs, read_access
 from kueue_fleet.kube.answers import ApiError, Json, list_of, read_object, refusal
+from kueue_fleet.kube.kubeconfig import AccessError
 from kueue_fleet.page.viewers import Viewer
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)
@@ -21,10 +20,10 @@ _AT_ONCE: Final = 20
 class ApiServer:
     """The API server of a kubeconfig, or the one of the pod. Close it at the end."""
 
-    def __init__(self, kubeconfig: Path | None) -> None:
+    def __init__(self, kubeconfig: Kubeconfigs) -> None:
         self._kubeconfig = kubeconfig
         self._session: aiohttp.ClientSession | None = None
-        self._place: tuple[str, str | None, str | None] | None = None
+        self._place: tuple[object, ...] = ()
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def close(self) -> None:
@@ -36,7 +35,7 @@ class ApiServer:
         """The objects of a list, as the viewer may read it. Raises ApiError."""
         async with self._turn:
             try:
-                access = await get_access(self._kubeconfig)
+                access = _of_viewers(read_access(self._kubeconfig))
                 session = await self._connected(access)
                 headers = [*viewer.headers, ("Accept", "application/json")]
                 if viewer.by_account:
@@ -54,10 +53,17 @@ class ApiServer:
         """Connections to where the access says; none of a viewer's is kept for another but the bare connection."""
         if self._session is None or self._place != access.place:
             old, self._place = self._session, access.place
-            context = ssl.create_default_context(cadata=access.authority) if access.authority else True
-            connector = aiohttp.TCPConnector(ssl=context)
+            connector = aiohttp.TCPConnector(ssl=access.tls())
             jar = aiohttp.DummyCookieJar()
             self._session = aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT, cookie_jar=jar)
             if old is not None:
                 await old.close()
         return self._session
+
+
+def _of_viewers(access: Access) -> Access:
+    """The access, by which a viewer is nobody else. Raises AccessError."""
+    # A certificate of the page would come before the token of a viewer.
+    if access.certificate or access.headers or access.proxy:
+        raise AccessError("the page reads with tokens, directly and as nobody else; give it such a kubeconfig")
+    return access

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 from job_definitions import ensure_job_kinds, place_of
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
+from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.objects import render_cluster
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, kueue_object, wait_until
@@ -38,31 +42,33 @@ PLACES = {
 
 def the_fleet() -> FleetSpec:
     """Two teams, every kind of job."""
+    return parse_fleet(fleet_of_teams())
+
+
+def fleet_of_teams() -> Json:
     queues = [{"name": "main", "clusterQueue": "on-demand"}]
-    return parse_fleet(
-        changed(
-            standalone_data(),
-            {
-                "kueue/configuration": {"integrations": {"frameworks": list(KINDS)}},
-                "clusterQueues/0/name": "on-demand",
-                "localQueues": [],
-                "priorityClasses": [{"name": "team-low", "value": 1}, {"name": "team-high", "value": 2}],
-                "teams": [
-                    {
-                        "name": TEAM,
-                        "members": [f"user:{MEMBER}"],
-                        "allowedRegions": ["us-central1"],
-                        "localQueues": queues,
-                    },
-                    {
-                        "name": OTHER,
-                        "members": ["user:bob@example.com"],
-                        "localQueues": queues,
-                        "limitRange": {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}},
-                    },
-                ],
-            },
-        )
+    return changed(
+        standalone_data(),
+        {
+            "kueue/configuration": {"integrations": {"frameworks": list(KINDS)}},
+            "clusterQueues/0/name": "on-demand",
+            "localQueues": [],
+            "priorityClasses": [{"name": "team-low", "value": 1}, {"name": "team-high", "value": 2}],
+            "teams": [
+                {
+                    "name": TEAM,
+                    "members": [f"user:{MEMBER}"],
+                    "allowedRegions": ["us-central1"],
+                    "localQueues": queues,
+                },
+                {
+                    "name": OTHER,
+                    "members": ["user:bob@example.com"],
+                    "localQueues": queues,
+                    "limitRange": {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}},
+                },
+            ],
+        },
     )
 
 
@@ -458,3 +464,22 @@ def test_members_read_what_their_jobs_become_and_nothing_of_others(cluster: OneC
             cluster.request("PATCH", path, {"metadata": {"labels": {}}}, "application/merge-patch+json", user=MEMBER)
     queue = kueue_object("LocalQueue", "mine", {"clusterQueue": "on-demand"}, TEAM)
     assert "403" in refusal(cluster, PLACES["LocalQueue"].format(TEAM), queue)
+
+
+def test_submit_has_the_rights_of_whom_the_kubeconfig_impersonates(cluster: OneCluster, tmp_path: Path) -> None:
+    config = yaml.safe_load((cluster.folder / "kubeconfig").read_text())
+    config["users"][0]["user"]["as"] = MEMBER
+    config["contexts"][0]["name"] = config["current-context"] = the_fleet().home
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet_of_teams()))
+    options = (
+        f"--fleet {tmp_path / 'fleet.yaml'} --image train:1 --gpus 1 --cpu 1 --memory 1Gi --no-estimate "
+        f"--kubeconfig {tmp_path / 'kubeconfig'}"
+    )
+    refused = CliRunner().invoke(app, f"submit {options} -q {OTHER}/main --name theirs".split())
+    assert f'User "{MEMBER}" cannot create resource "jobs"' in refused.stderr, refused.output
+    allowed = CliRunner().invoke(app, f"submit {options} -q {TEAM}/main --name own".split())
+    assert allowed.exit_code == 0, allowed.output
+    assert cluster.find(f"{JOBS}/own") is not None
+    assert cluster.find(f"{JOBS.replace(TEAM, OTHER)}/theirs") is None
+    cluster.delete(f"{JOBS}/own")
