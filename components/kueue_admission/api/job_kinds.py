@@ -32,7 +32,13 @@ class JobKind(NamedTuple):
     counts_more: bool = False
     """Whether Kueue counts more than what the containers of `pod_specs` request."""
 
+    @property
+    def pod_annotations(self) -> str:
+        """CEL: the annotations of the pods of `pod_specs`, a list of maps. Empty: not known."""
+        return self.pod_specs.replace(_SPEC, ".?metadata.?annotations.orValue({})")
 
+
+_SPEC: Final = ".?spec.orValue({})"
 _MANAGED_BY: Final = "object.spec.?managedBy.orValue('')"
 
 
@@ -47,7 +53,7 @@ def _each(items: str, template: str) -> str:
 
 
 def _spec(template: str) -> str:
-    return f"{template}.?spec.orValue({{}})"
+    return f"{template}{_SPEC}"
 
 
 def _kubeflow(kind: str, replicas: str, version: str = "v1") -> JobKind:

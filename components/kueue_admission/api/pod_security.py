@@ -23,3 +23,5 @@ SAFE_SYSCTLS: Final = frozenset(
     }
 )  # fmt: skip
 """Sysctls that a pod may set."""
+BASELINE_SELINUX_TYPES: Final = frozenset({"container_engine_t", "container_init_t", "container_kvm_t", "container_t"})
+"""Types of SELinux that a pod or container may have."""

@@ -38,7 +38,7 @@ from kueue_fleet.jobs.provisioning_request import (
     pod_set_templates,
     queued_jobs,
 )
-from kueue_fleet.objects.pod_security import controls
+from kueue_fleet.objects.pod_security import annotation_controls, controls
 
 _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
@@ -70,7 +70,7 @@ def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
                 *_containers(pod),
                 *_devices(pod),
                 *_of_pod_resources(pod),
-                *_security(pod, standard),
+                *_security(pod_set.template, standard),
             )
             yield from (of_pod_set(job, pod_set, fault) for fault in faults)
 
@@ -237,10 +237,12 @@ def _devices(pod: Manifest) -> Iterator[Fault]:
                 yield job_fault(wrong, "write the same number as limit and request")
 
 
-def _security(pod: Manifest, standard: str) -> Iterator[Fault]:
-    for control in controls(standard):
-        if control.breaks(pod):
-            wrong = (
-                f"breaks the Pod Security Standard {standard} of its team by {control.path}, and its pods are refused"
-            )
-            yield job_fault(wrong, f"{control.fix}, or write podSecurity of the team")
+def _security(template: Manifest, standard: str) -> Iterator[Fault]:
+    spec, annotations = inside(template, "spec"), inside(template, "metadata", "annotations")
+    broken = (
+        *(control for control in controls(standard) if control.breaks(spec)),
+        *(control for control in annotation_controls(standard) if control.breaks(annotations)),
+    )
+    for control in broken:
+        wrong = f"breaks the Pod Security Standard {standard} of its team by {control.path}, and its pods are refused"
+        yield job_fault(wrong, f"{control.fix}, or write podSecurity of the team")

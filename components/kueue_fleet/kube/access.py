@@ -86,7 +86,7 @@ class Access:
         return context
 
     def life(self, now: float) -> float:
-        """Seconds for which a credential is used before the plugin is asked for another one; infinity: for ever."""
+        """Seconds for which a credential is used before the plugin is asked again; infinity: it does not expire."""
         left = self.expires - now
         return max(left - _EXPIRY_SECONDS, left / 2)
 

@@ -21,7 +21,7 @@ from kueue_fleet.kube.kubeconfig import Entry
 EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """Versions of ExecCredential that are understood."""
 EXEC_SECONDS: Final = 20.0
-"""Longest that a plugin may take which asks nobody."""
+"""Longest that a plugin may take which does not use the terminal."""
 _SHOWN: Final = 300
 _MODES: Final = ("Never", "IfAvailable", "Always")
 _CLUSTER_FIELDS: Final = (
@@ -117,7 +117,7 @@ class ExecPlugin:
 def read_exec(user: Entry, cluster: Entry, authority: str | None) -> ExecPlugin:
     """The `exec` section of a kubeconfig's user; a command with a slash is relative to the kubeconfig's folder.
 
-    `authority` is the cluster's. Raises ExecError for what is not supported, AccessError where it is no such section.
+    `authority` is the cluster's. Raises ExecError for what is not supported, AccessError where it is another thing.
     """
     fields = user.fields["exec"]
     if not isinstance(fields, Mapping):

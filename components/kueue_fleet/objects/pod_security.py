@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
+from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, BASELINE_SELINUX_TYPES, SAFE_SYSCTLS
 from kueue_admission.forms.manifest import Manifest, inside
 
 
@@ -59,6 +59,28 @@ def _dropped(context: Manifest) -> set[str]:
     return set(inside(context, "capabilities").get("drop") or ())
 
 
+def _selinux(context: Manifest) -> bool:
+    options = inside(context, "seLinuxOptions")
+    kept = (options.get("type") or "") in ("", *BASELINE_SELINUX_TYPES)
+    return not kept or any(options.get(field) for field in ("user", "role"))
+
+
+def _hosts(container: Manifest) -> Iterator[object]:
+    for handler in _HANDLERS:
+        for way in _WAYS:
+            yield inside(container, *handler, way).get("host")
+
+
+def _in_user_namespace(pod: Manifest) -> bool:
+    return pod.get("hostUsers") is False
+
+
+def _of_either(broken: str) -> str:
+    """CEL: whether the securityContext of a pod, `context`, or that of one of its containers, breaks it."""
+    every = f"[{_OF_POD}] + (pod.?containers.orValue([]) + pod.?initContainers.orValue([])).map(c, c.?securityContext)"
+    return f"({every}).exists(context, {broken})"
+
+
 def _of_containers(broken: str) -> str:
     every = "(pod.?containers.orValue([]) + pod.?initContainers.orValue([]))"
     return f"{every}.exists(container, {broken})"
@@ -68,9 +90,15 @@ def _names(names: Iterable[str]) -> str:
     return f"[{', '.join(repr(name) for name in sorted(names))}]"
 
 
+_proc_mount: Final = _any(lambda _, context: (context.get("procMount") or "Default") != "Default")
 _OF_CONTAINER: Final = "container.?securityContext"
 _OF_POD: Final = "pod.?securityContext"
 _SECCOMP: Final = "?seccompProfile.?type"
+_SELINUX: Final = "?seLinuxOptions"
+_HANDLERS: Final = (
+    ("livenessProbe",), ("readinessProbe",), ("startupProbe",), ("lifecycle", "postStart"), ("lifecycle", "preStop"),
+)  # fmt: skip
+_WAYS: Final = ("httpGet", "tcpSocket")
 _KEPT_VOLUMES: Final = (
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret",
 )  # fmt: skip
@@ -117,10 +145,49 @@ _BASELINE: Final = (
     ),
     Control(
         "securityContext.seccompProfile of its pods",
-        f"{_OF_POD}.{_SECCOMP}.orValue('') == 'Unconfined' || "
-        + _of_containers(f"{_OF_CONTAINER}.{_SECCOMP}.orValue('') == 'Unconfined'"),
+        _of_either(f"context.{_SECCOMP}.orValue('') == 'Unconfined'"),
         "write RuntimeDefault",
         _either(lambda context: _seccomp(context) == "Unconfined"),
+    ),
+    Control(
+        "securityContext.appArmorProfile of its pods",
+        _of_either("context.?appArmorProfile.?type.orValue('') == 'Unconfined'"),
+        "write RuntimeDefault",
+        _either(lambda context: inside(context, "appArmorProfile").get("type") == "Unconfined"),
+    ),
+    Control(
+        "securityContext.seLinuxOptions of its pods",
+        _of_either(
+            f"!(context.{_SELINUX}.?type.orValue('') in {_names(('', *BASELINE_SELINUX_TYPES))}) || "
+            f"context.{_SELINUX}.?user.orValue('') != '' || context.{_SELINUX}.?role.orValue('') != ''"
+        ),
+        f"remove user and role, and write type {', '.join(sorted(BASELINE_SELINUX_TYPES))} or none",
+        _either(_selinux),
+    ),
+    Control(
+        "securityContext.windowsOptions.hostProcess of its pods",
+        _of_either("context.?windowsOptions.?hostProcess.orValue(false)"),
+        "remove it",
+        _either(lambda context: bool(inside(context, "windowsOptions").get("hostProcess"))),
+    ),
+    Control(
+        "securityContext.procMount of its containers",
+        "pod.?hostUsers.orValue(true) && "
+        + _of_containers(f"{_OF_CONTAINER}.?procMount.orValue('Default') != 'Default'"),
+        "write Default, or hostUsers: false",
+        lambda pod: not _in_user_namespace(pod) and _proc_mount(pod),
+    ),
+    Control(
+        "host of probes and lifecycle handlers of its containers",
+        _of_containers(
+            " || ".join(
+                f"container.?{'.?'.join((*handler, way, 'host'))}.orValue('') != ''"
+                for handler in _HANDLERS
+                for way in _WAYS
+            )
+        ),
+        "remove it",
+        _any(lambda container, _: any(_hosts(container))),
     ),
 )
 _RESTRICTED: Final = (
@@ -148,16 +215,23 @@ _RESTRICTED: Final = (
         _any(lambda _, context: "ALL" not in _dropped(context) or not _added(context) <= {"NET_BIND_SERVICE"}),
     ),
     Control(
+        "securityContext.procMount of its containers",
+        _of_containers(f"{_OF_CONTAINER}.?procMount.orValue('Default') != 'Default'"),
+        "write Default",
+        _proc_mount,
+    ),
+    Control(
         "securityContext.runAsNonRoot of its pods",
-        _of_containers(f"!{_OF_CONTAINER}.?runAsNonRoot.orValue({_OF_POD}.?runAsNonRoot.orValue(false))"),
+        "pod.?hostUsers.orValue(true) && "
+        + _of_containers(f"!{_OF_CONTAINER}.?runAsNonRoot.orValue({_OF_POD}.?runAsNonRoot.orValue(false))"),
         "write true",
-        _lacks(lambda context: context.get("runAsNonRoot")),
+        lambda pod: not _in_user_namespace(pod) and _lacks(lambda context: context.get("runAsNonRoot"))(pod),
     ),
     Control(
         "securityContext.runAsUser of its pods",
-        f"{_OF_POD}.?runAsUser.orValue(1) == 0 || " + _of_containers(f"{_OF_CONTAINER}.?runAsUser.orValue(1) == 0"),
+        f"pod.?hostUsers.orValue(true) && {_of_either('context.?runAsUser.orValue(1) == 0')}",
         "write another user than 0",
-        _either(lambda context: context.get("runAsUser") == 0),
+        lambda pod: not _in_user_namespace(pod) and _either(lambda context: context.get("runAsUser") == 0)(pod),
     ),
     Control(
         "securityContext.seccompProfile of its pods",
@@ -169,6 +243,25 @@ _RESTRICTED: Final = (
         _lacks(lambda context: _seccomp(context) in ("RuntimeDefault", "Localhost")),
     ),
 )
+
+
+_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+_ANNOTATED: Final = Control(
+    f"annotations {_APPARMOR} of its pods",
+    f"annotations.exists(key, key.startsWith('{_APPARMOR}') && !(annotations[key] in ['', 'runtime/default'] || "
+    "annotations[key].startsWith('localhost/')))",
+    "write runtime/default",
+    lambda annotations: any(
+        key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not str(value).startswith("localhost/")
+        for key, value in annotations.items()
+    ),
+)
+
+
+def annotation_controls(standard: str) -> Iterator[Control]:
+    """The controls of a standard that look at the annotations of a pod, which their CEL calls `annotations`."""
+    if standard != "privileged":
+        yield _ANNOTATED
 
 
 def controls(standard: str) -> Iterator[Control]:

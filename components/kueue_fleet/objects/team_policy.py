@@ -33,7 +33,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.objects.pod_security import Control, controls
+from kueue_fleet.objects.pod_security import Control, annotation_controls, controls
 from kueue_fleet.objects.policies import denying_policy
 
 _USER: Final = "request.userInfo.username"
@@ -58,7 +58,10 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     classes = allowed_priority_classes(fleet, team)
     regions = _region_words(fleet, team)
     rules = [_owner(), _queue(team), _priority(team, classes), _pod_priorities(team, classes), _start()]
-    broken = [_broken(control, team.pod_security) for control in controls(team.pod_security)]
+    broken = [
+        *(_broken(control, "pod", team.pod_security) for control in controls(team.pod_security)),
+        *(_broken(control, "annotations", team.pod_security) for control in annotation_controls(team.pod_security)),
+    ]
     if broken:
         rules.append(_pod_security())
     if team.allowed_regions:
@@ -73,6 +76,7 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         "queues": _here(_queues(fleet, team, cluster)),
         "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
         "pods": _by_kind({kind.kind: kind.pod_specs for kind in kinds}, "[]"),
+        **({"podAnnotations": _by_kind({kind.kind: kind.pod_annotations for kind in kinds}, "[]")} if broken else {}),
         "podPriorityClasses": "variables.pods.map(pod, pod.?priorityClassName.orValue('')) + ("
         + _by_kind({kind.kind: kind.other_classes for kind in kinds}, "[]")
         + ")",
@@ -205,10 +209,11 @@ def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
     )
 
 
-def _broken(control: Control, standard: str) -> str:
-    """CEL: the message where pods break a control, or an empty text."""
+def _broken(control: Control, part: str, standard: str) -> str:
+    """CEL: the message where a part of pods breaks a control, or an empty text."""
+    listed = {"pod": "variables.pods", "annotations": "variables.podAnnotations"}[part]
     said = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
-    return f"variables.pods.exists(pod, {control.broken}) ? {_text(said)} : ''"
+    return f"{listed}.exists({part}, {control.broken}) ? {_text(said)} : ''"
 
 
 def _pod_security() -> dict[str, str]:

@@ -62,8 +62,8 @@ class ApiServer:
 
 
 def _of_viewers(access: Access) -> Access:
-    """The access, by which a viewer is nobody else. Raises AccessError."""
+    """The access, by which a viewer is not taken for another user. Raises AccessError."""
     # A certificate of the page would come before the token of a viewer.
     if access.certificate or access.headers or access.proxy:
-        raise AccessError("the page reads with tokens, directly and as nobody else; give it such a kubeconfig")
+        raise AccessError("the page reads with tokens, without proxy or impersonation; give it such a kubeconfig")
     return access

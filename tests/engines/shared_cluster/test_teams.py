@@ -199,6 +199,11 @@ BROKEN: Mapping[str, Json] = {
     "ports of its containers": {"ports": [{"containerPort": 80, "hostPort": 80}]},
     "securityContext.sysctls of its pods": {"securityContext": {"sysctls": [{"name": "kernel.sem", "value": "1"}]}},
     "securityContext.seccompProfile of its pods": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+    "securityContext.appArmorProfile of its pods": {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
+    "securityContext.seLinuxOptions of its pods": {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}},
+    "host of probes and lifecycle handlers of its containers": {
+        "livenessProbe": {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}
+    },
 }
 """What the standard baseline refuses: the path in our words, and what the spec of a pod, or its container, has."""
 
@@ -221,6 +226,20 @@ def test_a_job_whose_pods_the_namespace_refuses_is_refused_itself(cluster: OneCl
     assert f"{path}: is against Pod Security Standard baseline of the namespace; " in refusal(cluster, JOBS, body)
     alone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, **made}
     assert "violates PodSecurity" in refusal(cluster, PODS, alone, "")
+
+
+@pytest.mark.parametrize("framework", [name for name, kind in KINDS.items() if kind.pod_specs and name != "pod"])
+def test_annotations_of_every_kind_of_job_are_looked_at(cluster: OneCluster, framework: str) -> None:
+    body = job_of(framework)
+    unconfined = {"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}
+    template = {**pod(), "metadata": {"annotations": unconfined}}
+    body["spec"] = SPECS[framework](template)
+    if framework == "sparkoperator.k8s.io/sparkapplication":
+        body["spec"] = {"driver": {"template": template}, "executor": {}}
+    if framework in ("deployment", "statefulset"):
+        body["spec"]["template"]["metadata"]["annotations"] = unconfined
+    says = "annotations container.apparmor.security.beta.kubernetes.io/ of its pods: is against "
+    assert says in refusal(cluster, place_of(framework, TEAM), body)
 
 
 @pytest.mark.parametrize("framework", [name for name, kind in KINDS.items() if kind.pod_specs and name != "pod"])
@@ -477,9 +496,9 @@ def test_submit_has_the_rights_of_whom_the_kubeconfig_impersonates(cluster: OneC
         f"--kubeconfig {tmp_path / 'kubeconfig'}"
     )
     refused = CliRunner().invoke(app, f"submit {options} -q {OTHER}/main --name theirs".split())
-    assert f'User "{MEMBER}" cannot create resource "jobs"' in refused.stderr, refused.output
+    assert f'User "{MEMBER}" cannot create resource "jobs"' in str(refused.exception)
     allowed = CliRunner().invoke(app, f"submit {options} -q {TEAM}/main --name own".split())
-    assert allowed.exit_code == 0, allowed.output
+    assert allowed.exit_code == 0, str(allowed.exception)
     assert cluster.find(f"{JOBS}/own") is not None
     assert cluster.find(f"{JOBS.replace(TEAM, OTHER)}/theirs") is None
     cluster.delete(f"{JOBS}/own")
