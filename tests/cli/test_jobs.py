@@ -30,6 +30,7 @@ QUEUES = """
 - {kind: LocalQueue, metadata: {name: gpu, namespace: vision}, spec: {clusterQueue: q}}
 """
 
+EVENTS = "/api/v1/namespaces/vision/events"
 OTHERS = ("/api/v1/nodes", "/api/v1/limitranges", "/apis/node.k8s.io/v1/runtimeclasses")
 
 
@@ -78,7 +79,7 @@ def runs(fleet: Fleet, *pods: Object, kind: str = "Job") -> Object:
     train = workload("train", kind, QuotaReserved=RESERVED, Admitted=ADMITTED)
     train["status"]["clusterName"] = "worker-a"
     fleet.tables["manager"][WORKLOADS] = [train, workload("other")]
-    fleet.tables["worker-a"]["/api/v1/namespaces/vision/pods"] = list(pods)
+    fleet.tables["worker-a"] |= {"/api/v1/namespaces/vision/pods": list(pods), EVENTS: []}
     return train
 
 
@@ -102,6 +103,21 @@ class TestDescribe:
         assert "2 train-2 UnexpectedAdmissionError no 0 node-1" in shown
         assert "other-0" not in ended.out
         assert fleet.selectors == ["kueue.x-k8s.io/podset"]
+
+    @pytest.mark.parametrize("pods", [[pod("train-0", waiting="ContainerCreating")], []])
+    def test_why_nothing_of_an_admitted_job_runs(self, fleet: Fleet, command: Command, pods: list[Object]) -> None:
+        runs(fleet, *pods)
+        fleet.tables["worker-a"][EVENTS] = [
+            {"metadata": {"name": name}, "reason": reason, "message": message, **at}
+            for name, reason, message, at in (
+                ("b", "FailedScheduling", "0/3 nodes are\navailable", {"lastTimestamp": "2026-11-21T12:10:00Z"}),
+                ("a", "Queued", "long ago", {"eventTime": "2026-11-21T12:00:00.5Z", "lastTimestamp": None}),
+            )
+        ]
+        waits = "train-0" if pods else "train"
+        assert f"{waits}: FailedScheduling: 0/3 nodes are available" in lines(command("describe vision/train"))
+        found = json.loads(command("describe vision/train -o json").out)
+        assert (found["pods"][0] if pods else found)["event"] == "FailedScheduling: 0/3 nodes are available"
 
     @pytest.mark.parametrize("name", ["train", "job/train", "jobs.batch/train", "vision/train", "job-train-1a2b3"])
     def test_the_ways_to_name_it(self, name: str, fleet: Fleet, command: Command) -> None:

@@ -3,6 +3,7 @@ from a table."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -202,3 +203,36 @@ def test_a_job_that_is_deleted_meanwhile_ends_the_wait(
     ended = command(f"{OPTIONS} --wait")
     assert ended.code == 1
     assert "batch: Job research/train was deleted" in ended.err
+
+
+def in_namespace(fleet: Fleet, namespace: str) -> None:
+    """The kubeconfig's context has another namespace."""
+    file = Path(os.environ["KUBECONFIG"])
+    config = yaml.safe_load(file.read_text())
+    config["contexts"][0]["context"]["namespace"] = namespace
+    file.write_text(yaml.safe_dump(config))
+
+
+def test_a_file_without_a_namespace_is_submitted_to_that_of_the_context(
+    fleet: Fleet, command: Command, tmp_path: Path
+) -> None:
+    in_namespace(fleet, "research")
+    job = yaml.safe_load(command(f"{OPTIONS} --dry-run").out)
+    del job["metadata"]["namespace"]
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    assert command(f"submit --fleet {FILE} -f {tmp_path / 'job.yaml'} --no-estimate").code == 0
+    assert [path for _, path, _ in fleet.created] == [JOBS]
+
+
+def test_of_queues_of_one_name_that_of_the_contexts_namespace_counts(
+    fleet: Fleet, command: Command, tmp_path: Path
+) -> None:
+    data = yaml.safe_load(Path(FILE).read_text())
+    other = {**data["teams"][0], "name": "other", "members": ["user:o@example.com"], "jobTemplates": []}
+    data["teams"].append(other)
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
+    options = f"{OPTIONS.replace(FILE, str(tmp_path / 'fleet.yaml'))} --dry-run"
+    in_namespace(fleet, "elsewhere")
+    assert "training may be research/training, other/training" in command(options).err
+    in_namespace(fleet, "other")
+    assert yaml.safe_load(command(options).out)["metadata"]["namespace"] == "other"

@@ -150,3 +150,9 @@ def test_python_learns_what_the_server_refuses(fleet: Any) -> None:
     fleet.refused[JOBS] = 403
     with pytest.raises(RuntimeError, match="Job research/train is not submitted"):
         kueue_fleet.submit(spec(), kueue_fleet.JobRequest(name="train", queue="training", image="i", gpus=1))
+
+
+def test_what_is_wrong_names_the_template(tmp_path: Path, command: Any) -> None:
+    file = with_team(tmp_path, jobTemplates=[TEMPLATE])
+    ended = command(f"submit --fleet {file} --template finetune --nodes 2 --array 2 --dry-run")
+    assert "template finetune with the options: " in ended.err

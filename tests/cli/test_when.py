@@ -92,7 +92,10 @@ def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.Mo
         assert "team-vision/new-1: number 3 of 3 pending in ClusterQueue dws" in done.stdout
         fleet.refused["/workloads"] = 403
         refused = str(when("-f", "-", stdin=manifest).exception)
-        assert refused.startswith(f"{MANAGER}: its Workloads cannot be read: no /workloads (403 Forbidden); ask for")
+        assert refused.startswith(
+            f"{MANAGER}: its Workloads cannot be read: no /workloads (403 Forbidden); ask for the right to list "
+            "workloads in all namespaces"
+        )
 
 
 def test_one_that_never_starts(dump: Path) -> None:

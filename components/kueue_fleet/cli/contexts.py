@@ -85,6 +85,14 @@ def beside(work: Callable[[], T]) -> Future[T]:
     return answer
 
 
+def namespace_of(kubeconfig: Path | None, cluster: str) -> str:
+    """The namespace of a cluster's context; empty where it has none, or cannot be read, which `connect` says."""
+    try:
+        return read_kubeconfig(files_of(kubeconfig)).context(cluster).text("namespace")
+    except AccessError:
+        return ""
+
+
 def context_of(kubeconfig: Path | None, name: str | None) -> tuple[str, str]:
     """Name and namespace of a context; None: of the one that kubectl uses. Raises CommandError if there is none."""
     try:

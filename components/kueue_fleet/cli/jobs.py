@@ -142,6 +142,8 @@ def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[
             ready = "yes" if pod.ready else "no"
             table.add(str(number), pod.name, pod.phase, ready, str(pod.restarts), pod.node or "-")
         parts += ["", table]
+    events = {status.name: status.event} | {pod.name: pod.event for pod in status.pods}
+    parts += [console.rich_text([f"  {name}: {event}"]) for name, event in events.items() if event]
     return parts
 
 

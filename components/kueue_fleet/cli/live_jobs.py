@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +25,7 @@ from kueue_fleet.status.job import (
     JobStatus,
     job_status,
     jobs_called,
+    latest_event,
     owner_of,
     parse_job_name,
     pods_of,
@@ -50,6 +51,7 @@ _EXPLAINED: Final = {
 """What matters to an explanation, by API."""
 _CONFIGURATION: Final = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{CONFIG_MAP}"
 _MOST_LOGS: Final = 8
+_MOST_EVENTS: Final = 3
 _LOG_END: Final = {"tailLines": "200", "limitBytes": "100000"}
 _FIXES: Final = {
     0: "check that you reach the cluster",
@@ -82,6 +84,8 @@ class Clusters:
             return self.listed(cluster, path, params)
         except ApiError as failed:
             fix = _FIXES.get(failed.status, "try again")
+            if failed.status == 403 and "/namespaces/" not in path:
+                fix = f"ask for the right to list {path.rpartition('/')[2]} in all namespaces"
             raise console.CommandError(f"{cluster}: {what} cannot be read: {failed}; {fix}") from None
 
     def admission_objects(self, cluster: str) -> list[Json]:
@@ -186,11 +190,26 @@ class LiveJob:
             except (ApiError, console.CommandError) as failed:
                 if not (isinstance(failed, ApiError) and failed.is_not_found):
                     self.problems.append(f"{worker}: {failed}")
+        events: dict[str, str] = {}
         try:
             pods = self.pods()
+            events = self._events(pods)
         except (ApiError, console.CommandError) as failed:
             self.problems.append(f"{self.where}: {failed}")
-        return job_status(self.home, self.workload, copies, pods)
+        return job_status(self.home, self.workload, copies, pods, events)
+
+    def _events(self, pods: Sequence[PrintedPod]) -> dict[str, str]:
+        """The latest event of the first pods that are Pending, by their names; of the job where it has no pod yet."""
+        if not self.workload.is_true("Admitted") or self.workload.is_true("Finished"):
+            return {}
+        waiting = [("Pod", pod.name) for pod in pods if pod.phase == "Pending"]
+        found = {}
+        for kind, name in waiting[:_MOST_EVENTS] if pods else [owner_of(self.workload)]:
+            selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
+            listed = self.clusters.listed(self.where, f"/api/v1/namespaces/{self.namespace}/events", selector)
+            if listed:
+                found[name] = latest_event(listed)
+        return found
 
     def _path(self) -> str:
         return f"/apis/{KUEUE_API}/namespaces/{self.namespace}/workloads/{self.workload.name}"

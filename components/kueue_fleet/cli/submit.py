@@ -16,7 +16,7 @@ from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_API, QUEUE_LABEL
 from kueue_admission.forms.yaml_text import dump_yaml
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.cli.contexts import Kubeconfig
+from kueue_fleet.cli.contexts import Kubeconfig, namespace_of
 from kueue_fleet.cli.fleet_files import load_fleet
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def submit(
         Path | None,
         typer.Option("--file", "-f", help="Submit this job instead, as kubectl takes it; `-` reads stdin."),
     ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", "-q", help="LocalQueue: NAME or NAMESPACE/NAME.")] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", "-q", help="LocalQueue: NAME, of the context's namespace first, or NAMESPACE/NAME."),
+    ] = None,
     image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the job.", show_default="the program's, with the time")
@@ -123,9 +126,10 @@ def submit(
     if fleet is None:
         raise console.mistyped("--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE")
     spec = load_fleet(fleet)
+    origin: object = file or (f"template {template} with {_FROM_OPTIONS}" if template else _FROM_OPTIONS)
     if file is not None:
         options.refuse_idle(context, _OF_THE_JOB, f"beside the job in {file}, which says that itself")
-        job = _from_file(file, queue)
+        job = _from_file(file, queue, namespace_of(kubeconfig, spec.home))
     else:
         from kueue_fleet.jobs.new_job import job_for
 
@@ -147,9 +151,9 @@ def submit(
             env=dict(_split("--env", each, "=", "NAME=VALUE") for each in env or ()),
             mounts={path: source for source, path in mounts},
         )
-        with well_formed(_FROM_OPTIONS):
-            job = Document("", job_for(spec, wanted))
-    _check(spec, job, file or _FROM_OPTIONS)
+        with well_formed(origin):
+            job = Document("", job_for(spec, wanted, namespace_of(kubeconfig, spec.home)))
+    _check(spec, job, origin)
     if dry_run:
         console.text(dump_yaml(dict(job.data)) + "\n")
         return
@@ -210,19 +214,17 @@ def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:
     return first, f"{at[1:]}{second}"
 
 
-def _from_file(file: Path, queue: str | None) -> Document:
-    """The only job in FILE, in the queue if its manifest names none."""
+def _from_file(file: Path, queue: str | None, usual: str) -> Document:
+    """The only job in FILE, in the queue if its manifest names none, in the usual namespace if neither does."""
     from kueue_fleet.cli.when import read_job
 
     with well_formed(file):
         job = read_job(file)
-    if queue is None:
-        return job
-    space, _, name = queue.rpartition("/")
+    space, _, name = (queue or "").rpartition("/")
     metadata = inside(job.data, "metadata")
-    labels = {QUEUE_LABEL: name, **inside(metadata, "labels")}
-    namespace = {"namespace": space} if space else {}
-    return Document(job.where, {**job.data, "metadata": {**namespace, **metadata, "labels": labels}})
+    labels = {"labels": {QUEUE_LABEL: name, **inside(metadata, "labels")}} if queue is not None else {}
+    namespace = {"namespace": space or usual} if space or usual else {}
+    return Document(job.where, {**job.data, "metadata": {**namespace, **metadata, **labels}})
 
 
 def _check(fleet: FleetSpec, job: Document, source: object) -> None:

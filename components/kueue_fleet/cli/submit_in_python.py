@@ -35,9 +35,10 @@ def submit(
         RuntimeError: there is no such context, or the API server refuses the job.
     """
     from kueue_admission.cli.console import CommandError
+    from kueue_fleet.cli.contexts import namespace_of
     from kueue_fleet.simulation.fleet import check_manifests
 
-    document = Document("", job_for(fleet, job))
+    document = Document("", job_for(fleet, job, namespace_of(kubeconfig, fleet.home)))
     if problems := check_manifests(fleet, [document]).problems:
         raise SimulationError(problems)
     if dry_run:

@@ -123,14 +123,16 @@ def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def job_for(fleet: FleetSpec, wanted: JobRequest) -> dict[str, Any]:
+def job_for(fleet: FleetSpec, wanted: JobRequest, namespace: str = "") -> dict[str, Any]:
     """The manifest of a Job, or of a JobSet where several pods have to find each other.
+
+    Of LocalQueues of one name that is meant which is in `namespace`.
 
     Raises:
         SimulationError: with every field that is wrong; what `check_manifests` finds in the manifest is not among them.
     """
     problems: list[Problem] = list(_wrong(wanted))
-    found = _queue(fleet, wanted.queue, problems)
+    found = _queue(fleet, wanted.queue, namespace, problems)
     if found is None:
         raise SimulationError(problems)
     namespace, name, queue = found
@@ -237,11 +239,14 @@ def _wrong(wanted: JobRequest) -> Iterator[Problem]:
     yield from form_problems(None, {}, wanted.env, wanted.mounts)
 
 
-def _queue(fleet: FleetSpec, text: str, problems: list[Problem]) -> tuple[str, str, ClusterQueueEntry] | None:
-    """Namespace and name of the LocalQueue, with its ClusterQueue."""
+def _queue(
+    fleet: FleetSpec, text: str, usual: str, problems: list[Problem]
+) -> tuple[str, str, ClusterQueueEntry] | None:
+    """Namespace and name of the LocalQueue, with its ClusterQueue; of several that which is in the usual namespace."""
     space, _, name = text.rpartition("/")
     known = local_queues(fleet)
     found = [each for each in known if each[1] == name and space in ("", each[0])]
+    found = [each for each in found if each[0] == usual] or found
     if len(found) > 1:
         listed = ", ".join(f"{namespace}/{name}" for namespace, name, _ in found)
         problems.append(JOB.at("queue", f"{text} may be {listed}", "name one with its namespace"))

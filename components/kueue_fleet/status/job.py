@@ -93,6 +93,8 @@ class PodStatus:
     ready: bool
     restarts: int
     node: str
+    event: str = ""
+    """The reason and message of its latest event, while it is Pending; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ class JobStatus:
     pods: tuple[PodStatus, ...] = ()
     says: str = ""
     """What the fleet's controller says of why it waits, in lines; empty: nothing."""
+    event: str = ""
+    """The reason and message of the job's latest event, while it is admitted without any pod; empty: not known."""
 
     @property
     def waits(self) -> bool:
@@ -145,17 +149,33 @@ class JobStatus:
                 for cluster, (reason, message) in self.reasons.items()
             ],
             "says": self.says or None,
+            "event": self.event or None,
             "pods": [
-                {"name": p.name, "phase": p.phase, "ready": p.ready, "restarts": p.restarts, "node": p.node or None}
-                for p in self.pods
+                {
+                    "name": pod.name,
+                    "phase": pod.phase,
+                    "ready": pod.ready,
+                    "restarts": pod.restarts,
+                    "node": pod.node or None,
+                    "event": pod.event or None,
+                }
+                for pod in self.pods
             ],
         }
 
 
 def job_status(
-    home: str, workload: PrintedWorkload, copies: Mapping[str, PrintedWorkload], pods: Sequence[PrintedPod] = ()
+    home: str,
+    workload: PrintedWorkload,
+    copies: Mapping[str, PrintedWorkload],
+    pods: Sequence[PrintedPod] = (),
+    events: Mapping[str, str] | None = None,
 ) -> JobStatus:
-    """How the job of `workload`, which is on the cluster `home`, is. `copies` are its Workloads on workers."""
+    """How the job of `workload`, which is on the cluster `home`, is. `copies` are its Workloads on workers.
+
+    `events` has the latest event of pods, and of a job without pods, by name.
+    """
+    known = events or {}
     state = workload.state
     kind, name = owner_of(workload)
     reasons = dominant_reasons(home, workload, copies)
@@ -176,7 +196,8 @@ def job_status(
         cluster=runs_on(home, workload),
         nominated=workload.nominated,
         reasons=reasons,
-        pods=tuple(_pod(pod) for pod in pods),
+        pods=tuple(_pod(pod, known.get(pod.name, "")) for pod in pods),
+        event="" if pods else known.get(name, ""),
         says=workload.message(WAITING_CONDITION),
     )
 
@@ -205,7 +226,13 @@ def runs_on(home: str, workload: PrintedWorkload) -> str:
     return workload.cluster_name or (home if admitted else "")
 
 
-def _pod(pod: PrintedPod) -> PodStatus:
+def latest_event(events: Sequence[Mapping[str, Any]]) -> str:
+    """Reason and message of the latest of some events, in one line."""
+    latest = max(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return _told(str(latest.get("reason", "")), str(latest.get("message", "")))
+
+
+def _pod(pod: PrintedPod, event: str) -> PodStatus:
     containers = list(pod.status.children("containerStatuses"))
     waiting = [each.child("state").child("waiting").text("reason") for each in containers]
     phase = (pod.is_over and pod.status.text("reason")) or pod.phase
@@ -217,4 +244,5 @@ def _pod(pod: PrintedPod) -> PodStatus:
         ready=bool(containers) and all(each.flag("ready") for each in containers),
         restarts=sum(each.integer("restartCount") for each in containers),
         node=pod.node,
+        event=event,
     )
