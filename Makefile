@@ -28,10 +28,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-# OPTIONS=--keep and OPTIONS=--down were DO=up and DO=down in release 0.1, and the command says so.
 .PHONY: rehearse
 rehearse: $(READY) ## bring the stack up on real control planes here, run its jobs, take it down (STACK=name; DO=up leaves it running, DO=down ends that)
-	@$(BIN)/kueue-fleet rehearse $(if $(filter --keep --down,$(OPTIONS)),,$(DO)) --stack $(STACK) $(OPTIONS)
+	@$(BIN)/kueue-fleet rehearse $(DO) --stack $(STACK) $(OPTIONS)
 
 # What needs no engine, nor a browser.
 FAST := $(filter-out tests/engines tests/browser,$(patsubst %/,%,$(wildcard tests/*/))) $(wildcard tests/test_*.py)

@@ -211,32 +211,15 @@ def test_down_without_a_rehearsal(tmp_path: Path) -> None:
     assert rehearse(how="down").stdout == "There is no rehearsal of tiny; there is one of prod.\n"
 
 
-@pytest.mark.parametrize(
-    ("former", "was", "now"),
-    [
-        ("", "rehearse", "run"),
-        ("tiny --no-jobs", "rehearse", "run"),
-        ("--keep", "rehearse --keep", "up"),
-        ("--stack tiny --keep --no-jobs", "rehearse --keep", "up"),
-        ("--project . --down", "rehearse --down", "down"),
-        ("--reclaim-spot solo=2 --project .", "rehearse --reclaim-spot", "reclaim-spot"),
-        ("tiny --reclaim-spot=solo/l4", "rehearse --reclaim-spot", "reclaim-spot"),
-    ],
-)
-@pytest.mark.usefixtures("project")
-def test_release_0_1_had_no_subcommands(
-    former: str, was: str, now: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("group", ["rehearse", "simulate"])
+def test_without_a_subcommand_they_are_listed(
+    group: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fail = raising(RehearsalError("would begin"))
-    monkeypatch.setattr(Session, "prepare_engines", lambda session, say, operators: fail())
-    monkeypatch.setattr("kueue_fleet.cli.rehearse.DEFAULT_STACK", "tiny")
-    monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", *former.split()])
-    with pytest.raises(SystemExit):
+    monkeypatch.setattr(sys, "argv", ["kueue-fleet", group])
+    with pytest.raises(SystemExit) as ended:
         cli.main()
-    warned, *rest = capsys.readouterr().err.splitlines()
-    assert warned == f"warning: rehearse: takes a subcommand now; write rehearse {now} in the place of `{was}`"
-    ends = {"down": "", "reclaim-spot": "error: solo"}
-    assert "".join(rest).startswith(ends.get(now, "error: would begin")), rest
+    assert ended.value.code == 2
+    assert "\nCommands:\n" in capsys.readouterr().err
 
 
 def test_a_report_needs_jobs_and_a_place(project: Path) -> None:

@@ -80,21 +80,6 @@ def test_nothing_to_simulate() -> None:
     assert done.exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("former", "now"),
-    [
-        (["--objects", "{}"], "simulate objects"),
-        (["--until", "5", "--objects={}"], "simulate objects"),
-        (["{}", "-w", "nofile"], "simulate fleet"),
-    ],
-)
-def test_release_0_1_had_no_subcommands(former: list[str], now: str, dump: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", *(each.format(dump) for each in former)])
-    option = "" if now == "simulate fleet" else " --objects"
-    assert f"write {now} in the place of `simulate{option}`" in done.stderr
-    assert done.exit_code == (0 if now == "simulate objects" else 1)
-
-
 def test_stack_and_workload_of_the_example() -> None:
     stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
     done = CliRunner().invoke(app, ["simulate", "fleet", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"])

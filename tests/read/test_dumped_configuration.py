@@ -111,7 +111,7 @@ def test_simulate_decides_by_it(
 ) -> None:
     dump = tmp_path / "dump.yaml"
     dump.write_text(yaml.safe_dump_all([*two_borrowers, config_map(V1BETA2, **sections)]))
-    result = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--until", "20", "-o", "json"])
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--until", "20", "-o", "json"])
     admitted = {w["name"] for w in json.loads(result.stdout)["workloads"] if w["admittedAt"] is not None}
     assert admitted & {"a2", "b1"} == {first}
     assert "Kueue's Configuration is that of ConfigMap kueue-system/kueue-manager-config" in result.stderr

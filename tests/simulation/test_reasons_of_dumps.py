@@ -32,7 +32,7 @@ def called(*arguments: str) -> dict[str, Any]:
 )
 def test_both_say_the_same(dump: str, waiting: dict[str, str]) -> None:
     objects = str(CASES / f"{dump}.yaml")
-    simulated = called("simulate", "--objects", objects, "--until", "0")["workloads"]
+    simulated = called("simulate", "objects", objects, "--until", "0")["workloads"]
     names = {each["metadata"]["name"]: owner(each) for each in workloads(objects)}
     found = {each["name"]: each["reason"] for each in simulated}
     assert {name: found[names[name]] for name in waiting} == waiting

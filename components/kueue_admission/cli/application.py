@@ -182,5 +182,8 @@ def run(app: typer.Typer) -> int:
         command = str(context.command_path if context else app.info.name)
         name = command.partition(" ")[2]
         what = mistyped.format_message().replace("Value error, ", "").rstrip(".")
+        if what.startswith("Usage: "):
+            typer.echo(what, err=True)
+            return mistyped.exit_code
         console.error(f"{name}{': ' if name else ''}{what}; see {command} --help")
         return mistyped.exit_code

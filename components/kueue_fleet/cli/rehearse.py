@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -18,7 +18,6 @@ from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.bring_up import rehearse_stack
 from kueue_fleet.cli.fleet_files import AsPublished
-from kueue_fleet.cli.former import Former
 from kueue_fleet.cli.given_fleets import as_program_error
 from kueue_fleet.cli.progress import spinner
 from kueue_fleet.cli.rehearsed_drill import Drill, rehearse_drill
@@ -33,15 +32,10 @@ DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
 
 
-class _Ways(Former):
-    former: ClassVar = {"--keep": "up", "--down": "down", "--reclaim-spot": "reclaim-spot"}
-    usual: ClassVar = "run"
-
-
 app = typer.Typer(
-    cls=_Ways,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    no_args_is_help=True,
     help="""Bring a stack up on real control planes on this machine, with a real `pulumi up`, and run jobs on it.
 
     etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the cache); Google Cloud, the
@@ -68,8 +62,6 @@ ProjectFolder = Annotated[
     typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="that of FILE, or this folder"),
 ]
 """The option of commands that run a Pulumi program."""
-_FormerProject = Annotated[Path | None, typer.Option("--project", hidden=True)]
-"""Release 0.1 took it with --down and --reclaim-spot too, which need none."""
 _Jobs = Annotated[
     Path | None,
     typer.Option(
@@ -157,7 +149,7 @@ def up(
 
 
 @app.command(cls=Command)
-def down(file: _File = None, stack: _Stack = None, project: _FormerProject = None) -> None:
+def down(file: _File = None, stack: _Stack = None) -> None:
     """Take down what `up` left running, and remove all of it.
 
     \b
@@ -176,7 +168,6 @@ def reclaim_spot(
     ],
     file: _File = None,
     stack: _Stack = None,
-    project: _FormerProject = None,
 ) -> None:
     """Reclaim Spot nodes of what `up` left running.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 
@@ -13,16 +13,8 @@ from kueue_admission.cli import simulate as of_one_cluster
 from kueue_admission.cli.application import Command
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import AsPublished, PricesFile, load_prices
-from kueue_fleet.cli.former import Former
-
-
-class _Inputs(Former):
-    former: ClassVar = {"--objects": "objects", "--kueue-generator": "generator"}
-    usual: ClassVar = "fleet"
-
 
 app = typer.Typer(
-    cls=_Inputs,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
