@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGES = Path(__file__).parents[2] / "components"
 PROGRAMS = ("kueue_fleet.controller.__main__", "kueue_fleet.page.__main__")
 """The programs that run in the image: the controller, and the page for teams."""
+_LOCK = "kueue_fleet/controller/image/requirements.lock"
 _DATA = (".css", ".csv", ".html", ".js", ".pyi", ".toml", ".typed", ".yaml")
 MOST_MODULES = 235
 """Modules that the controller may import, in all. Lower it with them."""
@@ -78,7 +79,8 @@ def source(module: str) -> Path:
 
 
 def image_files() -> Iterator[str]:
-    """The files that the programs need, below `components`: their modules, and the data beside them."""
+    """The files of a build, below `components`: the programs' modules, the data beside them, and what is installed."""
+    yield _LOCK
     modules = {source(module).relative_to(PACKAGES) for module in closure(*PROGRAMS)}
     packages = {module.parent for module in modules}
     tracked = subprocess.run(["git", "ls-files"], cwd=PACKAGES, capture_output=True, text=True, check=True).stdout

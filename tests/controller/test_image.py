@@ -84,6 +84,8 @@ def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_
         "kueue_admission /app/kueue_admission/",
         "kueue_fleet /app/kueue_fleet/",
     ]
+    copied, _ = next(iter(re.findall(r"^COPY (\S+) (\S+)$", BUILD, re.MULTILINE)))
+    assert copied in COPIED
     assert re.findall(r"-r (\S+)", BUILD) == ["requirements.lock"]
     assert "COPY --from=build --chown=0:0 /app /app" in RESULT
     [entry] = re.findall(r"^ENTRYPOINT (\[.*\])$", RESULT, re.MULTILINE)
