@@ -67,13 +67,12 @@ simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair shari
 	@KUEUE_FLEET_SIMULATIONS=$(FLEETS) KUEUE_FLEET_SIMULATIONS_SEED=$(SEED) $(BIN)/pytest tests/simulation/test_runs_end.py -rP -v
 
 .PHONY: check
-check: $(READY) ## format, lint, types, layers, size of the controller, docstrings, plain English, tests that do not wait
+check: $(READY) ## format, lint, types, layers, size of the controller, docstrings, tests that do not wait
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/docs/docstrings.py
-	@$(BIN)/python tests/docs/english.py
 	@$(BIN)/python tests/docs/texts.py
 	@$(BIN)/python tests/engines/read_once.py
 	@$(BIN)/python tests/controller/closure.py
