@@ -77,6 +77,10 @@ def test_a_code_that_two_rules_have_is_refused() -> None:
         by_code(FLEET_RULES.values(), [FLEET_RULES["KF501"]])
 
 
+def test_every_error_has_a_source() -> None:
+    assert not [rule.code for rule in FLEET_RULES.values() if rule.severity == "error" and not rule.source]
+
+
 def everything() -> list[KnownMessage | Rule]:
     """What the page has, in its order."""
     return [*known_messages(), *sorted(FLEET_RULES.values(), key=lambda rule: rule.code)]
@@ -91,7 +95,7 @@ def rows() -> dict[str, str]:
 
 
 def _row(each: KnownMessage | Rule) -> str:
-    page = f" ([source]({each.source}))" if isinstance(each, Rule) and each.source else ""
+    page = f" ([source]({each.page}))" if isinstance(each, Rule) and each.page else ""
     return f'| <a id="{each.code.lower()}"></a>{each.code} | {each.seen} | {each.why}{page} | {each.remedy} |\n'
 
 

@@ -18,7 +18,7 @@ def sarif_log(problems: Iterable[Problem], tool: str = "kueue-fleet") -> dict[st
     problems = list(problems)
     rules = [
         {"id": rule.code, "shortDescription": {"text": rule.seen}, "help": {"text": f"{rule.why} {rule.remedy}"}}
-        | ({"helpUri": rule.source} if rule.source else {})
+        | ({"helpUri": rule.page} if rule.page else {})
         for rule in sorted({problem.rule for problem in problems}, key=lambda rule: rule.code)
     ]
     return {

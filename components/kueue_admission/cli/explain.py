@@ -193,7 +193,7 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
         raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
     found = known[code]
     told = [f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"]
-    for paragraph in (*told, *([f"Source: {found.source}"] if found.source else [])):
+    for paragraph in (*told, *([f"Source: {found.page}"] if found.page else [])):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
 
 

@@ -11,13 +11,14 @@ from typing import Final, NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from kueue_admission.forms.problem import Problem, Rule, by_code, rules_of
+from kueue_admission.forms.problem import KUEUE_SOURCE, THE_INPUT, Problem, Rule, by_code, rules_of
 
 REMOVED_FIELD = Rule(
     "KF501",
     seen="`was removed in Kueue's v1beta2`",
     why="The text comes from a manifest or an example of Kueue's older API.",
     remedy="Write what the message names. `kueue-fleet import` reads old manifests and writes a new file",
+    source=THE_INPUT,
 )
 UNKNOWN_FIELD = Rule(
     "KF502",
@@ -25,18 +26,21 @@ UNKNOWN_FIELD = Rule(
     why="A typing error, a wrong indentation, or a field of another object.",
     remedy="The message names the nearest field; all of them are in the [reference](reference.md). `kueue-fleet "
     "schema` lets an editor complete them",
+    source=THE_INPUT,
 )
 UNKNOWN_NAME = Rule(
     "KF503",
     seen="`there is no queue NAME`",
     why="An entry refers to another by a name that the file does not have.",
     remedy="Correct the name, or add the entry: queues name flavors, teams name queues, flavors name node pools",
+    source=THE_INPUT,
 )
 MISSING = Rule(
     "KF504",
     seen="`is missing`",
     why="A field has no default, because any default would be wrong for somebody.",
     remedy="Add it; the message says what belongs there",
+    source=THE_INPUT,
 )
 WRONG_TYPE = Rule(
     "KF507",
@@ -44,12 +48,14 @@ WRONG_TYPE = Rule(
     why="A value has another type than the field: YAML reads `on`, `1.10` and a date without quotes as something else "
     "than text.",
     remedy="Write a value of the type that the message names; put text in quotes",
+    source=THE_INPUT,
 )
 NOT_ALLOWED = Rule(
     "KF508",
     seen="`is not allowed`",
     why="The field takes one of a few values.",
     remedy="Write one of those that the message lists",
+    source=THE_INPUT,
 )
 BAD_SYNTAX = Rule(
     "KF509",
@@ -70,30 +76,35 @@ OUT_OF_RANGE = Rule(
     seen="`is too large`, `is negative`",
     why="A number, a length of time, a text or a list is beyond the limits of the field.",
     remedy="Write one within the limits that the message names",
+    source=THE_INPUT,
 )
 LISTED_TWICE = Rule(
     "KF512",
     seen="`is listed twice`",
     why="A list has a value or a name twice, and it would not be clear which of the two counts.",
     remedy="Keep one of them, or give each a name of its own",
+    source=THE_INPUT,
 )
 EXCLUDED = Rule(
     "KF513",
     seen="`set, but …`",
     why="Two settings exclude each other.",
     remedy="Keep one of the two",
+    source=THE_INPUT,
 )
 NEEDED = Rule(
     "KF514",
     seen="`not set, but …`",
     why="A setting has no meaning without another one.",
     remedy="Add the one that the message names, or remove the other",
+    source=THE_INPUT,
 )
 WRONG_ORDER = Rule(
     "KF515",
     seen="`is more than …`",
     why="Two limits are in the wrong order, such as a minimum above its maximum.",
     remedy="Lower the first or raise the second",
+    source=THE_INPUT,
 )
 MISSPELT = Rule(
     "KF516",
@@ -108,12 +119,14 @@ NO_PROJECT = Rule(
     seen="`has no project in it`",
     why="The address of a Google service account lacks its project, mostly because a variable was empty.",
     remedy="Write `name@project.iam.gserviceaccount.com`",
+    source="https://cloud.google.com/iam/docs/service-account-overview",
 )
 YAML = Rule(
     "KF518",
     seen="`is not readable as YAML`",
     why="The text is not YAML, has a field twice, or has parts that only programs write, such as tags.",
     remedy="Correct the line that the message names",
+    source=THE_INPUT,
 )
 COVERED = Rule(
     "KF701",
@@ -134,6 +147,7 @@ WHOLE_UNITS = Rule(
     seen="`is not a whole number, and nvidia.com/gpu is counted in whole units`",
     why="Kubernetes gives out devices in whole units, and refuses such a limit of a namespace.",
     remedy="Write a whole number without a suffix",
+    source="https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/apis/core/validation/validation.go#L8222",
 )
 BYTES = Rule(
     "KF704",
@@ -154,18 +168,21 @@ LENDING = Rule(
     seen="`is more than the nominalQuota`",
     why="A queue cannot lend more than it has.",
     remedy="Lower `lendingLimit`, or remove it, which lends everything",
+    source=f"{KUEUE_SOURCE}/pkg/webhooks/clusterqueue_webhook.go#L383",
 )
 NO_QUOTA_ON_FLAVOR = Rule(
     "KF707",
     seen="`the queue has no quota on flavor NAME`",
     why="A check, a policy or `fallback` names a flavor that no group of the queue has.",
     remedy="Name a flavor of the queue",
+    source=f"{KUEUE_SOURCE}/pkg/webhooks/clusterqueue_webhook.go#L138",
 )
 CONCURRENT_ADMISSION = Rule(
     "KF708",
     seen="`StrictFIFO cannot be used with concurrentAdmissionPolicy`",
     why="Kueue's webhook takes concurrent admission only with one group of at most 16 flavors and BestEffortFIFO.",
     remedy="Change the queue as the message says, or remove `concurrentAdmissionPolicy`",
+    source=f"{KUEUE_SOURCE}/pkg/webhooks/clusterqueue_webhook.go#L231",
 )
 CHECKS_EXCLUDE = Rule(
     "KF709",
@@ -186,6 +203,7 @@ OBJECT_KIND = Rule(
     seen="`Kueue has no kind NAME`",
     why="The object is not of the API that this release knows.",
     remedy="Write one of the kinds and the version that the message names",
+    source="https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/",
 )
 BACKOFF = Rule(
     "KF712",
@@ -199,6 +217,7 @@ COHORT_CYCLE = Rule(
     seen="`the cohorts form a cycle`",
     why="Kueue admits nothing in such a tree.",
     remedy="Remove one of the parents",
+    source=f"{KUEUE_SOURCE}/pkg/cache/scheduler/cache.go#L966",
 )
 UNUSUAL_UNITS = Rule(
     "KF753",
@@ -213,18 +232,21 @@ UNREADABLE_FILE = Rule(
     seen="`cannot be read`",
     why="The file is not there, or is not text.",
     remedy="Give a file that exists",
+    source=THE_INPUT,
 )
 JOB = Rule(
     "KF905",
     seen="`is a Pod; give jobs only`",
     why="The file of jobs has something that no simulation or check takes, or that Kubernetes would refuse.",
     remedy="Correct it as the message says",
+    source="https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/",
 )
 JOB_NEVER_STARTS = Rule(
     "KF906",
     seen="`never starts`",
     why="The job cannot run on this fleet, even alone.",
     remedy="Change what it asks for, or the quotas and nodes of its queue",
+    source="https://kueue.sigs.k8s.io/docs/concepts/workload/",
 )
 JOB_UNKNOWN = Rule(
     "KF907",
@@ -238,18 +260,21 @@ OBJECT = Rule(
     seen="`is a list, not an object`",
     why="An object does not have the form that Kubernetes prints or takes.",
     remedy="Print it again with `kubectl get -o yaml`, or correct it as the message says",
+    source=THE_INPUT,
 )
 NOT_MODELLED = Rule(
     "KF917",
     seen="`is not modelled`",
     why="Decisions would depend on a feature that is left out; [what is modelled](fidelity.md).",
     remedy="Remove it, or ask the cluster itself",
+    source=THE_INPUT,
 )
 OPTION = Rule(
     "KF918",
     seen="`--what-if …: there is no NAME`",
     why="An option of the command line names something that is not there or cannot be read.",
     remedy="Write it as the message says",
+    source=THE_INPUT,
 )
 NO_WORKLOAD = Rule(
     "KF921",

@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from types import ModuleType
-from typing import Any, ClassVar, Literal, ParamSpec, Self
+from typing import Any, ClassVar, Final, Literal, ParamSpec, Self
 
 from kueue_admission.forms.unknown import NotKnownError
 
 Severity = Literal["error", "warning"]
 """An error forbids the fleet, a warning does not."""
+
+
+KUEUE_SOURCE: Final = "https://github.com/kubernetes-sigs/kueue/blob/v0.19.2"
+"""Where the lines of Kueue's code are that rules name."""
+THE_INPUT: Final = "the input itself"
+"""Source of a rule that needs no other system: what is given cannot be read, names what is not there, contradicts
+itself, or asks for what nothing here does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,12 @@ class Rule:
     as_published: Severity | Literal[""] = field(compare=False, default="")
     """The severity where the batch platform is read as it is published, if another."""
     source: str = field(compare=False, default="")
-    """A page that the rule comes from; empty: the module that judges names it."""
+    """The page or the code that the rule comes from, or `THE_INPUT`. Empty: a warning, of which nothing proves more."""
+
+    @property
+    def page(self) -> str:
+        """The address of the source; empty if it has none."""
+        return "" if self.source == THE_INPUT else self.source
 
     def at(
         self,

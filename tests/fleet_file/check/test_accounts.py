@@ -59,6 +59,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "teams[team-a].googleServiceAccount.roles[2]: roles/storage.admin is listed twice; list each role once",
             (
+                "warning: "
                 "teams[team-a].googleServiceAccount.roles[0]: roles/editor reaches everything in the project; "
                 "name the roles that the jobs need, such as roles/storage.objectViewer"
             ),

@@ -92,7 +92,7 @@ def test_somebody_has_to_take_jobs_back() -> None:
 
 
 def test_a_controller_without_anything_to_do() -> None:
-    [found] = problems(data())
+    [found] = [str(each) for each in read_fleet(data()).problems if each.path == "admissionController"]
     assert found == (
         "admissionController: set, but there is no multiKueue section, and no checks, fallback, "
         "quotaFollows, during, enforced budget or history; remove it, add workers and multiKueue, or set fallback in a "

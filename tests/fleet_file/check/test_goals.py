@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms import SpecError
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import parse_fleet, read_fleet
 from kueue_fleet.fleet_file.goals import goals_of, wait_goals
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from small_fleets import one_pool_data
@@ -25,9 +24,7 @@ def data(queue: dict[str, Any] | None = None, team: dict[str, Any] | None = None
 
 
 def problems(made: dict[str, Any]) -> list[str]:
-    with pytest.raises(SpecError) as refused:
-        parse_fleet(made)
-    return [f"{each.path}: {each.wrong}" for each in refused.value.problems if each.severity == "error"]
+    return [f"{each.path}: {each.wrong}" for each in read_fleet(made).problems if "goals" in each.path]
 
 
 def test_each_number_is_a_goal() -> None:

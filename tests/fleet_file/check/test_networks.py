@@ -25,7 +25,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "authorized networks": (
         {"network": {"authorizedNetworks": [{"name": "a", "cidr": "0.0.0.0/0"}, {"name": "a", "cidr": "10.0.0.0/8"}]}},
         [
-            "network.authorizedNetworks[0].cidr: 0.0.0.0/0 is the whole internet; name your own ranges",
+            "warning: network.authorizedNetworks[0].cidr: 0.0.0.0/0 is the whole internet; name your own ranges",
             "network.authorizedNetworks[1].name: a is used twice; use another name",
             (
                 "network.authorizedNetworks: set, but controlPlaneAccess is DnsEndpoint; remove it, or set "

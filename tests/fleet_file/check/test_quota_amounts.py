@@ -22,6 +22,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusterQueues/0/manager": manager_quotas(gpu=5)},
         [
             (
+                "warning: "
                 "clusterQueues[vision].manager.resourceGroups[0].flavors[multikueue].resources[nvidia.com/gpu].no"
                 "minalQuota: 5 is less than the 6 of worker worker-b, so a job that fits there never leaves the "
                 "manager; write at least 6, or 10 to use all workers at once"
@@ -61,6 +62,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
+                "warning: "
                 "clusterQueues[vision].manager.resourceGroups: no quota for nvidia.com/gpu, which the workers "
                 "have, and a job that requests it never leaves the manager; add nvidia.com/gpu, at least 6"
             )

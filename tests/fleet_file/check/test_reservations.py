@@ -180,6 +180,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "reservation too small for a pool that may grow": (
+        {"reservations/0/count": 3, p(0, "nodeCount"): REMOVED, p(0, "autoscaling"): {"totalMaxNodeCount": 4}},
+        [
+            (
+                "warning: reservations[l4].count: 3 machines, but its pools may have 4 nodes: reserved on batch 4; "
+                "reserve more, or make the pools smaller"
+            ),
+        ],
+    ),
     "reservation backup": (
         {"reservations/0/purpose": "backup"},
         [

@@ -250,7 +250,7 @@ PODS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "budget of all": (
         {"kueue/minAvailable": 2},
-        "kueue.minAvailable: 2 of 2 replicas, so no node with one of them could be drained; write 1 or less",
+        "warning: kueue.minAvailable: 2 of 2 replicas, so no node with one of them could be drained; write 1 or less",
     ),
     "two leaders": (
         {"kueue/configuration": {"leaderElection": {"leaderElect": False}}},

@@ -75,7 +75,8 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     if not section.checks and not works and not budgeted_queues(scope.fleet) and section.history is None:
         does = "checks, fallback, quotaFollows, during, enforced budget or history"
         what = f"set, but there is no multiKueue section, and no {does}"
-        yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
+        fix = "remove it, add workers and multiKueue, or set fallback in a queue"
+        yield OWN_CONTROLLER.at(_AT, what, fix, "warning")
 
 
 @where_read

@@ -316,12 +316,14 @@ def _counts(scope: Scope) -> Iterator[Problem]:
     for entry in made:
         pools = users.get(entry.name, [])
         total = sum(pool.full_nodes for pool in pools)
+        fixed = sum(pool.full_nodes for pool in pools if pool.autoscaling is None)
         if total > entry.count:
             listed = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
             yield RESERVATION_COUNT.at(
                 f"{scope.path(entry)}.count",
                 f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
                 "reserve more, or make the pools smaller",
+                "error" if fixed > entry.count else "warning",
             )
         for pool in pools if total == entry.count else ():
             written = scope.fleet.node_pool(pool.name)

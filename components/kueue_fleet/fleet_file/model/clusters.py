@@ -102,6 +102,7 @@ class KueueInstallation(RuledModel):
                 "minAvailable",
                 f"{self.pods_that_stay} of {self.replicas} replicas, so no node with one of them could be drained",
                 f"write {self.replicas - 1} or less",
+                "warning",
             )
         election = self.configuration.leader_election
         if self.replicas > 1 and election is not None and election.get("leaderElect") is False:

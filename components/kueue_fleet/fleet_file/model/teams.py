@@ -31,7 +31,7 @@ from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.job_forms import form_problems
-from kueue_fleet.fleet_file.rules.files import NO_EFFECT
+from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, NO_EFFECT
 from kueue_fleet.fleet_file.rules.teams import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.gke.google_syntax import google_service_account
 
@@ -308,7 +308,7 @@ class TeamEntry(RuledModel):
     @where_read
     def _accounts(self) -> Iterator[Problem]:
         if self.service_account == "default":
-            yield TEAM_ACCOUNT.at(
+            yield NAME_TAKEN.at(
                 "serviceAccount", "default is the account of every pod that names none", "use another name"
             )
         if self.google_service_account is not None and self.existing_google_service_account is not None:

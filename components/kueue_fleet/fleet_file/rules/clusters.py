@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import KUEUE_SOURCE, THE_INPUT, Rule
 
 ROLES = Rule(
     "KF601",
     seen="`there is a worker but no manager`",
     why="A fleet has one manager and its workers, or one standalone cluster.",
     remedy="Change `role` of the clusters",
+    source=THE_INPUT,
 )
 NO_WORKERS = Rule(
     "KF602",
@@ -23,6 +24,7 @@ RUNS_NO_JOBS = Rule(
     why="An entry names only clusters where no job runs: the manager, an Autopilot cluster for node pools, or a "
     "region without a cluster.",
     remedy="Name workers",
+    source=THE_INPUT,
 )
 UNLISTED_WORKER = Rule(
     "KF604",
@@ -36,6 +38,7 @@ TOO_MANY_WORKERS = Rule(
     seen="`a MultiKueueConfig names at most 20`",
     why="Kueue dispatches the jobs of a queue to at most that many clusters.",
     remedy="Name fewer workers in `clusters` of the queue",
+    source=f"{KUEUE_SOURCE}/apis/kueue/v1beta2/multikueue_types.go#L156",
 )
 OVERLAP = Rule(
     "KF606",
@@ -53,6 +56,7 @@ SUBNET = Rule(
 )
 OPEN_TO_ALL = Rule(
     "KF608",
+    severity="warning",
     seen="`is the whole internet`",
     why="Everyone on the internet could connect to the control plane.",
     remedy="Name your own ranges",
@@ -62,6 +66,7 @@ GOOGLE_NAME = Rule(
     seen="`names have at most 63 characters`",
     why="Google Cloud refuses names that contain this one.",
     remedy="Write a shorter name",
+    source="https://cloud.google.com/compute/docs/naming-resources",
 )
 GOOGLE_LABELS = Rule(
     "KF610",
@@ -113,6 +118,7 @@ KEY_REGION = Rule(
     seen="`the key is in LOCATION`",
     why="A key of Cloud KMS works only in its own location.",
     remedy="Use a key of the cluster's region",
+    source="https://cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets",
 )
 GKE_VERSION = Rule(
     "KF617",
@@ -140,12 +146,14 @@ POOL_LABEL = Rule(
     seen="`GKE sets it to …`",
     why="GKE sets the node label itself.",
     remedy="Remove it, or use another key",
+    source="https://cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools",
 )
 CONSUMPTION = Rule(
     "KF621",
     seen="`Google does not offer NAME so`",
     why="Some machines are available only by a reservation or flex-start.",
     remedy="Use one of the ways that the message names",
+    source="https://cloud.google.com/kubernetes-engine/docs/concepts/consumption-option",
 )
 EXISTING_POOL = Rule(
     "KF622",
@@ -173,6 +181,7 @@ RESERVATION_COUNT = Rule(
     seen="`N machines, but its pools may have M nodes`",
     why="The pools of a reservation may grow beyond it.",
     remedy="Reserve more, or make the pools smaller",
+    source="https://cloud.google.com/compute/docs/instances/reservations-consume",
 )
 TPU_RESERVATION = Rule(
     "KF626",

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import THE_INPUT, Rule
 
 IMPORT_FORM = Rule(
     "KF901",
     seen="`is not a Kubernetes object with a kind and a name`",
     why="The input is not output of kubectl or gcloud.",
     remedy="Provide it as the message says",
+    source=THE_INPUT,
 )
 IMPORT_DIFFERENCE = Rule(
     "KF902",
     seen="`AllAtOnce, but Incremental on CLUSTER`",
     why="An object differs between two clusters in a way that one fleet file cannot describe.",
     remedy="Make them the same, or import the clusters one at a time",
+    source=THE_INPUT,
 )
 IMPORT_REFUSED = Rule(
     "KF903",
     seen="`is not known: … is not among the objects`",
     why="The given objects do not contain it, or are not those of one fleet.",
     remedy="Give the objects that the message names",
+    source=THE_INPUT,
 )
 PROJECT = Rule(
     "KF908",
     seen="`the limit is N, but the fleet grows to M`",
     why="The project lacks something that the fleet needs; see [Prepare a project](tasks/prepare-a-project.md).",
     remedy="Ask for it as the message says",
+    source="https://cloud.google.com/docs/quotas/overview",
 )
 PROJECT_IN_USE = Rule(
     "KF909",
@@ -40,6 +44,7 @@ RESERVATION_THERE = Rule(
     seen="`it is not in ZONE; it is in ZONE`",
     why="An existing reservation differs from the file.",
     remedy="Write the same in the file",
+    source="https://cloud.google.com/compute/docs/instances/reservations-consume",
 )
 RESERVATION_CHANGES = Rule(
     "KF911",
@@ -53,18 +58,21 @@ NOT_PLAIN = Rule(
     seen="`is a secret or comes from another resource`",
     why="The argument decides which resources exist, so it must be known before they are created.",
     remedy="Give a plain value",
+    source=THE_INPUT,
 )
 COMPONENT = Rule(
     "KF913",
     seen="`is not a component of kueue-fleet`",
     why="The program names a component or an argument that the package does not have.",
     remedy="See its schema",
+    source=THE_INPUT,
 )
 NOT_REHEARSED = Rule(
     "KF914",
     seen="`a rehearsal has no container engine`",
     why="The fleet declares something that no rehearsal can run.",
     remedy="Turn it off for the rehearsal",
+    source=THE_INPUT,
 )
 OTHER_VERSION = Rule(
     "KF915",
@@ -78,6 +86,7 @@ UNREAD = Rule(
     seen="`you may not call …`",
     why="Google denies access to this information, so it is not known whether the fleet fits.",
     remedy="Request the role that the message names, or enable the API",
+    source="https://cloud.google.com/iam/docs/permission-error-messages",
 )
 NOT_CHECKED = Rule(
     "KF920",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import THE_INPUT, Rule
 
 UNKNOWN_REGION = Rule(
     "KF505",
     seen="`is not a known region`",
     why="A zone instead of a region, a typing error, or a region that is newer than this release.",
     remedy="Write a region, such as `europe-west4`; a newer one needs its ranges in `network.ranges`",
+    source="https://cloud.google.com/compute/docs/regions-zones",
 )
 MORE_QUOTA_THAN_NODES = Rule(
     "KF506",
@@ -16,18 +17,21 @@ MORE_QUOTA_THAN_NODES = Rule(
     seen="`queues may use N nvidia.com/gpu of it …, but its nodes hold M`",
     why="Quota and machines differ. Kueue would admit jobs whose pods then stay pending.",
     remedy="Lower `nominalQuota`, or raise the number of nodes; both are amounts of one worker",
+    source="https://kueue.sigs.k8s.io/docs/tasks/manage/setup_wait_for_ready_pods/",
 )
 NOT_A_FLEET = Rule(
     "KF519",
     seen="`is a workload file`, `is empty`",
     why="The file does not contain a fleet.",
     remedy="Write `name:`, `project:` and `clusters:`; in a stack file, below `config:` and `kueue-fleet:fleet:`",
+    source=THE_INPUT,
 )
 STRAY_SECTION = Rule(
     "KF520",
     seen="`stands beside the fleet, where nothing reads it`",
     why="A section of the fleet has the indentation of another part of the stack file.",
     remedy="Write it below `kueue-fleet:fleet:`",
+    source=THE_INPUT,
 )
 UNREAD_KEY = Rule(
     "KF521",
@@ -41,12 +45,14 @@ OTHER_PROJECT = Rule(
     seen="`gcp:project of the stack is NAME`",
     why="The stack and the fleet name two projects.",
     remedy="Write the same project in both",
+    source=THE_INPUT,
 )
 NAME_TAKEN = Rule(
     "KF523",
     seen="`is already the name of …`",
     why="Another object has the name, or the fleet or Kubernetes reserves it.",
     remedy="Use another name",
+    source=THE_INPUT,
 )
 UNUSED = Rule(
     "KF524",
@@ -67,10 +73,12 @@ NOT_THERE = Rule(
     seen="`does not exist on CLUSTER, where the queue does`",
     why="An entry is on fewer clusters than an entry that refers to it.",
     remedy="Add the cluster to its `clusters`, or leave it out of the other's",
+    source=THE_INPUT,
 )
 PROGRAM = Rule(
     "KF527",
     seen="`the program gives …`",
     why="The program that uses the fleet gives `Fleet` an argument that contradicts the file.",
     remedy="Change the file or the program, as the message says",
+    source=THE_INPUT,
 )

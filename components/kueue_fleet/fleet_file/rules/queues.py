@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import THE_INPUT, Rule
+
+_PODS_READY = "https://kueue.sigs.k8s.io/docs/tasks/manage/setup_wait_for_ready_pods/"
 
 COHORT_UNDECLARED = Rule(
     "KF713",
@@ -31,6 +33,7 @@ FLAVOR_WITHOUT_NODES = Rule(
     why="The flavor has no nodes: no pool has its labels, and GKE does not create any. Jobs that get its quota stay "
     "pending.",
     remedy="Write `nodePool`, add a pool, or allow node auto-provisioning",
+    source="https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/",
 )
 AUTOPILOT_LABELS = Rule(
     "KF718",
@@ -45,6 +48,7 @@ UNKNOWN_LABEL_VALUE = Rule(
     seen="`is a value that GKE gives no node`",
     why="A node label of GKE has a value that this release does not know.",
     remedy="Correct the value",
+    source="https://kueue.sigs.k8s.io/docs/concepts/resource_flavor/",
 )
 NOT_TOLERATED = Rule(
     "KF720",
@@ -72,12 +76,14 @@ NO_NODES = Rule(
     seen="`is 0, but queues may use …`",
     why="A pool of fixed size 0 has quota.",
     remedy="Write a size, or `autoscaling`",
+    source=_PODS_READY,
 )
 SHARED_NODES = Rule(
     "KF724",
     seen="`flavors A, B share nodes on CLUSTER`",
     why="The nodes are enough for each flavor, but not for all of them together.",
     remedy="Give each flavor a node pool of its own, or lower `nominalQuota`",
+    source=_PODS_READY,
 )
 NODES_OF_OTHERS = Rule(
     "KF725",
@@ -105,6 +111,7 @@ PROVISIONING_LIMIT = Rule(
     seen="`allows at most N, but queues may use M`",
     why="The limits of node auto-provisioning are below the quota.",
     remedy="Raise the limit, or lower `nominalQuota`",
+    source="https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
 )
 PROVISIONING_LIMIT_LOW = Rule(
     "KF729",
@@ -151,6 +158,7 @@ DWS_PREEMPTION = Rule(
 )
 MANAGER_QUOTA = Rule(
     "KF735",
+    severity="warning",
     seen="`a job that fits there never leaves the manager`",
     why="The manager's quota is below that of a worker.",
     remedy="Write the amount that the message names, or remove `manager` to have the sum",
@@ -203,12 +211,14 @@ QUEUE_PLACE = Rule(
     seen="`the queue is not on CLUSTER`",
     why="An amount is for a cluster where the queue is not, or whose amounts are derived.",
     remedy="Remove it, or add the cluster to the queue",
+    source=THE_INPUT,
 )
 FALLBACK = Rule(
     "KF743",
     seen="`set, but only the fleet's controller takes jobs back`",
     why="`fallback` needs the fleet's own controller where the jobs of the queue are submitted.",
     remedy="See [other machines](tasks/fallback.md)",
+    source=THE_INPUT,
 )
 PATIENCE = Rule(
     "KF744",
@@ -242,6 +252,7 @@ CLASS_NODES = Rule(
 )
 CLASS_COUNTED = Rule(
     "KF748",
+    severity="warning",
     seen="`has no GPUs, but queue NAME counts nvidia.com/gpu`, `which Kueue counts alike`",
     why="Kueue counts quota of the flavor, and does not see the priority of its nodes.",
     remedy="Write priorities with the same GPUs; see [Obtain machines](tasks/obtain-machines.md)",
@@ -256,12 +267,14 @@ MIXED_SHARES = Rule(
 )
 GOAL_OF_NO_JOB = Rule(
     "KF750",
+    severity="warning",
     seen="`no job of CLASS comes to it`",
     why="A goal is about jobs that its queue or team never gets, so it can never be checked.",
     remedy="Name a class that teams may use, add a LocalQueue, or remove the goal",
 )
 GOAL_OUT_OF_REACH = Rule(
     "KF751",
+    severity="warning",
     seen="`of all GPU hours, more than 100 %`, `its quota gives at most N`",
     why="Goals require more than exists, so they cannot all be met.",
     remedy="Write less, or give more quota",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import KUEUE_SOURCE, THE_INPUT, Rule
 
 NAMESPACE_SELECTOR = Rule(
     "KF801",
@@ -23,6 +23,7 @@ MANAGED_NAMESPACES = Rule(
     seen="`matches kube-system, where Kueue must not manage jobs`",
     why="Kueue would hold back pods that it needs itself.",
     remedy="Add the matchExpression that the message names",
+    source=f"{KUEUE_SOURCE}/pkg/config/validation.go#L349",
 )
 GROUPS = Rule(
     "KF804",
@@ -37,6 +38,7 @@ REGIONS = Rule(
     seen="`queue NAME is in REGION only`",
     why="The team may use only some regions, and its queue is not on a cluster there.",
     remedy="Allow one of these regions, or use another queue",
+    source=THE_INPUT,
 )
 REGIONS_NOT_KEPT = Rule(
     "KF806",
@@ -47,6 +49,7 @@ REGIONS_NOT_KEPT = Rule(
 )
 TEAM_ACCOUNT = Rule(
     "KF807",
+    severity="warning",
     seen="`reaches everything in the project`",
     why="The jobs of a team would get rights that they do not need.",
     remedy="Name the roles, and use an account of the team",
@@ -64,15 +67,18 @@ OWN_CONTROLLER = Rule(
     seen="`is not the fleet's own controller`",
     why="A section needs the fleet's own controller, or a check names the wrong one.",
     remedy="Change the section or the check as the message says; see [the controller](controller.md)",
+    source=THE_INPUT,
 )
 CHECK_OF_KUEUE = Rule(
     "KF810",
     seen="`is Kueue's MultiKueue controller`",
     why="The fleet creates the checks of Kueue's own controllers from their sections.",
     remedy="Write the section that the message names",
+    source=THE_INPUT,
 )
 IMAGE = Rule(
     "KF811",
+    severity="warning",
     seen="`does not say which version`",
     why="The image could change between two starts.",
     remedy="Add a tag other than latest, or a digest",
@@ -96,6 +102,7 @@ FRAMEWORK = Rule(
     seen="`is not a framework of Kueue`",
     why="This release does not manage the kind of jobs, or manages it without a framework.",
     remedy="Use one of those that the message lists",
+    source=f"{KUEUE_SOURCE}/pkg/config/validation.go#L315",
 )
 OPERATOR = Rule(
     "KF815",
@@ -109,18 +116,21 @@ OPERATOR_NEEDED = Rule(
     seen="`makes JobSets, and the fleet does not install JobSet`",
     why="An operator needs another one.",
     remedy="Add it",
+    source="https://www.kubeflow.org/docs/components/trainer/operator-guides/installation/",
 )
 SET_ELSEWHERE = Rule(
     "KF817",
     seen="`is set here, but belongs to the fleet's multiKueue section`",
     why="The fleet sets this field of Kueue's Configuration from its own sections.",
     remedy="Set it there",
+    source=THE_INPUT,
 )
 REPLICAS = Rule(
     "KF818",
     seen="`which would all admit jobs`",
     why="Several replicas need leader election, and a disruption budget that allows draining of nodes.",
     remedy="Write what the message names",
+    source="https://kueue.sigs.k8s.io/docs/installation/",
 )
 PRIORITY_CLASS = Rule(
     "KF819",
@@ -141,6 +151,7 @@ GENERATED_NAME = Rule(
     seen="`cannot be the name of a MultiKueueConfig`",
     why="The fleet derives a name from this one, and a check refers to it by at most 63 letters, digits and hyphens.",
     remedy="Set the name that the message asks for",
+    source=f"{KUEUE_SOURCE}/apis/kueue/v1beta2/admissioncheck_types.go#L78",
 )
 RELEASE_FIELD = Rule(
     "KF822",
@@ -148,6 +159,7 @@ RELEASE_FIELD = Rule(
     why="The release of Kueue that the file names does not have the field; the API server would drop it or Kueue "
     "would not start.",
     remedy="Remove it, or use a release that has it, see [Releases of Kueue](releases.md)",
+    source=f"{KUEUE_SOURCE}/pkg/config/config.go#L61",
 )
 RELEASE_SKEW = Rule(
     "KF823",
@@ -155,6 +167,7 @@ RELEASE_SKEW = Rule(
     why="The worker's release drops a field of the copies that the manager creates there; creates Workloads of its "
     "own for their Jobs; or finishes the copies.",
     remedy="Use a release on the worker, or the feature gate, that the message names",
+    source=f"{KUEUE_SOURCE}/pkg/controller/admissionchecks/multikueue/workload.go",
 )
 RELEASE_API = Rule(
     "KF824",
@@ -224,6 +237,7 @@ DATA_REGION = Rule(
     seen="`in REGION, but data of team NAME stays in …`",
     why="A bucket, instance or disk of a team is outside the regions where its jobs may run.",
     remedy="Name clusters in these regions, or a location in them; see [Data for jobs](tasks/data.md#in-which-regions)",
+    source=THE_INPUT,
 )
 DATA_ACCOUNT = Rule(
     "KF833",
@@ -276,6 +290,7 @@ BUDGET = Rule(
     seen="`but only the fleet's controller holds jobs back`",
     why="An enforced budget needs the fleet's controller on the cluster where jobs are submitted.",
     remedy="Write what the message names, see [Budgets](budgets.md)",
+    source=THE_INPUT,
 )
 BUDGET_COUNT = Rule(
     "KF840",
@@ -311,6 +326,7 @@ QUOTA_WINDOW = Rule(
     seen="`are both open at`, `no quota is another one in it`",
     why="A quota has one amount at any time, and a window that changes none is meant for one.",
     remedy="Write what the message names, see [Quotas by time](tasks/quotas-by-time.md)",
+    source=THE_INPUT,
 )
 DYNAMIC_SLICES = Rule(
     "KF845",
