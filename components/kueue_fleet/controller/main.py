@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import math
 import os
 import signal
 import socket
@@ -55,6 +56,8 @@ _CHECK, _ACTIVATE, _LOCAL = "check", "activate", "local"
 _WORKERS_SECONDS = 10.0
 """How long a new leader waits for workers before it decides without those that do not answer."""
 _CLOCK_STEP_SECONDS = 5.0
+_STUCK_SECONDS = 5.0
+"""Between two counts of what is stuck, for which every Workload is looked at."""
 
 log = logging.getLogger(__name__)
 
@@ -293,6 +296,7 @@ class Controller:
     async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:
         ahead = time.time() - time.monotonic()
         watchdog = watchdog_settings(self._configuration.controller.watchdog)
+        counted_at = -math.inf
         while True:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
                 # Delays of any workload, evicted ones included, were computed with the clock that was wrong.
@@ -300,9 +304,10 @@ class Controller:
                 for key in manager.records:
                     queue.add(key)
             self.metrics.queue.set(len(queue))
-            stuck = count_stuck(manager.records.values(), watchdog, time.time())
-            for reason in REASONS:
-                self.metrics.stuck.labels(reason).set(stuck[reason])
+            if time.monotonic() - counted_at >= _STUCK_SECONDS:
+                stuck, counted_at = count_stuck(manager.records.values(), watchdog, time.time()), time.monotonic()
+                for reason in REASONS:
+                    self.metrics.stuck.labels(reason).set(stuck[reason])
             for name, worker in workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)
             self._alive_at = time.monotonic()

@@ -247,15 +247,15 @@ class Reconciler:
         connected, problem = self._fleet.manager.connection(name)
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
-        nominated = name in record.nominated and name not in taken.clusters
+        nominated, unknown = name in record.nominated and name not in taken.clusters, state.unknown
         return Worker(
             name=name,
             region=state.region,
             connected=connected,
             problem=record.unreadable if connected else problem,
-            unknown=state.unknown,
+            unknown=unknown,
             guarded=state.guards(record.namespace, record.workload.queue),
-            quota=None if record.unreadable or state.unknown else state,
+            quota=None if record.unreadable or unknown else state,
             prices=self._configuration.controller.prices_in(state.region),
             waiting_seconds=self._fleet.manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,

@@ -54,10 +54,11 @@ class _Line:
 
     def ahead(self, place: Place, now: float) -> tuple[int, float]:
         """How many are ahead, those with quota too, and what they ask for."""
-        if now - self.summed_at > _SUMS_SECONDS or len(self.sums) != len(self.waiting):
+        if now - self.summed_at > _SUMS_SECONDS or not self.sums:
             self.sums, self.summed_at = list(accumulate(one[2] for one in self.waiting)), now
         index = bisect_left(self.waiting, place)
-        return index, self.sums[index - 1] if index else 0.0
+        # Those that came or left since are in the next sums.
+        return index, self.sums[min(index, len(self.sums)) - 1] if index else 0.0
 
 
 class WaitingReasons:
