@@ -103,6 +103,7 @@ def test_the_file_has_the_names_of_the_components_and_googles_ids() -> None:
     [
         ("securityPostureConfig/mode", "DISABLED", "securityPostureConfig.mode DISABLED -> BASIC"),
         ("shieldedNodes", None, "enableShieldedNodes false -> true"),
+        ("shieldedNodes", {"enabled": False}, "enableShieldedNodes false -> true"),
         ("legacyAbac", {"enabled": True}, "enableLegacyAbac true -> false"),
         (
             "controlPlaneEndpointsConfig/ipEndpointsConfig",

@@ -24,6 +24,8 @@ from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_fac
 from kueue_fleet.google.resource import CloudResource, Ref, filled
 from kueue_fleet.google.resources import resources_on
 
+_ACCESS: Final = ("controlPlaneEndpointsConfig", "masterAuthorizedNetworksConfig", "privateClusterConfig")
+"""Properties of a cluster by which its API server is reached."""
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
 _SCALAR: Final = (str, bool, int, float)
@@ -48,6 +50,8 @@ class Adoption:
     """What the fleet declares."""
     differences: tuple[str, ...]
     """What the first `pulumi up` changes in place, as text: property, what is there -> what will be."""
+    access: tuple[str, ...]
+    """Those of `differences` that change who reaches the API server."""
     replacing: tuple[str, ...]
     """What cannot be changed in place."""
 
@@ -144,11 +148,18 @@ def _adoption(path: str, resource: CloudResource, asked: Mapping[str, Any], stat
     inputs = _without_zeros(asked, state, facts)
     changes = planned_changes(resource.type, state, inputs, (*resource.ignore_changes, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
+    access: list[str] = []
     for at, change in sorted(changes.items(), key=lambda item: render_path(item[0])):
-        texts[change.replaces].append(f"{render_path(at)} {_short(_at(state, at))} -> {_short(_at(inputs, at))}")
+        before, after = _short(_at(state, at)), _short(_at(inputs, at))
+        if before == after:
+            # Only the provider's default is new, which is what Google has where it says nothing.
+            continue
+        texts[change.replaces].append(f"{render_path(at)} {before} -> {after}")
+        if resource.type == CLUSTER and at[0] in _ACCESS:
+            access.append(texts[change.replaces][-1])
     id_ = f"projects/{asked['project']}/locations/{asked['location']}/clusters/{cluster}"
     id_ += f"/nodePools/{pool}" if pool else ""
-    return Adoption(path, id_, resource, tuple(texts[False]), tuple(texts[True]))
+    return Adoption(path, id_, resource, tuple(texts[False]), tuple(access), tuple(texts[True]))
 
 
 def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str, Any]:

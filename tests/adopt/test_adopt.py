@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adopt.existing_platform import kueue_objects
+from tests.adopt.existing_platform import existing_cluster, kueue_objects
 from tests.fleet_file.builders import REMOVED, changed, flavor_quotas, fleet_data, manager_quotas, standalone_data
 
 import small_fleets
@@ -691,3 +691,44 @@ def test_a_platform_with_an_error_gets_its_list_of_losses() -> None:
     with pytest.raises(SpecError):
         parse_fleet(adopted.data)
     assert any("Service team-vision/p on worker-a is left out" in note for note in adopted.notes)
+
+
+def adopt_one(more: Objects) -> Adopted:
+    """A Standard cluster with one pool, and more objects in it."""
+    fleet = parse_fleet(small_fleets.one_pool_data())
+    cluster = existing_cluster(fleet, "batch")
+    names = {(each["kind"], each["metadata"]["name"]) for each in more["batch"]}
+    objects = [each for each in cluster.objects if (each["kind"], each["metadata"]["name"]) not in names]
+    return adopt_fleet([replace(cluster, objects=[*objects, *more["batch"]])], IDENTITY)
+
+
+def kueue_deployment(limits: dict[str, str]) -> dict[str, Any]:
+    container = {"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.19.2", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kueue-controller-manager", "namespace": "kueue-system"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("limits", "resources"),
+    [
+        ({"memory": "4Gi"}, {"requests": {"memory": "4Gi"}, "limits": {"memory": "4Gi"}}),
+        ({"cpu": "4"}, {"requests": {"cpu": "4"}, "limits": {"cpu": "4"}}),
+        ({"memory": "512Mi"}, None),
+    ],
+)
+def test_kueue_keeps_what_its_pods_have_more_than_a_fleets(
+    limits: dict[str, str], resources: dict[str, Any] | None
+) -> None:
+    found = adopt_one({"batch": [kueue_deployment(limits)]})
+    assert found.data["kueue"].get("resources") == resources
+
+
+def test_marks_of_an_owner_that_the_file_does_not_have_are_named() -> None:
+    annotations = {"note": "ask bob", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    flavor = {**copy.deepcopy(POOL_FLAVOR), "metadata": {"name": "l4", "annotations": annotations}}
+    [note] = [note for note in adopt_one({"batch": [flavor]}).notes if "keeps" in note]
+    assert note == "ResourceFlavor l4 on batch keeps annotations.note, which the file does not have"

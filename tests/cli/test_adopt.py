@@ -229,3 +229,32 @@ def test_what_is_no_description_is_refused(described: list[str], tmp_path: Path)
     ):
         (tmp_path / "gke.yaml").write_text(text)
         assert wrong in str(failure(*described))
+
+
+def test_a_stack_file_has_the_fleet_in_its_config_and_a_project_around_it(described: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "stacks" / "Pulumi.ml.yaml"
+    assert run(*described, f"--output={file}").exit_code == 0
+    assert parse_fleet(yaml.safe_load(file.read_text())["config"]["kueue-fleet:fleet"]).name == "lab"
+    assert yaml.safe_load((tmp_path / "Pulumi.yaml").read_text())["stackConfigDir"] == "stacks"
+    assert (tmp_path / "__main__.py").is_file()
+
+
+def test_the_rest_of_a_stack_file_stays(described: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.ml.yaml"
+    file.write_text("encryptionsalt: v1:abc\nconfig:\n  gcp:region: us-central1\n  kueue-fleet:fleet: {name: old}\n")
+    assert run(*described, f"--output={file}", "--force").exit_code == 0
+    stack = yaml.safe_load(file.read_text())
+    assert (stack["encryptionsalt"], stack["config"]["gcp:region"]) == ("v1:abc", "us-central1")
+    assert stack["config"]["kueue-fleet:fleet"]["name"] == "lab"
+
+
+def test_what_cuts_clients_off_is_said_before_all_else(described: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "gke.yaml"
+    description = yaml.safe_load(file.read_text())
+    description["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] = {"enabled": True}
+    file.write_text(yaml.safe_dump(description))
+    result = run(*described, f"--pulumi-import={tmp_path / 'i.json'}", f"--output={tmp_path / 'fleet.yaml'}")
+    text = (
+        "warning: pulumi up changes who reaches the API server of batch: controlPlaneEndpointsConfig.ipEndpointsConfig"
+    )
+    assert result.stderr.startswith(text)

@@ -7,7 +7,8 @@ Defaults that the fleet has anyway are left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.configuration import KueueConfiguration
@@ -16,6 +17,7 @@ from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS
 from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms import syntax
 from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY, VERSION_LABELS, version_in
 from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.adopt.live_objects import Data, Object
@@ -30,6 +32,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
     default_configuration,
     managed_jobs,
 )
+from kueue_fleet.fleet_file.model.kueue_pods import PodResources
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
@@ -143,6 +146,7 @@ def adopt_configuration(
         "namespace": namespace,
         "replicas": _replicas(platform, configurations),
         "priorityClassName": _priority_class(platform),
+        "resources": _resources(platform),
         "configuration": shared,
     }
     return KueueSettings(
@@ -178,6 +182,36 @@ def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int |
     }
     count: int | None = _one(platform, "replicas", found)
     return count
+
+
+def _resources(platform: Platform) -> Data:
+    """Requests and limits of Kueue's container, the largest of all clusters, where they are more than the fleet's.
+
+    A request that is left out is the limit (Kubernetes' defaults of containers).
+    """
+    defaults = PodResources().container_resources()
+    found: dict[str, Data] = {}
+    for kind, name in product(("requests", "limits"), ("cpu", "memory")):
+        amounts = {cluster: each for cluster, given in _containers(platform) if (each := _amount(given, kind, name))}
+        most = max(amounts.values(), default=None)
+        if len(set(amounts.values())) > 1:
+            told = listed([f"{amount} on {cluster}" for cluster, amount in amounts.items()])
+            platform.notes.append(f"kueue.resources.{kind}.{name}: {told}; {most} is that of all")
+        if most is not None and most > Quantity(defaults[kind][name]):
+            found.setdefault(kind, {})[name] = str(most)
+    return found
+
+
+def _containers(platform: Platform) -> Iterator[tuple[str, Data]]:
+    """Each cluster, and `resources` of Kueue's container in it."""
+    for cluster, item, pod in platform.controllers():
+        if item["metadata"]["name"] == DEPLOYMENT:
+            yield from ((cluster, dict(each.get("resources") or {})) for each in pod.get("containers") or ())
+
+
+def _amount(resources: Data, kind: str, name: str) -> Quantity | None:
+    given = (resources.get(kind) or {}).get(name) or (resources.get("limits") or {}).get(name)
+    return None if given is None else Quantity(str(given))
 
 
 def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> bool:

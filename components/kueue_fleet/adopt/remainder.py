@@ -27,6 +27,8 @@ from kueue_fleet.objects.render import render_cluster
 
 _SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-", KUEUE_PRIORITY_CLASS)
 """Names of what Kubernetes, GKE and Kueue's installation bring begin like this."""
+_OF_MACHINES: Final = ("kubernetes.io/", "k8s.io/", "pulumi.com/", "meta.helm.sh/")
+"""Parts of labels and annotations that programs write."""
 _MADE_BY_NAME: Final = ("Namespace", "PriorityClass")
 _MOST_CHANGES: Final = 6
 _LONGEST: Final = 120
@@ -48,6 +50,8 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
         for key, item in rendered.items():
             if key in objects.given:
                 notes += _changed(f"{_name(key)} on {cluster}", _changes(key, objects.content(key), item))
+                if lost := _lost_marks(objects.content(key), item):
+                    notes.append(f"{_name(key)} on {cluster} keeps {listed(lost)}, which the file does not have")
             elif key[0] == KUEUE_GROUP or key[1] in _MADE_BY_NAME:
                 made.setdefault(key, []).append(cluster)
         if cluster in configurations:
@@ -128,6 +132,13 @@ def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
 
 def _marks(item: Object) -> Object:
     return {mark: item["metadata"].get(mark) or {} for mark in ("labels", "annotations")}
+
+
+def _lost_marks(given: Object, rendered: Object) -> list[str]:
+    """Labels and annotations of an object's owner: a server-side apply leaves them, a new cluster has none of them."""
+    there, here = _marks(given), _marks(rendered)
+    marks = [(kind, key) for kind, values in there.items() for key in values if key not in here[kind]]
+    return [f"{kind}.{key}" for kind, key in marks if not any(part in key for part in _OF_MACHINES)]
 
 
 def _differences(given: Any, wanted: Any) -> list[Change]:

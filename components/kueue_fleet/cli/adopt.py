@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 
 import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.yaml_text import YamlDocument, dump_yaml, load_documents
+from kueue_admission.forms.yaml_text import YamlDocument, dump_yaml, load_documents, load_yaml
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.adopt.pools import region_of_pools
+from kueue_fleet.cli.init import project_around
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
+from kueue_fleet.fleet_file.parse import PULUMI_KEY
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 from kueue_fleet.gke.zones import region_at
 
 if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan
 
+_STACK_FILE: Final = re.compile(r"Pulumi\..+\.ya?ml")
 _Regions = Annotated[
     list[str] | None,
     typer.Option(
@@ -198,12 +202,22 @@ def _clusters(
 
 
 def _write(adopted: Adopted, output: Path | None) -> None:
-    text = dump_yaml(adopted.data)
     if output is None:
-        console.text(text)
-    else:
-        write_text(output, text)
-        console.line(f"{output}: written")
+        console.text(dump_yaml(adopted.data))
+        return
+    stack = _STACK_FILE.fullmatch(output.name)
+    write_text(output, dump_yaml(_as_stack(adopted.data, output) if stack else adopted.data))
+    console.line(f"{output}: written")
+    if stack:
+        project_around(output.parent, adopted.data["name"])
+
+
+def _as_stack(fleet: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The content of a stack file; what else is in the present one, such as the salt of its secrets, stays."""
+    stack = load_yaml(read_text(file), str(file)) if is_there(file) else {}
+    stack = dict(stack) if isinstance(stack, Mapping) else {}
+    config = stack.get("config")
+    return {**stack, "config": {**(config if isinstance(config, Mapping) else {}), PULUMI_KEY: dict(fleet)}}
 
 
 def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted, ImportPlan | None]:
@@ -215,6 +229,12 @@ def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted,
 
 
 def _say_what_next(plan: ImportPlan, file: Path) -> None:
+    for each in plan.adoptions:
+        for difference in each.access:
+            console.warning(
+                f"pulumi up changes who reaches the API server of {each.path}: {difference}; to let addresses in, "
+                "write network.controlPlaneAccess: AuthorizedNetworks and network.authorizedNetworks"
+            )
     console.line(f"{file}: written, {len(plan.adoptions)} resources to import")
     for each in plan.adoptions:
         for difference in each.differences:

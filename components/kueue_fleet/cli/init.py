@@ -201,11 +201,17 @@ def _project(directory: Path) -> Path | None:
     return next((folder for folder in folders if is_there(folder / "Pulumi.yaml")), None)
 
 
-def _make_project(starter: Starter, directory: Path) -> Path:
-    """Write a Pulumi project around the folder of the stack files, and return the project's folder."""
+def project_around(directory: Path, fleet: str) -> Path:
+    """The folder of the Pulumi project that the stack files in `directory` belong to; without one, it is written.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    if (project := _project(directory)) is not None:
+        return project
     root = directory.parent if directory.name == "stacks" else directory
     stacks = directory.name if directory.name == "stacks" else "."
-    for name, text in (("Pulumi.yaml", starter_project(starter.name, stacks)), ("__main__.py", STARTER_PROGRAM)):
+    for name, text in (("Pulumi.yaml", starter_project(fleet, stacks)), ("__main__.py", STARTER_PROGRAM)):
         if not is_there(root / name):
             write_text(root / name, text)
             console.line(f"{root / name}: written.")
@@ -226,7 +232,7 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
         for problem in problems:
             console.warning(f"{file}: {problem.coded}")
     console.line(f"{file}: written, and valid.")
-    project = _project(directory) or _make_project(starter, directory)
+    project = project_around(directory, starter.name)
     jobs = _jobs_file(starter, project)
     if force or not jobs.exists():
         write_text(jobs, starter_jobs(starter))
