@@ -299,6 +299,81 @@ async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json |
     assert (made.api.applied, made.told) == ([], [])
 
 
+def runs(made: Fixture, end: str = "Succeeded", kind: str = "Job", **status: Any) -> str:
+    """A Workload that runs on us, where its copy ended at NOW, and whose Job has this status here; its key."""
+    made.api.put("/apis/batch/v1/jobs", {**job(suspend=False), "status": status})
+    known = [condition("QuotaReserved"), condition("Admitted"), condition(ASSIGNED_CONDITION, reason="Assigned:us")]
+    item = left(kind, conditions=known, status={"clusterName": "us"})
+    finished = {**condition("Finished"), "reason": end, "message": "Its pods ended"}
+    copied = admitted_copy(labels=ORIGIN)
+    copied["status"]["conditions"].append(finished)
+    key = made.take(item)
+    made.workers["us"].take_workload(key, copied)
+    return key
+
+
+async def test_a_job_that_started_over_and_whose_end_kueue_cannot_copy_gets_that_of_its_copy() -> None:
+    """The API server does not let its counter of failed pods go back."""
+    made = fixture()
+    key = runs(made, failed=1)
+    assert await made.reconciler.reconcile(key) == NOW + 60
+    assert made.api.applied == []
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    path, body, manager = made.api.applied[-1]
+    assert (path, manager) == (f"{JOBS}/train-job/status", RESCUE_MANAGER)
+    assert [each["type"] for each in body["status"].pop("conditions")] == ["SuccessCriteriaMet", "Complete"]
+    times = {"startTime": when(), "completionTime": when()}
+    assert body["status"] == {"active": 0, "ready": 0, "terminating": 0, **times}
+    assert [reason for reason, _, _ in made.told] == ["LostEnd"]
+    assert b'kueue_fleet_rescued_total{reason="LostEnd"} 1.0' in made.metrics.text()
+
+
+async def test_the_start_of_a_job_that_goes_on_is_not_written_again() -> None:
+    made = fixture()
+    key = runs(made, succeeded=1, startTime=when(9))
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    status = made.api.applied[-1][1]["status"]
+    assert "startTime" not in status
+    assert status["completionTime"] == when(9)
+
+
+@pytest.mark.parametrize(
+    ("decided", "end", "types"),
+    [
+        ("FailureTarget", "Succeeded", ["FailureTarget", "Failed"]),
+        ("SuccessCriteriaMet", "Failed", ["SuccessCriteriaMet", "Complete"]),
+    ],
+)
+async def test_a_job_that_was_about_to_end_before_it_started_over_ends_so(
+    decided: str, end: str, types: list[str]
+) -> None:
+    made = fixture()
+    key = runs(made, end, conditions=[condition(decided)])
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    assert [each["type"] for each in made.api.applied[-1][1]["status"]["conditions"]] == types
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "status"),
+    [
+        ("Succeeded", "Job", {"conditions": [condition("Complete")]}),
+        ("OutOfSync", "Job", {"conditions": [condition("FailureTarget")]}),
+        ("Succeeded", "JobSet", {}),
+    ],
+    ids=["its end is there", "it is no end", "another kind"],
+)
+async def test_no_other_end_is_written(end: str, kind: str, status: Json) -> None:
+    made = fixture()
+    key = runs(made, end, kind, **status)
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    assert [path for path, _, _ in made.api.applied if path.startswith(JOBS)] == []
+    assert made.told == []
+
+
 def lost(**changes: Any) -> Json:
     """A Workload that Kueue finished since its Job was deleted on the worker, and that is there on the manager."""
     finished = {**condition("Finished"), "reason": "OwnerNotFound"}

@@ -6,7 +6,7 @@ import pytest
 
 from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
-from kueue_fleet.dispatch.assignment import UNREADABLE, assigned_worker, assignment_reason
+from kueue_fleet.dispatch.assignment import UNREADABLE, End, assigned_worker, assignment_reason
 
 NEW = Copy("u", "1", check=CheckState.PENDING)
 WAITS = replace(NEW, reserved_at=100.0)
@@ -60,7 +60,7 @@ def test_what_is_not_nominated_is_not_assigned() -> None:
 
 def test_an_assignment_is_granted_and_then_stays() -> None:
     assert step(decide_assignment("a", ("a",), {"a": WorkerView(copy=WAITS)})) == (Step.GRANT, "a")
-    for copy in (GRANTED, RUNS, replace(RUNS, finished=True)):
+    for copy in (GRANTED, RUNS, replace(RUNS, end=End("Succeeded", "", 200.0))):
         views = {"a": WorkerView(copy=copy), "b": WorkerView(copy=WAITS)}
         assert decide_assignment("a", ("a", "b"), views).step is Step.NOTHING
         assert bound_to("a", views) == {"a"}

@@ -6,6 +6,7 @@ import pytest
 
 from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import Copy, WorkerView, watch_copy, watch_eviction
+from kueue_fleet.dispatch.assignment import End
 
 EVICTED = Copy("u", "1", reserved_at=50.0, evicted_at=100.0, check=CheckState.PENDING)
 ASSIGNED = Copy("u", "1", reserved_at=50.0, ready_since=100.0, check=CheckState.READY)
@@ -36,7 +37,7 @@ def test_a_copy_that_could_be_admitted_and_is_not_is_taken_back_after_the_set_ti
         replace(EVICTED, reserved_at=None),
         replace(EVICTED, deleted=True),
         replace(ASSIGNED, admitted=True),
-        replace(ASSIGNED, finished=True),
+        replace(ASSIGNED, end=End("Succeeded", "", 200.0)),
         replace(ASSIGNED, check=CheckState.PENDING, ready_since=None),
     ],
 )

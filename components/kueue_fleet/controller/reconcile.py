@@ -115,15 +115,16 @@ class Reconciler:
             return await self._rescue.reconcile(record, self._fleet.clock())
         if record is None or record.lost_at is None:
             self._rescue.forget(key)
+        again = await self._rescue.finish(record, self._fleet.clock())
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
-            again = min(await self._fallback.reconcile(key), await self._help_without_quota(key))
+            again = min(again, await self._fallback.reconcile(key), await self._help_without_quota(key))
             return again if again < math.inf else None
         if not self._fleet.manager.knows_namespace(record.namespace):
             return None
-        again = min(await self._answer_checks(record), await self._fallback.reconcile(key))
+        again = min(again, await self._answer_checks(record), await self._fallback.reconcile(key))
         record = self._fleet.manager.records.get(key)
         if record is not None and record.holds_quota:
             again = min(again, await self._ask_again.request(record))

@@ -21,7 +21,7 @@ from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_status, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, Reason
-from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assigned_worker
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, End, assigned_worker
 from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION, Exemption
 from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED
@@ -39,15 +39,6 @@ class Owner:
     name: str = ""
     uid: str = ""
     api_version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How a Workload was finished: Kueue's reason and message, and when."""
-
-    reason: str
-    message: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +175,6 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
     data, job = read_data(printed), printed.owner
     owner = Owner() if job is None else Owner(job.kind, job.name, job.uid, job.api_version)
-    ended = printed.since("Finished")
     return Record(
         key=printed.key,
         namespace=printed.namespace,
@@ -198,7 +188,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         run_seconds=_run_seconds(printed),
         cluster_queue=printed.cluster_queue,
         deleted_at=printed.deleted_at,
-        end=None if ended is None else End(printed.reason("Finished"), sys.intern(printed.message("Finished")), ended),
+        end=read_end(printed),
         cluster_name=printed.cluster_name,
         nominated=printed.nominated,
         owner=owner,
@@ -213,6 +203,12 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         exemption=Exemption(printed.labels.text(OVER_BUDGET_BY_LABEL), printed.labels.text(OVER_BUDGET_UNTIL_LABEL)),
         component_of=_component_of(printed),
     )
+
+
+def read_end(printed: PrintedWorkload) -> End | None:
+    """How a Workload was finished; None: it is not."""
+    at = printed.since("Finished")
+    return None if at is None else End(printed.reason("Finished"), sys.intern(printed.message("Finished")), at)
 
 
 def _component_of(printed: PrintedWorkload) -> str:

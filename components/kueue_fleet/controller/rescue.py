@@ -14,8 +14,9 @@ from kueue_admission.read.printed import PrintedJob
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction
+from kueue_fleet.dispatch.assignment import End
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_JOB, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_END, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
@@ -81,17 +82,39 @@ class Rescue:
         left_so = record.finished and record.reserved_at is not None and not_admitted
         if not left_so or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
             return
-        job, end = await self._job(record), end_of_job(record)
-        if job is not None and job.is_suspended and job.ended_at is None and end:
-            body = status_of_job(record, job)
-            body["status"] |= end
-            await self._fleet.api.apply(f"{path_of_job(record)}/status", body, RESCUE_MANAGER)
+        job = await self._job(record)
+        if job is not None and job.is_suspended and await self._end(record, job, record.end):
             job = await self._job(record)
         if job is None or job.ended_at is None or not job.is_suspended:
             return
         body = {**_head(record, job), "spec": {"suspend": False}}
         await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
         self._done(record, ENDED_SUSPENDED, "It has ended on its worker, was still suspended here, and is resumed")
+
+    async def finish(self, record: Record | None, now: float) -> float:
+        """Write the end of a Job's copy if Kueue has not copied it in time; when to look again. Raises ApiError."""
+        if record is None or not record.holds_quota or record.owner.kind != "Job":
+            return math.inf
+        worker = record.cluster_name or record.assigned
+        copy = self._fleet.workers[worker].copy(record.key) if worker in self._fleet.workers else None
+        if copy is None or copy.end is None:
+            return math.inf
+        if now < copy.end.at + self._patience:
+            return copy.end.at + self._patience
+        job = await self._job(record)
+        if job is not None and await self._end(record, job, copy.end):
+            self._done(record, LOST_END, f"It has ended on {worker}, which Kueue could not copy, and ends here too")
+        return now + self._patience
+
+    async def _end(self, record: Record, job: PrintedJob, end: End | None) -> bool:
+        """Write the end of a Job that has none; whether that was so."""
+        said = end_of_job(record, job, end)
+        if not said or job.ended_at is not None:
+            return False
+        body = status_of_job(record, job)
+        body["status"] |= said
+        await self._fleet.api.apply(f"{path_of_job(record)}/status", body, RESCUE_MANAGER)
+        return True
 
     async def _job(self, record: Record) -> PrintedJob | None:
         """The job of a Workload; None if it is gone, or another one by now."""
@@ -145,19 +168,24 @@ def status_of_job(record: Record, job: PrintedJob) -> Json:
     return {**_head(record, job), "status": status}
 
 
-def end_of_job(record: Record) -> Json:
-    """What the status of a Job says of its end, by its Workload; empty for other kinds, and for any other end.
+def end_of_job(record: Record, job: PrintedJob, end: End | None) -> Json:
+    """What the status of a Job says of the end of its Workload; empty for other kinds, and for any other end.
 
-    How many pods ended is not known, nor when the first one began: after the Workload had quota.
+    How many pods ended is not known, nor when the first one began, unless the status has it: after the Workload had
+    quota. A Job that was about to fail or to succeed when it was evicted has only that end left. Source:
+    k8s.io/kubernetes@v1.36.3 pkg/apis/batch/validation/validation.go (ValidateJobStatusUpdate).
     """
-    if record.owner.kind != "Job" or record.end is None or record.reserved_at is None:
+    if record.owner.kind != "Job" or end is None or record.reserved_at is None:
         return {}
-    at = format_time(record.end.at)
-    said = {"status": "True", "reason": "WorkloadFinished", "message": record.end.message, "lastTransitionTime": at}
-    conditions = [{"type": each, **said} for each in _ENDS.get(record.end.reason, ())]
-    times = {"startTime": format_time(record.reserved_at)}
-    if record.end.reason == "Succeeded":
+    decided = [reason for reason, (target, _) in _ENDS.items() if job.is_true(target)]
+    reason = decided[0] if decided and end.reason in _ENDS else end.reason
+    began = job.status.seconds("startTime")
+    at = format_time(max(end.at, record.reserved_at if began is None else began))
+    said = {"status": "True", "reason": "WorkloadFinished", "message": end.message, "lastTransitionTime": at}
+    times = {} if began is not None else {"startTime": format_time(record.reserved_at)}
+    if reason == "Succeeded":
         times["completionTime"] = at
+    conditions = [{"type": each, **said} for each in _ENDS.get(reason, ())]
     return {**times, "conditions": conditions} if conditions else {}
 
 

@@ -19,6 +19,7 @@ from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_check_state, parse_workload
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, ConfiguredQuota
+from kueue_fleet.controller.records import read_end
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
@@ -236,7 +237,7 @@ def read_copy(printed: PrintedWorkload) -> Copy:
         others_ready=all(one.state is CheckState.READY for one in checks.values()),
         admitted=printed.is_true("Admitted"),
         evicted_at=printed.since("Evicted"),
-        finished=printed.is_true("Finished"),
+        end=read_end(printed),
         owned=any(printed.owners),
         deleted="deletionTimestamp" in printed.metadata,
     )

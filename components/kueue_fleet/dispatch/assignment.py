@@ -29,12 +29,21 @@ has the one, and no reason may have the other."""
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """How a Workload was finished: Kueue's reason and message, and when, in seconds of the epoch."""
+
+    reason: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """A job's copy on a worker, as it was last seen.
 
     `check` is the state of `ASSIGNMENT_CHECK`, None where the copy does not have it; `guarded` says whether the queue
     there has it, so that Kueue will add it. `owned`: its job is on the worker too. Times are seconds of the epoch, None
-    where a condition is not True; `ready_since` is that of the check.
+    where a condition is not True; `ready_since` is that of the check. `end` is None for one that is not finished.
     """
 
     uid: str
@@ -46,9 +55,14 @@ class Copy:
     others_ready: bool = True
     admitted: bool = False
     evicted_at: float | None = None
-    finished: bool = False
+    end: End | None = None
     owned: bool = False
     deleted: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is done."""
+        return self.end is not None
 
     @property
     def binds(self) -> bool:

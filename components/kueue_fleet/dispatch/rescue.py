@@ -16,6 +16,10 @@ A job that ends on its worker before the manager has recorded that worker: its W
 admitted (step 3), and nothing resumes the manager's job any more. The same where the Workload is evicted after the job
 has ended and before it is finished, as when its worker leaves the queue just then: Kueue suspends the job for that.
 
+A Job that starts over: an API server lets its counters of failed and succeeded pods not go back, nor the conditions by
+which it was about to fail or to succeed. From its second start on, Kueue can copy no status that has less, and not its
+end either; the end of its copy is written. JobSets and RayJobs have no such field.
+
 A job whose remote Job was deleted: where its copy is finished for that before it is gone itself, the manager's Workload
 is finished too, and its job, which is still there, counts pods from then on. That is only said.
 """
@@ -41,6 +45,8 @@ ENDED_SUSPENDED: Final = "EndedSuspended"
 """Reason of the event about a job of the manager that had ended, and was suspended all the same."""
 
 
+LOST_END: Final = "LostEnd"
+"""Reason of the event about a Job of the manager that got the end of its copy, which Kueue could not copy."""
 LOST_JOB: Final = "LostJob"
 """Reason of the event about a job of the manager that never ends, as its Workload is finished."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
