@@ -151,8 +151,8 @@ class Fixture:
 
     def restart(self) -> Reconciler:
         """A reconciler with nothing in memory, as a new leader has it."""
-        fleet = Fleet(self.manager, self.workers, self.api, self.apis, self.metrics, self._tell, self.clock)
-        self.reconciler = Reconciler(self.configuration, fleet)
+        self.fleet = Fleet(self.manager, self.workers, self.api, self.apis, self.metrics, self._tell, self.clock)
+        self.reconciler = Reconciler(self.configuration, self.fleet)
         self.reconciler.recall()
         return self.reconciler
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.controller.build import NOW, Fixture, condition, when, workload
+from tests.controller.build import COPY, NOW, Fixture, admitted_copy, condition, when, workload
 
 from kueue_fleet.controller.stuck import count_stuck
 from kueue_fleet.dispatch import WatchdogSettings
@@ -13,7 +13,11 @@ def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
     retry = workload("retry", conditions=[condition("Evicted")], checks={"dws": "Retry"})
     retry["status"]["admissionChecks"][0]["lastTransitionTime"] = when()
     for item in (
-        workload("runs", conditions=[condition("QuotaReserved"), condition("Admitted"), used]),
+        workload(
+            "runs",
+            conditions=[condition("QuotaReserved"), condition("Admitted"), used],
+            status={"clusterName": "us"},
+        ),
         workload("waits"),
         workload("evicted", conditions=[condition("QuotaReserved"), condition("Evicted")]),
         workload("deleted", deletionTimestamp=when()),
@@ -21,6 +25,10 @@ def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
         retry,
     ):
         made.take(item)
-    records, settings = made.manager.records.values(), WatchdogSettings(stuck_after=60.0)
-    assert count_stuck(records, settings, NOW + 60) == {"StuckEviction": 2, "StuckCheck": 1, "RetriesUsed": 1}
-    assert count_stuck(records, settings, NOW + 59) == {"RetriesUsed": 1}
+    ended = admitted_copy("runs", labels=COPY)
+    ended["status"]["conditions"].append(condition("Finished"))
+    made.workers["us"].take_workload("ns/runs", ended)
+    settings = WatchdogSettings(stuck_after=60.0)
+    counted = {"StuckEviction": 2, "StuckCheck": 1, "RetriesUsed": 1, "LostEnd": 1}
+    assert count_stuck(made.fleet, settings, NOW + 60) == counted
+    assert count_stuck(made.fleet, settings, NOW + 59) == {"RetriesUsed": 1}

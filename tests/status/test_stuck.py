@@ -141,6 +141,21 @@ def test_a_job_that_the_manager_admits_without_a_worker_is_named(flavors: Object
     assert named(workloads=[undispatched(at=RECENT)]) == []
 
 
+def test_a_job_whose_copy_has_ended_long_before_it_is_named() -> None:
+    def found(end: str, *kinds: str) -> list[tuple[str, str]]:
+        item, copy = running(), workload(true("Finished", at=end))
+        item["status"]["conditions"] += true(*kinds)
+        clusters = {
+            "manager": ClusterObjects("manager", {"workloads": [item]}),
+            "worker-us": ClusterObjects("worker", {"workloads": [copy]}),
+        }
+        return [(each.why, each.message) for each in stuck_workloads(clusters, WatchdogSettings(), NOW)]
+
+    assert found(LATE) == [("LostEnd", "it ended on worker-us, and goes on here")]
+    assert found(RECENT) == []
+    assert found(LATE, "Finished") == []
+
+
 def test_a_request_that_stays_accepted_longer_than_the_watchdog_waits_is_named() -> None:
     late = request(*true("Accepted"))
     words = ("team/job-train ProvisioningTimeout", "job-train-dws-1 is Accepted, and not Provisioned", 600.0)

@@ -10,7 +10,7 @@ from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.dispatch import Residency, WorkerView
+from kueue_fleet.dispatch import Copy, Residency, WorkerView
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import Api
 
@@ -37,6 +37,11 @@ class Fleet:
         """Write to the status of a Workload, and know what the manager made of it. Raises ApiError."""
         answer = await self.api.apply(patches.status_path(record.key), body, field_manager)
         self.manager.take_answer(record, answer)
+
+    def copy(self, record: Record) -> Copy | None:
+        """The copy of a Workload on the worker that it runs on, as it was seen last; None if there is none."""
+        worker = self.workers.get(record.cluster_name or record.assigned)
+        return None if worker is None else worker.copy(record.key)
 
     def involved_workers(self, record: Record, residency: Residency) -> dict[str, WorkerView]:
         """What is known of the workers that the job is offered to, may run on, or has a copy on."""

@@ -190,7 +190,7 @@ class Controller:
                 if self._reasons is not None:
                     group.create_task(self._reasons.run())
                 group.create_task(events.run())
-                group.create_task(self._measure(queue, manager, workers))
+                group.create_task(self._measure(queue, fleet))
                 group.create_task(renewal.run())
                 for watch in (*capacity.watches, *history.watches):
                     group.create_task(watch.run())
@@ -293,7 +293,7 @@ class Controller:
                 return await reconciler.reconcile(key)
         return None
 
-    async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:
+    async def _measure(self, queue: WorkQueue, fleet: Fleet) -> None:
         ahead = time.time() - time.monotonic()
         watchdog = watchdog_settings(self._configuration.controller.watchdog)
         counted_at = -math.inf
@@ -301,14 +301,14 @@ class Controller:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
                 # Delays of any workload, evicted ones included, were computed with the clock that was wrong.
                 ahead = time.time() - time.monotonic()
-                for key in manager.records:
+                for key in fleet.manager.records:
                     queue.add(key)
             self.metrics.queue.set(len(queue))
             if time.monotonic() - counted_at >= _STUCK_SECONDS:
-                stuck, counted_at = count_stuck(manager.records.values(), watchdog, time.time()), time.monotonic()
+                stuck, counted_at = count_stuck(fleet, watchdog, time.time()), time.monotonic()
                 for reason in REASONS:
                     self.metrics.stuck.labels(reason).set(stuck[reason])
-            for name, worker in workers.items():
+            for name, worker in fleet.workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)
             self._alive_at = time.monotonic()
             await asyncio.sleep(1.0)

@@ -95,15 +95,14 @@ class Rescue:
         """Write the end of a Job's copy if Kueue has not copied it in time; when to look again. Raises ApiError."""
         if record is None or not record.holds_quota or record.owner.kind != "Job":
             return math.inf
-        worker = record.cluster_name or record.assigned
-        copy = self._fleet.workers[worker].copy(record.key) if worker in self._fleet.workers else None
+        copy = self._fleet.copy(record)
         if copy is None or copy.end is None:
             return math.inf
         if now < copy.end.at + self._patience:
             return copy.end.at + self._patience
         job = await self._job(record)
         if job is not None and await self._end(record, job, copy.end):
-            self._done(record, LOST_END, f"It has ended on {worker}, which Kueue could not copy, and ends here too")
+            self._done(record, LOST_END, "It has ended on its worker, which Kueue could not copy, and ends here too")
         return now + self._patience
 
     async def _end(self, record: Record, job: PrintedJob, end: End | None) -> bool:

@@ -125,7 +125,7 @@ class StuckWorkload:
     """Of the job; of the ProvisioningRequest's Workload."""
     why: str
     """Reason of the controller's event about it, where there is a controller: StuckEviction, StuckCopy, StuckCheck,
-    LostJob or ProvisioningTimeout; NotDispatched, about which there is none."""
+    LostJob, LostEnd or ProvisioningTimeout; NotDispatched, about which there is none."""
     message: str
     seconds: float
     """For how long."""

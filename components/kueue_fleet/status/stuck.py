@@ -11,7 +11,7 @@ from kueue_admission.forms.names import ORIGIN_LABEL
 from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import parse_check_state
 from kueue_fleet.dispatch import WatchdogSettings
-from kueue_fleet.dispatch.rescue import LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import LOST_END, LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, STUCK_CHECK, watch_checks
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.status.model import ClusterObjects, StuckWorkload
@@ -35,11 +35,14 @@ def _stuck_workloads(
     clusters: Mapping[str, ClusterObjects], settings: WatchdogSettings, now: datetime
 ) -> Iterator[StuckWorkload]:
     moment = now.timestamp()
+    copies = {(name, each.key): each for name, found in clusters.items() for each in found.workloads}
     for cluster, found in clusters.items():
         for workload in found.workloads:
             what = _of_workload(workload, settings, moment)
             if what is None and found.role == "manager":
-                what = _not_dispatched(workload, settings, moment)
+                what = _not_dispatched(workload, settings, moment) or _lost_end(
+                    workload, copies.get((workload.cluster_name, workload.key)), settings, moment
+                )
             if what is not None:
                 why, message, began = what
                 yield _stuck(cluster, workload, why, message, moment - began)
@@ -91,6 +94,16 @@ def _not_dispatched(workload: PrintedWorkload, settings: WatchdogSettings, now: 
         return None
     why = "lost its MultiKueue check" if workload.held else "requests nothing that its queue counts"
     return NOT_DISPATCHED, f"admitted without a worker, where no pod runs: it {why}", admitted
+
+
+def _lost_end(
+    workload: PrintedWorkload, copy: PrintedWorkload | None, settings: WatchdogSettings, now: float
+) -> tuple[str, str, float] | None:
+    """Of one whose copy is finished, which Kueue cannot copy."""
+    ended = None if copy is None or workload.is_true("Finished") else copy.since("Finished")
+    if ended is None or now < ended + settings.stuck_after:
+        return None
+    return LOST_END, f"it ended on {workload.cluster_name}, and goes on here", ended
 
 
 def _stuck(cluster: str, thing: Printed, why: str, message: str, seconds: float) -> StuckWorkload:
