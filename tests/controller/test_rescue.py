@@ -374,6 +374,50 @@ async def test_no_other_end_is_written(end: str, kind: str, status: Json) -> Non
     assert made.told == []
 
 
+def deserted(made: Fixture, check: str = "Ready") -> str:
+    """A Workload that was admitted on us, where its copy is gone; its key."""
+    known = [condition("QuotaReserved"), condition("Admitted"), condition(ASSIGNED_CONDITION, reason="Assigned:us")]
+    return made.take(left(conditions=known, status={"clusterName": "us"}, checks={"multikueue": check}))
+
+
+async def test_a_job_whose_worker_has_no_copy_of_it_any_more_is_taken_back() -> None:
+    """Kueue before 0.19 leaves it Admitted until workerLostTimeout."""
+    made = fixture()
+    key = deserted(made)
+    assert await made.reconciler.reconcile(key) == NOW + 60
+    assert (made.check("multikueue")["state"], made.told) == ("Ready", [])
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    assert made.check("multikueue")["state"] == "Retry"
+    assert made.told == [("LostCopy", "us has no copy of it any more, and it is taken back", True)]
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["a copy that came late", "a worker that is away"])
+async def test_a_job_whose_copy_may_be_there_stays(seen: bool) -> None:
+    made = fixture()
+    key = deserted(made)
+    await made.reconciler.reconcile(key)
+    made.clock.now += 60
+    if seen:
+        made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
+    else:
+        made.workers["us"].watches[0].connected = False
+    await made.reconciler.reconcile(key)
+    assert (made.check("multikueue")["state"], made.told) == ("Ready", [])
+
+
+async def test_a_worker_that_was_away_is_asked_as_long_again() -> None:
+    made = fixture()
+    key = deserted(made)
+    await made.reconciler.reconcile(key)
+    made.workers["us"].watches[0].connected = False
+    made.clock.now += 60
+    await made.reconciler.reconcile(key)
+    made.workers["us"].watches[0].connected = True
+    assert await made.reconciler.reconcile(key) == NOW + 120
+    assert made.told == []
+
+
 def lost(**changes: Any) -> Json:
     """A Workload that Kueue finished since its Job was deleted on the worker, and that is there on the manager."""
     finished = {**condition("Finished"), "reason": "OwnerNotFound"}

@@ -11,7 +11,15 @@ from pydantic.alias_generators import to_camel
 from kueue_fleet.controller.fallback import FLAVOR_GIVEN_UP
 from kueue_fleet.controller.stuck import REASONS
 from kueue_fleet.dispatch import Reason
-from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_END, LOST_JOB, STUCK_COPY, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import (
+    ENDED_SUSPENDED,
+    HELD_EVICTION,
+    LOST_COPY,
+    LOST_END,
+    LOST_JOB,
+    STUCK_COPY,
+    STUCK_EVICTION,
+)
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, STUCK_CHECK
 from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.google.alerts import alert_policies
@@ -21,6 +29,7 @@ PAGE = (DOCS / "stuck.md").read_text()
 ROWS = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")][1:]
 EVENTS = {
     ENDED_SUSPENDED,
+    LOST_COPY,
     LOST_END,
     LOST_JOB,
     STUCK_EVICTION,

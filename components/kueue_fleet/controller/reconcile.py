@@ -115,7 +115,7 @@ class Reconciler:
             return await self._rescue.reconcile(record, self._fleet.clock())
         if record is None or record.lost_at is None:
             self._rescue.forget(key)
-        again = await self._rescue.finish(record, self._fleet.clock())
+        again = await self._rescue.look_at_copy(key, record, self._fleet.clock())
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             if record is not None and record.holds_quota:

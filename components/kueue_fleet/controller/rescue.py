@@ -10,13 +10,15 @@ import logging
 import math
 from typing import Final
 
+from kueue_admission.decide.model import CheckState
 from kueue_admission.read.printed import PrintedJob
+from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.dispatch import Residency, watch_eviction
+from kueue_fleet.dispatch import CheckDecision, Residency, watch_eviction
 from kueue_fleet.dispatch.assignment import End
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_END, LOST_JOB, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_COPY, LOST_END, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
@@ -37,9 +39,12 @@ class Rescue:
         self._patience = patience
         self._again: dict[str, float] = {}
         self._held: dict[str, str] = {}
+        self._missed: dict[str, float] = {}
+        """Since when the worker of an admitted Workload has no copy of it."""
 
     async def reconcile(self, record: Record, now: float) -> float | None:
         """Finish the eviction or deletion of a Workload if that is overdue; when to look again. Raises ApiError."""
+        self._missed.pop(record.key, None)
         if now < self._again.get(record.key, 0.0):
             # Each change of the Workload is a reason to look, and none to say the same again.
             return self._again[record.key]
@@ -91,17 +96,36 @@ class Rescue:
         await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
         self._done(record, ENDED_SUSPENDED, "It has ended on its worker, was still suspended here, and is resumed")
 
-    async def finish(self, record: Record | None, now: float) -> float:
-        """Write the end of a Job's copy if Kueue has not copied it in time; when to look again. Raises ApiError."""
-        if record is None or not record.holds_quota or record.owner.kind != "Job":
+    async def look_at_copy(self, key: str, record: Record | None, now: float) -> float:
+        """Help a job whose copy has ended or is gone, and of which Kueue makes nothing; when to look again.
+
+        Raises ApiError.
+        """
+        if record is None or not record.holds_quota:
+            self._missed.pop(key, None)
             return math.inf
-        copy = self._fleet.copy(record)
-        if copy is None or copy.end is None:
+        copy, check = self._fleet.copy(record), self._fleet.manager.dispatch_check(record)
+        worker = self._fleet.workers.get(record.cluster_name)
+        if copy is not None or check is None or worker is None or not worker.followed:
+            self._missed.pop(key, None)
+            return math.inf if copy is None or copy.end is None else await self._finish(record, copy.end, now)
+        due = self._missed.setdefault(key, now) + self._patience
+        if record.checks[check].state is CheckState.READY and due <= now:
+            why = f"{record.cluster_name} has no copy of it any more"
+            body = patches.check_body(record, {check: (CheckDecision(CheckState.RETRY, why), None)}, now)
+            await self._fleet.write_status(record, body, patches.REJECT_MANAGER)
+            self._done(record, LOST_COPY, f"{why}, and it is taken back")
+            del self._missed[key]
+        return max(due, now + self._patience / 2)
+
+    async def _finish(self, record: Record, end: End, now: float) -> float:
+        """Write the end of a Job's copy if Kueue has not copied it in time; when to look again."""
+        if record.owner.kind != "Job":
             return math.inf
-        if now < copy.end.at + self._patience:
-            return copy.end.at + self._patience
+        if now < end.at + self._patience:
+            return end.at + self._patience
         job = await self._job(record)
-        if job is not None and await self._end(record, job, copy.end):
+        if job is not None and await self._end(record, job, end):
             self._done(record, LOST_END, "It has ended on its worker, which Kueue could not copy, and ends here too")
         return now + self._patience
 
@@ -147,7 +171,7 @@ class Rescue:
         return True
 
     def forget(self, key: str) -> None:
-        """The eviction of a Workload is over."""
+        """The Workload moves on."""
         self._again.pop(key, None)
         self._held.pop(key, None)
 

@@ -16,6 +16,9 @@ A job that ends on its worker before the manager has recorded that worker: its W
 admitted (step 3), and nothing resumes the manager's job any more. The same where the Workload is evicted after the job
 has ended and before it is finished, as when its worker leaves the queue just then: Kueue suspends the job for that.
 
+A job that was admitted on a worker, where its copy or its job is deleted: Kueue keeps it Admitted for up to
+`workerLostTimeout` before release 0.19, which retries its check at once. The check is set to Retry in the same way.
+
 A Job that starts over: an API server lets its counters of failed and succeeded pods not go back, nor the conditions by
 which it was about to fail or to succeed. From its second start on, Kueue can copy no status that has less, and not its
 end either; the end of its copy is written. JobSets and RayJobs have no such field.
@@ -45,6 +48,8 @@ ENDED_SUSPENDED: Final = "EndedSuspended"
 """Reason of the event about a job of the manager that had ended, and was suspended all the same."""
 
 
+LOST_COPY: Final = "LostCopy"
+"""Reason of the event about a job that was taken back from a worker that has no copy of it any more."""
 LOST_END: Final = "LostEnd"
 """Reason of the event about a Job of the manager that got the end of its copy, which Kueue could not copy."""
 LOST_JOB: Final = "LostJob"

@@ -120,7 +120,8 @@ def _jobs_stuck(fleet: str, cluster: str, namespace: str) -> dict[str, Any]:
         "For 10 minutes jobs have waited for what does not come by itself, and the fleet's own controller has not "
         "helped them on. By the reason in the label: StuckEviction: evicted or deleted, with its quota still held, as "
         "long as a worker cannot be asked (event HeldEviction); StuckCheck: a check is Retry without quota; "
-        "RetriesUsed: DWS has not provided nodes for any of the retries; LostJob: deleted on its worker; LostEnd: it ended there, and goes on here.\n\n"
+        "RetriesUsed: DWS has not provided nodes for any of the retries; LostJob: deleted on its worker; "
+        "LostEnd: it ended there, and goes on here.\n\n"
         "First: `kueue-fleet status STACK --kubeconfig FILE` names the jobs; docs/stuck.md says what undoes each kind. "
         f"If none of them is: `kubectl --context {cluster} -n {namespace} logs deployment/{CONTROLLER_NAME} "
         "--all-pods --tail 50`.",
