@@ -38,7 +38,7 @@ DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 CHECK_MANAGER: Final = "kueue-fleet-checks"
 """Field manager of the states of admission checks."""
 REJECT_MANAGER: Final = "kueue-fleet-rejections"
-"""Field manager of MultiKueue checks that are rejected or retried. Not the dispatcher's: its next body would remove them."""
+"""Field manager of MultiKueue checks that are Rejected or Retry: the dispatcher's next body would remove the check."""
 FALLBACK_MANAGER: Final = FALLBACK_CHECK
 """Field manager of the flavors that a Workload may have, and of the check by which it is taken back from one."""
 ASSIGNMENT_MANAGER: Final = ASSIGNMENT_CHECK
