@@ -21,12 +21,11 @@ _HOMES: "dict[str, str]" = {}
 def _homes() -> "Mapping[str, str]":
     """The same, read from the list."""
     if not _HOMES:
-        import ast
         from pkgutil import get_data
 
-        stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
-        imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-        _HOMES.update({alias.name: node.module or "" for node in imports for alias in node.names})
+        lines = (get_data(__name__, "__init__.pyi") or b"").decode().splitlines()
+        imports = [line.split() for line in lines if line.startswith("from ")]
+        _HOMES.update({name: module for _, module, _, name, *_ in imports})
     return _HOMES
 
 

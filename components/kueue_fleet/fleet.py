@@ -38,27 +38,16 @@ from kueue_fleet.fleet_inputs import (
     check_secrets,
     known_project,
 )
-from kueue_fleet.gcp import (
-    AcceleratorNetworks,
-    ControllerImage,
-    Dashboards,
-    GkeCluster,
-    GrafanaIdentity,
-    ManagerCluster,
-    ManagerIdentity,
-    MemberAccess,
-    Network,
-    NetworkIds,
-    NodePool,
-    ProjectServices,
-    ReservedCapacity,
-    StandaloneCluster,
-    TeamIdentity,
-    TeamStorage,
-    WorkerCluster,
-    existing_network,
-    merge_kubeconfigs,
-)
+from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
+from kueue_fleet.gcp.controller_image import ControllerImage
+from kueue_fleet.gcp.dashboards import Dashboards
+from kueue_fleet.gcp.gke_kubeconfig import merge_kubeconfigs
+from kueue_fleet.gcp.identity import GrafanaIdentity, ManagerIdentity, MemberAccess, TeamIdentity
+from kueue_fleet.gcp.network import AcceleratorNetworks, Network, NetworkIds, existing_network
+from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
+from kueue_fleet.gcp.services import ProjectServices
+from kueue_fleet.gcp.storage import TeamStorage
 from kueue_fleet.google.resources import (
     api_arguments,
     capacity_arguments,

@@ -11,7 +11,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.gcp import NetworkIds
+from kueue_fleet.gcp.network import NetworkIds
 from kueue_fleet.gke import google_syntax
 from kueue_fleet.kueue.team_secrets import TeamSecrets
 

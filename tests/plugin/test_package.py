@@ -16,7 +16,7 @@ from kueue_admission.forms.base import Tagged
 from kueue_fleet import ManagerCluster
 from kueue_fleet.fleet_file.schema import field_docs, models_in
 from kueue_fleet.fleet_inputs import FleetInputs
-from kueue_fleet.gcp import NetworkIds
+from kueue_fleet.gcp.network import NetworkIds
 from kueue_fleet.kueue.credentials import WorkerGrant
 from kueue_fleet.plugin.arguments import arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
