@@ -442,11 +442,11 @@ def test_it_is_said_what_to_do(
 @pytest.mark.parametrize(
     "arguments",
     [
-        f"simulate {FLEET} -w -",
-        f"simulate - -w {LOAD}",
+        f"simulate fleet {FLEET} -w -",
+        f"simulate fleet - -w {LOAD}",
         "simulate objects -",
         "simulate generator -",
-        f"simulate {FLEET} -w - --what-if jobs[a].count=2",
+        f"simulate fleet {FLEET} -w - --what-if jobs[a].count=2",
         f"diff {FLEET} {FLEET} -w -",
         f"cost {FLEET} --prices -",
         f"check {FLEET} --jobs -",
