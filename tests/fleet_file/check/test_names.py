@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import changed, fleet_data, problems
+from tests.fleet_file.builders import changed, fleet, fleet_data, problems
+
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.rules.files import UNUSED
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "cluster twice": (
@@ -147,3 +150,9 @@ def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(changes: dict[str, Any]) -> None:
     assert problems(changed(fleet_data(), changes)) == []
+
+
+def test_problems_are_in_the_order_of_the_file() -> None:
+    paths = ["observability.alerts", "teams[team-a]", "clusters[worker-b]", "clusters[manager]", "enableApis", ""]
+    found = Scope(fleet()).in_file_order(UNUSED.at(path, "wrong", "mend it") for path in paths)
+    assert [problem.path for problem in found] == [*reversed(paths)]

@@ -53,22 +53,7 @@ SECTIONS: Final = {
 }
 """The lists of named entries by their name in the file, in the order of its description."""
 
-_ORDER: Final = (
-    "name",
-    "project",
-    "deletionProtection",
-    "labels",
-    "network",
-    "kueue",
-    "jobSet",
-    "operators",
-    "nvidiaDraDriver",
-    *SECTIONS,
-    "multiKueue",
-    "admissionController",
-    "fleetPage",
-    "plan",
-)
+_ORDER: Final = tuple(field.alias or name for name, field in FleetSpec.model_fields.items())
 
 
 class Scope:
