@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.api.taints import PrintedToleration, tolerates
 from kueue_admission.forms import Quantity
 from kueue_admission.forms.names import PROVISIONING_CONTROLLER
 from kueue_admission.forms.unknown import UNKNOWN, is_known
@@ -92,14 +93,8 @@ def _tolerated(taint: NodeTaint, flavor: Resource) -> bool:
     own_taints = flavor.get("spec.nodeTaints")
     if tolerations is UNKNOWN or own_taints is UNKNOWN:
         return True
-    for toleration in map(entries, items(tolerations)):
-        if toleration.get("effect") not in (None, "", taint.effect):
-            continue
-        key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
-        if key in (None, "") and operator == "Exists":
-            return True
-        if key == taint.key and (operator == "Exists" or (toleration.get("value") or "") == taint.value):
-            return True
+    if any(tolerates(PrintedToleration.of(entries(one)), taint, compares=False) for one in items(tolerations)):
+        return True
     return any(own.get("key") == taint.key for own in map(entries, items(own_taints)))
 
 

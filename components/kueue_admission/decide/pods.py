@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kueue_admission.api.taints import tolerates
 from kueue_admission.forms.quantity import Quantity
 
 
@@ -80,20 +81,8 @@ class Toleration:
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Source: k8s.io/api core/v1 toleration.go, ToleratesTaint (with Gt and Lt)."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        if self.operator in ("", "Equal"):
-            return self.value == taint.value
-        if self.operator == "Exists":
-            return True
-        try:
-            have, bound = int(taint.value), int(self.value)
-        except ValueError:
-            return False
-        return have > bound if self.operator == "Gt" else have < bound
+        """Whether Kueue lets a pod with it onto nodes with the taint."""
+        return tolerates(self, taint, compares=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "SecurityContext.procMount": ("Default", "Unmasked"),
     "SeccompProfile.type": ("RuntimeDefault", "Unconfined", "Localhost"),
     "Toleration.effect": ("NoSchedule", "PreferNoSchedule", "NoExecute", ""),
-    "Toleration.operator": ("Exists", "Equal", "Lt", "Gt", ""),
+    "Toleration.operator": ("Exists", "Equal", ""),
     "TopologySpreadConstraint.nodeAffinityPolicy": ("Honor", "Ignore"),
     "TopologySpreadConstraint.nodeTaintsPolicy": ("Honor", "Ignore"),
     "TopologySpreadConstraint.whenUnsatisfiable": ("DoNotSchedule", "ScheduleAnyway"),

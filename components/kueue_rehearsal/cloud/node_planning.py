@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_rehearsal.cloud.node_templates import NodeTemplate
-from kueue_rehearsal.cloud.pod_needs import PodNeeds, fits_node, tolerates
+from kueue_rehearsal.cloud.pod_needs import PodNeeds, fits_node, is_tolerated
 
 # Of a node that is not ready yet: it will be, so its room counts.
 _PASSING_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
@@ -129,7 +129,7 @@ def misfit(needs: PodNeeds, template: NodeTemplate) -> str | None:
 def untolerated(needs: PodNeeds, template: NodeTemplate) -> str | None:
     """Which taint keeps the pod from such a node; None: none does."""
     for taint in template.taints:
-        if not tolerates(needs.tolerations, taint):
+        if not is_tolerated(needs.tolerations, taint):
             return f"the pod does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']}"
     return None
 

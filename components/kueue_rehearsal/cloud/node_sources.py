@@ -50,7 +50,7 @@ from kueue_rehearsal.cloud.node_templates import (
     Place,
     numbered_name,
 )
-from kueue_rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
+from kueue_rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, is_tolerated
 
 _COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
 # What a pod may select and this catalogue decides by the machine or the place.
@@ -285,7 +285,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
             continue
         if SYSTEM_LABEL.search(key):
             return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
-        if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
+        if not is_tolerated(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
             return (
                 f"nodeSelector {key}={value}: GKE creates nodes with a custom label only for pods that also "
                 "tolerate the taint of the same key and value (workload separation)"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
@@ -104,27 +105,19 @@ def is_unschedulable(pod: Manifest) -> bool:
     return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
 
 
-def tolerates(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
-    """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
-    if taint["effect"] == "PreferNoSchedule":
-        return True
-    for toleration in tolerations:
-        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-            continue
-        if toleration.get("key") and toleration["key"] != taint["key"]:
-            continue
-        if toleration.get("operator") == "Exists":
-            return True
-        if toleration.get("key") and toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
+def is_tolerated(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
+    """Whether the scheduler puts a pod with these tolerations on a node with this taint."""
+    printed = PrintedTaint.of(taint)
+    return printed.effect == "PreferNoSchedule" or any(
+        tolerates(PrintedToleration.of(one), printed, compares=False) for one in tolerations
+    )
 
 
 def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[Manifest], free: Mapping[str, int]) -> bool:
     """Whether the scheduler could put the pod on such a node."""
     return (
         all(labels.get(key) == value for key, value in needs.node_selector.items())
-        and all(tolerates(needs.tolerations, taint) for taint in taints)
+        and all(is_tolerated(needs.tolerations, taint) for taint in taints)
         and all(free.get(name, 0) >= amount for name, amount in needs.requests.items() if amount)
     )
 

@@ -7,9 +7,9 @@ import pytest
 from kueue_rehearsal.cloud.pod_needs import (
     consumed_request,
     free_resources,
+    is_tolerated,
     is_unschedulable,
     requests_of,
-    tolerates,
 )
 
 
@@ -54,7 +54,7 @@ def test_pods_that_have_ended_use_nothing() -> None:
     ],
 )
 def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
-    assert tolerates([toleration], {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
+    assert is_tolerated([toleration], {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
 
 
 def pod(**fields: Any) -> dict[str, Any]:

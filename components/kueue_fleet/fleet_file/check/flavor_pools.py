@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kueue_admission.api.taints import tolerates
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
-from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.clusters import NOT_OFFERED, UNKNOWN_MACHINE
@@ -253,7 +253,7 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     for pool in pools:
         for taint in pool.taints:
             known = taint.effect == "PreferNoSchedule" or taint.key in TOLERATED_BY_GKE or taint in flavor.node_taints
-            if not known and not any(tolerates(one, taint) for one in flavor.tolerations):
+            if not known and not any(tolerates(one, taint, compares=False) for one in flavor.tolerations):
                 yield NOT_TOLERATED.at(
                     f"{path}.tolerations",
                     f"nodes of pool {pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "

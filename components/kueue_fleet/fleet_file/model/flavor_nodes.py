@@ -44,13 +44,6 @@ def toleration_of(taint: Taint) -> Toleration:
     return Toleration.model_construct(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a pod with the toleration may run on a node with the taint (k8s.io/api core/v1 toleration.go)."""
-    if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
-        return False
-    return toleration.operator == "Exists" or (toleration.value or "") == taint.value
-
-
 def shares_of(flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> int:
     """Devices that pods can request for each GPU of the flavor's nodes, the fewest of its pools; 1: whole GPUs.
 
