@@ -76,6 +76,7 @@ check: $(READY) ## format, lint, types, layers, size of the controller, docstrin
 	@$(BIN)/python tests/docs/texts.py
 	@$(BIN)/python tests/engines/read_once.py
 	@$(BIN)/python tests/controller/closure.py
+	@$(BIN)/python tests/twins.py
 
 .PHONY: release-tables
 release-tables: $(READY) ## read the tables of a minor release of Kueue from its modules, and print what changed (VERSIONS="0.21.0 0.21.1")

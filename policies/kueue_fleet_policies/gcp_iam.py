@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION, WORKLOAD_IDENTITY_ROLE
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
@@ -18,7 +18,6 @@ from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, items
 
 _PUBLIC: Final = ("allUsers", "allAuthenticatedUsers")
-_WORKLOAD_ROLE: Final = "roles/iam.workloadIdentityUser"
 _PROJECT: Final = r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _ACCOUNT: Final = re.compile(rf"^[a-z]([a-z0-9-]*[a-z0-9])?@{_PROJECT}\.iam\.gserviceaccount\.com$")
 _POOL_MEMBER: Final = re.compile(
@@ -94,7 +93,7 @@ def _keys(key: Resource, _: Settings) -> Iterator[Breach]:
 
 
 def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Breach]:
-    if grant.get("role") != _WORKLOAD_ROLE:
+    if grant.get("role") != WORKLOAD_IDENTITY_ROLE:
         return
     for member in _members(grant):
         if member.startswith("serviceAccount:") and ".svc.id.goog" in member and not _POOL_MEMBER.match(member):

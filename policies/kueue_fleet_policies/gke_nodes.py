@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kueue_admission.forms.unknown import UNKNOWN, is_known
-from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, items

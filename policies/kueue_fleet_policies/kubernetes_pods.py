@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
+from kueue_admission.api.pod_security import APPARMOR, BASELINE_CAPABILITIES, SAFE_SYSCTLS
 from kueue_admission.forms.unknown import UNKNOWN, holds_unknown
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
@@ -31,8 +31,6 @@ _UNCONFINED: Final = {
     "appArmorProfile": "lifts what AppArmor forbids a container by default",
 }
 """Profiles of a security context, and what is lost without one."""
-_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
-"""Beginning of the annotation of a pod that was there before `appArmorProfile`, and that Kubernetes still reads."""
 
 
 def _installs_driver(workload: Resource) -> bool:
@@ -179,7 +177,7 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Breach]:
                 )
     for path, described in metadata(workload):
         for key, value in entries(described.get("annotations")).items():
-            if key.startswith(_APP_ARMOR) and value == "unconfined":
+            if key.startswith(APPARMOR) and value == "unconfined":
                 lost = _UNCONFINED["appArmorProfile"]
                 yield Breach(f"{path}.annotations[{key}]", f"is unconfined, which {lost}", "remove it")
 

@@ -12,10 +12,6 @@ from pulumi_policy import PolicyResource, ResourceValidationArgs
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies.values import at, plain, truth
 
-CLUSTER = "gcp:container/cluster:Cluster"
-"""Pulumi type of a GKE cluster."""
-NODE_POOL = "gcp:container/nodePool:NodePool"
-"""Pulumi type of a GKE node pool."""
 KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
 """Pulumi type of a Kubernetes provider."""
 STACK = "pulumi:pulumi:Stack"

@@ -14,6 +14,8 @@ BASELINE_CAPABILITIES: Final = frozenset(
     }
 )  # fmt: skip
 """Capabilities that a container may add."""
+APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""Beginning of the annotation of a pod that was there before `appArmorProfile`, and that Kubernetes still reads."""
 SAFE_SYSCTLS: Final = frozenset(
     {
         "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",

@@ -26,6 +26,8 @@ RESOURCES: Final[Mapping[str, str]] = {
     "Job": "jobs",
 }
 """Kind, and its plural in lower case. Beside Jobs there are other kinds of jobs."""
+WORKLOADS: Final = ("kueue.x-k8s.io", "v1beta2", "workloads")
+"""Group, version and plural of Workloads."""
 CONFIG_MAP: Final = "kueue-manager-config"
 """What Kueue's own manifests and its chart call the ConfigMap."""
 DEPLOYMENT: Final = "kueue-controller-manager"

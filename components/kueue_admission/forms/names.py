@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+"""`managedBy` of the Jobs that Kubernetes runs itself."""
 KUEUE_GROUP: Final = "kueue.x-k8s.io"
 """API group of Kueue's objects."""
 KUEUE_API: Final = f"{KUEUE_GROUP}/v1beta2"

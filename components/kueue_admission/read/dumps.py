@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
+from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
 from kueue_admission.api.resources import KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import QUEUE_LABEL
@@ -33,7 +34,6 @@ _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 _BY_PODS: Final = ("Deployment", "StatefulSet")
 """Kinds whose pods Kueue queues: the Workloads belong to the pods."""
 _MOST_NAMED: Final = 8
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _DEFAULT_QUEUE: Final = "default"
 """The LocalQueue of jobs that name none when they are created.
 
@@ -81,18 +81,19 @@ def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest
         from kueue_admission.api.selector import LabelSelector  # The models take a while.
 
         own = str(inside(config, "metadata").get("namespace") or KUEUE_NAMESPACE)
-        others = {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system", own]}
+        others = {"key": NAMESPACE_NAME_LABEL, "operator": "NotIn", "values": ["kube-system", own]}
         default = {"matchExpressions": [others]}
         try:
             selector = read_stored(LabelSelector, configuration.get("managedJobsNamespaceSelector") or default)
         except SpecError:
             return {}
         labels = {
-            _name(m): {**inside(m, "metadata", "labels"), _NAMESPACE_NAME: _name(m)} for m in _of(given, "Namespace")
+            _name(m): {**inside(m, "metadata", "labels"), NAMESPACE_NAME_LABEL: _name(m)}
+            for m in _of(given, "Namespace")
         }
         kinds = (*JOBS, *WITH_QUEUE)
         used = {_namespace(m) for m in given if m.get("kind") in kinds}
-        return {each: config for each in used if not selector.matches(labels.get(each, {_NAMESPACE_NAME: each}))}
+        return {each: config for each in used if not selector.matches(labels.get(each, {NAMESPACE_NAME_LABEL: each}))}
     return {}
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kueue_admission.api.resources import WORKLOADS
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.progress import line
@@ -32,7 +33,6 @@ LOOK_SECONDS: Final = 0.5
 """Between two looks at them."""
 _LEFT_SECONDS: Final = 30.0
 """How long a job has quota and no nominated cluster before Kueue is made to look at it, and look again."""
-_WORKLOADS: Final = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _SHOWN: Final = 10
 """Jobs of which there is a row: those that waited longest."""
 
@@ -151,7 +151,7 @@ def _look(seen: Seen, clients: ClusterClients, fleet: FleetSpec, over: threading
         began, silent = time.monotonic(), set[str]()
         for name in fleet.cluster_names:
             try:
-                found = clients.list(name, *_WORKLOADS), clients.list(name, "", "v1", "pods")
+                found = clients.list(name, *WORKLOADS), clients.list(name, "", "v1", "pods")
             except RehearsalError:
                 silent.add(name)
             else:
@@ -182,7 +182,7 @@ def ask_again(seen: Seen, clients: ClusterClients, home: str, workloads: Sequenc
         is_sent = each.cluster_name or each.status.data.get("nominatedClusterNames")
         is_over = each.is_true("Admitted") or each.is_true("Finished")
         if since is not None and now - seen.left.get(each.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
-            path = f"/apis/{'/'.join(_WORKLOADS[:2])}/namespaces/{each.namespace}/{_WORKLOADS[2]}/{each.name}"
+            path = f"/apis/{'/'.join(WORKLOADS[:2])}/namespaces/{each.namespace}/{WORKLOADS[2]}/{each.name}"
             clients.annotate(home, path, {LOOK_AGAIN: f"{now:.0f}"})
             seen.left[each.key] = now
 

@@ -15,7 +15,7 @@ from kueue_admission.read.printed import Printed
 from kueue_fleet.dispatch import WorkerQuota
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import NAMESPACES, Api
-from kueue_fleet.kube.watching import Watch
+from kueue_fleet.kube.watching import Watch, are_followed
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""
@@ -62,7 +62,7 @@ class ConfiguredQuota:
     @property
     def followed(self) -> bool:
         """Whether everything of it is known as it is now."""
-        return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+        return are_followed(self.watches)
 
     def take_configured(self, kind: str, key: str, item: Json | None) -> None:
         """A queue, flavor, cohort, check or namespace is new, changed or gone."""

@@ -15,10 +15,9 @@ from kueue_admission.history.recorder import FIRST, Recorder
 from kueue_admission.history.schema import Event
 from kueue_admission.history.store import Store
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS
-from kueue_fleet.controller.requests import PROVISIONING
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.api import PROVISIONING_REQUESTS, Api
 from kueue_fleet.kube.watching import Watch
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 PATHS: Final = {"Workload": f"/apis/{KUEUE_API}/workloads", "Node": "/api/v1/nodes"}
 """What is recorded, and where API servers have it."""
-IF_THERE: Final = {"ProvisioningRequest": PROVISIONING}
+IF_THERE: Final = {"ProvisioningRequest": PROVISIONING_REQUESTS}
 """What is recorded too where a cluster has it: of requests for nodes, that they found no capacity."""
 MOST_WAITING: Final = 200_000
 """Events that wait for a store that cannot be written; those after them are lost, and the gap is noted."""

@@ -13,11 +13,11 @@ from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
 from kueue_fleet.controller.records import PodSets, Record, read_record
-from kueue_fleet.controller.requests import PROVISIONING, Requests
+from kueue_fleet.controller.requests import Requests
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes
 from kueue_fleet.kube.answers import Json, version_number
-from kueue_fleet.kube.api import NAMESPACES, Api
-from kueue_fleet.kube.watching import Watch
+from kueue_fleet.kube.api import NAMESPACES, PROVISIONING_REQUESTS, Api
+from kueue_fleet.kube.watching import Watch, are_followed
 
 GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"
 """On the controller's namespace: workers, joined by commas, of which an operator says that nothing runs there."""
@@ -79,7 +79,7 @@ class ManagerState:
             f"{KUEUE}/multikueueconfigs": self.take_config,
             f"{KUEUE}/admissionchecks": self.take_check,
             f"{KUEUE}/workloads": self.take_workload,
-            **({PROVISIONING: self.take_request} if self._asks else {}),
+            **({PROVISIONING_REQUESTS: self.take_request} if self._asks else {}),
         }
         self.watches = [
             Watch(
@@ -90,7 +90,7 @@ class ManagerState:
                 on_list=self.take_list if path.endswith("/workloads") else None,
                 # Where a job may run is decided by labels of namespaces, whose versions are in no write.
                 grace=0.0 if path == NAMESPACES else GRACE_SECONDS,
-                optional=path == PROVISIONING,
+                optional=path == PROVISIONING_REQUESTS,
             )
             for path, listener in listeners.items()
         ]
@@ -106,7 +106,7 @@ class ManagerState:
     @property
     def followed(self) -> bool:
         """Whether everything of the manager is known as it is now; else nothing is decided."""
-        return all(watch.synced.is_set() and watch.connected for watch in self.watches)
+        return are_followed(self.watches)
 
     def postpone(self, key: str) -> None:
         """Report a change of this workload once the manager is followed again."""

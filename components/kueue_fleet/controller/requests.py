@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kueue_admission.read.printed import Printed
 from kueue_fleet.dispatch import Provisioning
 from kueue_fleet.kube.answers import Json
-
-PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
-"""Path of all ProvisioningRequests."""
 
 
 class Requests:

@@ -8,6 +8,7 @@ from typing import Final
 
 from kueue_admission.forms.names import ACCELERATOR_RESOURCES
 from kueue_admission.read.printed import PrintedNode
+from kueue_fleet.gke.labels import TO_BE_DELETED
 
 SILENT_SECONDS: Final = 20.0
 """For how long a kubelet may say nothing: one that is started again does so for a moment."""
@@ -26,8 +27,6 @@ PROBLEMS: Final = (
 )
 """Conditions of a node that keep it from running pods. Source: https://cloud.google.com/kubernetes-engine/
 distributed-cloud/bare-metal/docs/how-to/node-problem-detector."""
-_LEAVING: Final = "ToBeDeletedByClusterAutoscaler"
-"""Taint of nodes that the autoscaler removes. Source: kubernetes/autoscaler, cluster-autoscaler/utils/taints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class NodeState:
 def read_node(node: PrintedNode, now: float) -> NodeState | None:
     """How a node is at `now`; None for one that is being removed."""
     taints = {taint.text("key") for taint in node.spec.children("taints")}
-    if node.deleted_at is not None or _LEAVING in taints:
+    if node.deleted_at is not None or TO_BE_DELETED in taints:
         return None
     amounts = {name: each.counted(name) for name, each in node.allocatable.items()}
     ready = node.changed_at("Ready") or 0.0

@@ -23,7 +23,8 @@ INTERFACES: Final = "networking.gke.io/interfaces"
 DEFAULT_INTERFACE: Final = "networking.gke.io/default-interface"
 """Annotation of pods: the interface by which all else goes."""
 _DEVICES: Final = "devices.gke.io/container."
-_NVIDIA: Final = "/home/kubernetes/bin/nvidia"
+NVIDIA_FOLDER: Final = "/home/kubernetes/bin/nvidia"
+"""Where GKE puts the driver on nodes."""
 _GIB: Final = "/home/kubernetes/bin/gib"
 _LIBRARIES: Final = "/usr/local/nvidia/lib64"
 _GPUS: Final = tuple(f"/dev/nvidia{end}" for end in (*range(8), "ctl", "-uvm"))
@@ -89,11 +90,11 @@ def _gib(architecture: str) -> Plugin:
     return Plugin(
         installer=f"nccl-rdma-installer{architecture}",
         image=f"{_IMAGES}/gpudirect-gib/nccl-plugin-gib{architecture}:v1.1.0",
-        volumes={"nvidia": _NVIDIA, "gib": _GIB},
+        volumes={"nvidia": NVIDIA_FOLDER, "gib": _GIB},
         mounts={"nvidia": "/usr/local/nvidia", "gib": "/usr/local/gib"},
         env={"LD_LIBRARY_PATH": _LIBRARIES},
-        host_paths={path: f"/usr/local{path}" for path in (f"{_NVIDIA}/lib64", _GIB)},
-        copies={"/var/lib/gib/lib64": f"/usr/local{_NVIDIA}/lib64", "/var/lib/gib": f"/usr/local{_GIB}"},
+        host_paths={path: f"/usr/local{path}" for path in (f"{NVIDIA_FOLDER}/lib64", _GIB)},
+        copies={"/var/lib/gib/lib64": f"/usr/local{NVIDIA_FOLDER}/lib64", "/var/lib/gib": f"/usr/local{_GIB}"},
         install=_QUIET,
     )
 
@@ -102,7 +103,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "tcpx": Plugin(
         installer="nccl-tcpx-installer",
         image=f"{_IMAGES}/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev:v3.1.9",
-        volumes={"nvidia": f"{_NVIDIA}/lib64", "tcpx-socket": "/run/tcpx", **_HOST},
+        volumes={"nvidia": f"{NVIDIA_FOLDER}/lib64", "tcpx-socket": "/run/tcpx", **_HOST},
         mounts={"nvidia": _LIBRARIES, "tcpx-socket": "/tmp"},  # noqa: S108  (where the plugin looks)
         env={"LD_LIBRARY_PATH": _LIBRARIES},
         capabilities=("IPC_LOCK",),
@@ -123,7 +124,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "tcpxo": Plugin(
         installer="nccl-tcpxo-installer",
         image=f"{_IMAGES}/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:v1.0.15",
-        volumes={"nvidia": f"{_NVIDIA}/lib64", "aperture-devices": "/dev/aperture_devices", **_HOST},
+        volumes={"nvidia": f"{NVIDIA_FOLDER}/lib64", "aperture-devices": "/dev/aperture_devices", **_HOST},
         mounts={"nvidia": _LIBRARIES, "aperture-devices": "/dev/aperture_devices"},
         env={"LD_LIBRARY_PATH": _LIBRARIES, "NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY": "/dev/aperture_devices"},
         daemon=Daemon(

@@ -115,6 +115,14 @@ NODE_LABELS: Final = (
 """Labels that pods select nodes by; GKE has others."""
 
 
+WORKLOAD_IDENTITY_ROLE: Final = "roles/iam.workloadIdentityUser"
+"""To act as a Google service account from a pod."""
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+"""Taint of a node that the cluster autoscaler is about to remove; its value is the time in seconds since the epoch.
+
+Source: kubernetes/autoscaler, cluster-autoscaler/utils/taints."""
+
+
 class NodeTaint(NamedTuple):
     """A taint, in the words of Kubernetes."""
 

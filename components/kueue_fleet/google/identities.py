@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file.model.accounts import (
     team_account_id,
 )
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ROLE
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 from kueue_fleet.google.storage import READS_OBJECTS
 from kueue_fleet.objects.monitoring import GRAFANA_NAME
@@ -32,8 +33,6 @@ CREATES_OBJECTS = "roles/storage.objectCreator"
 https://cloud.google.com/storage/docs/access-control/iam-roles."""
 READS_METRICS = "roles/monitoring.viewer"
 """To query what managed Prometheus collects. Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/query."""
-WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
-"""To act as a Google service account from a pod."""
 CONNECT_PERMISSIONS: tuple[str, ...] = (
     "container.clusters.connect",
     "container.clusters.get",

@@ -14,9 +14,7 @@ from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 from kueue_fleet.google.resource import CloudResource
-
-RESERVATIONS = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
-"""Pulumi's tokens of what node pools wait for: a reservation, and a request that turns into one."""
+from kueue_fleet.google.resource_kinds import RESERVATIONS
 
 
 def reserved_capacity(

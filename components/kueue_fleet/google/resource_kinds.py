@@ -17,7 +17,7 @@ from kueue_fleet.google.gke_answers import answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
 
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
-"""Pulumi types of reservations."""
+"""Pulumi types of what node pools wait for: a reservation, and a request that turns into one."""
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
 """When everything was made: a constant, so that outputs never differ."""
 

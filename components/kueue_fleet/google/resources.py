@@ -35,8 +35,9 @@ from kueue_fleet.google.images import image_repository
 from kueue_fleet.google.networks import OwnVpc, Vpc, existing_vpc, own_vpc
 from kueue_fleet.google.node_pools import node_pool
 from kueue_fleet.google.provider_facts import CLUSTER
-from kueue_fleet.google.reserved_capacity import RESERVATIONS, reserved_capacity
+from kueue_fleet.google.reserved_capacity import reserved_capacity
 from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.resource_kinds import RESERVATIONS
 from kueue_fleet.google.services import services
 from kueue_fleet.google.storage import storage
 

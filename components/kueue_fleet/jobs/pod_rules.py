@@ -18,6 +18,7 @@ from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import (
     ELASTIC_ANNOTATION,
+    JOB_CONTROLLER,
     LEAST_PODS_ANNOTATION,
     MULTIKUEUE_CONTROLLER,
     POD_SET_ANNOTATION,
@@ -44,7 +45,6 @@ _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
-_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _LONGEST: Final = 63
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
@@ -159,7 +159,7 @@ def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) 
 def _managed_by(fleet: FleetSpec, queue: str, job: Manifest, team: TeamEntry | None) -> Iterator[Fault]:
     """Kueue names itself in jobs that it dispatches; elsewhere Kubernetes leaves such jobs to it."""
     given = inside(job, "spec").get("managedBy")
-    if job["kind"] == "Job" and given not in (None, _JOB_CONTROLLER) and fleet.queue(queue) is not None:
+    if job["kind"] == "Job" and given not in (None, JOB_CONTROLLER) and fleet.queue(queue) is not None:
         if fleet.is_dispatched(queue):
             # What jobs of teams may name is a policy of the fleet; `team_rules` has it.
             if given != MULTIKUEUE_CONTROLLER and team is None:

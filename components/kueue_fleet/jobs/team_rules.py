@@ -10,7 +10,7 @@ from typing import Final
 
 from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import label_of
@@ -25,7 +25,7 @@ from kueue_fleet.jobs.provisioning_request import pod_set_templates, queued_jobs
 
 _OWN_CONTROLLERS: Final = frozenset(
     (
-        "kubernetes.io/job-controller",
+        JOB_CONTROLLER,
         "jobset.sigs.k8s.io/jobset-controller",
         "kubeflow.org/mpi-operator",
         "kubeflow.org/training-operator",

@@ -10,6 +10,8 @@ from kueue_fleet.kube.answers import Json
 
 NAMESPACES: Final = "/api/v1/namespaces"
 """Where API servers have the list of namespaces."""
+PROVISIONING_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+"""Where they have the list of ProvisioningRequests."""
 KUBE_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}
 """Of the list of namespaces, the one whose uid says which cluster it is."""
 

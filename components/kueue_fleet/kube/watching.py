@@ -7,7 +7,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kueue_fleet.kube.answers import ApiError, Json, object_key, version_number
 from kueue_fleet.kube.api import ListAndWatch
@@ -199,3 +199,8 @@ class Watch:
             except Exception:
                 # One object that cannot be read must not end the following of all others.
                 log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
+
+
+def are_followed(watches: Iterable[Watch]) -> bool:
+    """Whether all of these lists are known as they are now."""
+    return all(watch.synced.is_set() and watch.connected for watch in watches)

@@ -12,7 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, BASELINE_SELINUX_TYPES, SAFE_SYSCTLS
+from kueue_admission.api.pod_security import (
+    APPARMOR,
+    BASELINE_CAPABILITIES,
+    BASELINE_SELINUX_TYPES,
+    SAFE_SYSCTLS,
+)
 from kueue_admission.forms.manifest import Manifest, inside
 
 
@@ -245,14 +250,13 @@ _RESTRICTED: Final = (
 )
 
 
-_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _ANNOTATED: Final = Control(
-    f"annotations {_APPARMOR} of its pods",
-    f"annotations.exists(key, key.startsWith('{_APPARMOR}') && !(annotations[key] in ['', 'runtime/default'] || "
+    f"annotations {APPARMOR} of its pods",
+    f"annotations.exists(key, key.startsWith('{APPARMOR}') && !(annotations[key] in ['', 'runtime/default'] || "
     "annotations[key].startsWith('localhost/')))",
     "write runtime/default",
     lambda annotations: any(
-        key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not str(value).startswith("localhost/")
+        key.startswith(APPARMOR) and value not in ("", "runtime/default") and not str(value).startswith("localhost/")
         for key, value in annotations.items()
     ),
 )

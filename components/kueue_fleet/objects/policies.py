@@ -8,7 +8,8 @@ from typing import Any, Final
 from kueue_admission.api.manifests import manifest
 from kueue_admission.forms.manifest import Manifest
 
-_API: Final = "admissionregistration.k8s.io/v1"
+POLICY_API: Final = "admissionregistration.k8s.io/v1"
+"""API of admission policies."""
 
 
 def denying_policy(
@@ -46,6 +47,6 @@ def denying_policy(
     }
     binding = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        manifest(_API, "ValidatingAdmissionPolicy", name, spec=policy),
-        manifest(_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
+        manifest(POLICY_API, "ValidatingAdmissionPolicy", name, spec=policy),
+        manifest(POLICY_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
     ]

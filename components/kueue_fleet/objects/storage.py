@@ -21,11 +21,10 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.gcp_names import with_digest
 from kueue_fleet.fleet_file.model.storage import CLAIM_SIZE, Filestore, GcsFuse, HyperdiskMl, MultiTierCheckpoints
 from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
-from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.labels import NODE_POOL, ZONE
 
 CHECKPOINTS_API: Final = "checkpointing.gke.io/v1"
 """Of CheckpointConfigurations, which GKE brings with the driver."""
-_ZONE: Final = "topology.kubernetes.io/zone"
 _LONGEST_NAME: Final = 63
 
 
@@ -99,7 +98,7 @@ def _source(fleet: FleetSpec, place: StoragePlace) -> dict[str, Any]:
 
 
 def _in_zones(place: StoragePlace) -> dict[str, Any]:
-    zones = {"key": _ZONE, "operator": "In", "values": list(place.zones)}
+    zones = {"key": ZONE, "operator": "In", "values": list(place.zones)}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}
 
 

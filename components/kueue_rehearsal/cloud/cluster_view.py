@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kueue_admission.read.printed import PrintedNode
+from kueue_fleet.gke.labels import TO_BE_DELETED
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
-from kueue_rehearsal.cloud.node_removal import TO_BE_DELETED, plan_retirement
+from kueue_rehearsal.cloud.node_removal import plan_retirement
 from kueue_rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon, used_node
 from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched

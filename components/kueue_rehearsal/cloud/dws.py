@@ -18,6 +18,7 @@ import yaml
 
 from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.api import PROVISIONING_REQUESTS
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_rehearsal.cloud.dws_decisions import (
     CreateNodes,
@@ -47,7 +48,6 @@ from kueue_rehearsal.node_agent.status import parse_timestamp
 
 log = logging.getLogger(__name__)
 
-_COLLECTION = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _TICK_SECONDS = 0.5
 # Kueue writes the PodTemplates and the request at about the same time.
 _TEMPLATE_GRACE_SECONDS = 10.0
@@ -83,7 +83,7 @@ class QueuedProvisioning:
         self._store = store
         self._stock = stock
         self._settings = settings
-        self._requests = Watched(view.api, _COLLECTION)
+        self._requests = Watched(view.api, PROVISIONING_REQUESTS)
         self._plans: dict[str, NodePlan] = {}
         self._created: dict[str, tuple[str, NodeTemplate]] = {}
         """Nodes created that the view has not shown yet: name → (resize request, template)."""

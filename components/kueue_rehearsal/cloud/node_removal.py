@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kueue_admission.forms.manifest import Manifest
-from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.labels import NODE_POOL, TO_BE_DELETED
 from kueue_rehearsal.cloud.node_templates import AUTOSCALED, RESIZE_REQUEST
 from kueue_rehearsal.cloud.pod_needs import used_node
 
-TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-"""The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
 RETIREMENT_SECONDS = 1.0
 """How long the nodes of a removed pool stay, so that their pods can end."""
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from kueue_fleet.kube.answers import Json
+from kueue_fleet.objects.policies import POLICY_API
 from kueue_rehearsal.control_planes.kube_api import KubeApi
 
-_API_VERSION = "admissionregistration.k8s.io/v1"
 _POLL_SECONDS = 0.1
 
 
@@ -33,8 +33,8 @@ def admission_policy(
     verb: Literal["Mutating", "Validating"], name: str, spec: Json, binding: Json
 ) -> list[tuple[str, Json]]:
     """(API path, object) of an admission policy, and of its binding with the fields of `binding`."""
-    kind, root = f"{verb}AdmissionPolicy", f"/apis/{_API_VERSION}/{verb.lower()}admissionpolic"
-    common: Json = {"apiVersion": _API_VERSION, "metadata": {"name": name}}
+    kind, root = f"{verb}AdmissionPolicy", f"/apis/{POLICY_API}/{verb.lower()}admissionpolic"
+    common: Json = {"apiVersion": POLICY_API, "metadata": {"name": name}}
     return [
         (f"{root}ies/{name}", {**common, "kind": kind, "spec": spec}),
         (f"{root}ybindings/{name}", {**common, "kind": f"{kind}Binding", "spec": {"policyName": name, **binding}}),

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kueue_admission.api.job_kinds import JobKind
+from kueue_admission.api.resources import WORKLOADS
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
@@ -30,7 +31,6 @@ from kueue_rehearsal.paths import RehearsalError
 if TYPE_CHECKING:
     from kueue_rehearsal.jobs.clients import ClusterClients
 
-_WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _PODS_KIND = ("", "v1", "pods")
 _REPLICA_SETS = ("apps", "v1", "replicasets")
 _POLL_SECONDS = 0.5
@@ -82,7 +82,7 @@ def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]
     """The queued jobs of KINDS that were submitted to `home` and have not ended."""
     over = {
         owner.uid
-        for workload in map(PrintedWorkload.of, clients.list(home, *_WORKLOADS))
+        for workload in map(PrintedWorkload.of, clients.list(home, *WORKLOADS))
         if workload.is_true("Finished")
         for owner in workload.owners
     }
@@ -121,7 +121,7 @@ def follow_jobs(
             submission, deadline = None, time.monotonic() + timeout_seconds
         complete = submission is None
         submitted = [Printed.of(job) for job in tuple(jobs)]
-        listed = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
+        listed = {name: clients.list(name, *WORKLOADS) for name in clients.names}
         workloads = {name: [PrintedWorkload.of(each) for each in found] for name, found in listed.items()}
         placements |= admitted_placements(workloads, home)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock

@@ -13,13 +13,13 @@ from kueue_admission.forms.base import DnsLabel, SpecModel
 from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.accelerator_networks import has_compute_domains
+from kueue_fleet.gke.gpu_direct import NVIDIA_FOLDER
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN, NODE_POOL
 
 DRA_SINCE: Final = "1.34"
 """The least version of GKE whose DRA the driver's page on GKE has."""
 CHANNEL_CLASS: Final = "compute-domain-default-channel.nvidia.com"
 """Class of what the pods of a ComputeDomain claim, one each."""
-_DRIVER_ROOT: Final = "/home/kubernetes/bin/nvidia"
 
 
 class NvidiaDraDriver(SpecModel):
@@ -42,7 +42,7 @@ class NvidiaDraDriver(SpecModel):
         term = {"key": NODE_POOL, "operator": "In", "values": [pool.name for pool in nodes]}
         required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
         return {
-            "nvidiaDriverRoot": _DRIVER_ROOT,
+            "nvidiaDriverRoot": NVIDIA_FOLDER,
             "image": {"repository": self.image, "tag": f"v{self.version}"},
             "resources": {
                 "gpus": {"enabled": claimed},

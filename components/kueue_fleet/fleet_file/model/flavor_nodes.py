@@ -16,6 +16,7 @@ from kueue_fleet.gke.labels import (
     SHARING_LABELS,
     TPU_ACCELERATOR,
     TPU_TOPOLOGY,
+    ZONE,
     accelerator_of,
 )
 
@@ -60,7 +61,7 @@ def leads_to(flavor: ResourceFlavorSpec, pool: ResolvedNodePool) -> bool:
 
     A label that differs from node to node, such as the zone of a pool in three zones, does not rule the pool out.
     """
-    from_gke = {"topology.kubernetes.io/zone": pool.zones}
+    from_gke = {ZONE: pool.zones}
     return all(
         pool.labels.get(key) == value or (key not in pool.labels and value in from_gke.get(key, ()))
         for key, value in flavor.node_labels.items()
