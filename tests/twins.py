@@ -70,9 +70,10 @@ def _facts(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
             if (terms := _terms(value)) and APART.keys().isdisjoint(terms):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 yield repr(value), ast.unparse(target), node.lineno
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("__") and (shape := _shape(node)) is not None:
-            yield shape, node.name, node.lineno
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        if not function.name.startswith("__") and (shape := _shape(function)) is not None:
+            yield shape, function.name, function.lineno
 
 
 def twins(sources: Mapping[str, str]) -> Iterator[str]:

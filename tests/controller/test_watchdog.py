@@ -17,9 +17,9 @@ from tests.controller.build import (
     workload,
 )
 
-from kueue_fleet.controller.requests import PROVISIONING
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
+from kueue_fleet.kube.api import PROVISIONING_REQUESTS
 
 
 def provisioning(at: float = 0.0) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def asked(fixture: Fixture, at: float = 0.0, uid: str = "uid-1") -> None:
     """Kueue has made a ProvisioningRequest, which was accepted."""
     request = provisioning(at)
     request["metadata"]["uid"] = uid
-    fixture.manager.take_request("ns/train-dws-1", fixture.api.put(PROVISIONING, request))
+    fixture.manager.take_request("ns/train-dws-1", fixture.api.put(PROVISIONING_REQUESTS, request))
 
 
 async def test_on_a_standalone_cluster_a_request_that_is_overdue_is_made_again_and_counted() -> None:
@@ -178,7 +178,7 @@ async def test_a_request_that_kueue_has_taken_away_meanwhile_is_no_failure() -> 
     fixture = standalone(provisioningTimeout="10m")
     key = fixture.take(workload(checks={"dws": "Pending"}))
     asked(fixture)
-    fixture.api.remove(PROVISIONING, "ns/train-dws-1")
+    fixture.api.remove(PROVISIONING_REQUESTS, "ns/train-dws-1")
     fixture.clock.now += 600
     await fixture.reconciler.reconcile(key)
     assert [reason for reason, _, _ in fixture.told] == ["ProvisioningTimeout"]

@@ -20,11 +20,11 @@ from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_check_state, parse_workload
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, ConfiguredQuota
 from kueue_fleet.controller.records import read_end
-from kueue_fleet.controller.requests import PROVISIONING, Requests
+from kueue_fleet.controller.requests import Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api, nothing
+from kueue_fleet.kube.api import PROVISIONING_REQUESTS, Api, nothing
 from kueue_fleet.kube.watching import Watch
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class WorkerState(ConfiguredQuota):
         """The watches that keep this up to date, to be run."""
         follow = partial(Watch, api, on_connection=self._take_connection, grace=GRACE_SECONDS)
         self.watches = [*super().watch(api), follow(f"{KUEUE}/workloads", self.take_workload)]
-        self.watches.append(follow(PROVISIONING, self.take_provisioning, optional=True))
+        self.watches.append(follow(PROVISIONING_REQUESTS, self.take_provisioning, optional=True))
         return self.watches
 
     def _take_connection(self) -> None:
