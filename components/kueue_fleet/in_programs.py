@@ -31,7 +31,7 @@ _PARENT: Final = "\0"
 """Stands for the name of a former parent, which Pulumi knows later."""
 
 
-def _run() -> Any:
+def run_of_program() -> Any:
     """What one run of a program has for itself: its task; unit tests share a root, and often the mocks."""
     try:
         return asyncio.current_task() or get_monitor()
@@ -43,7 +43,7 @@ def claim(key: Hashable, where: str, wrong: str, fix: str = "give each its own n
     """Raise SpecError, at WHERE, if the program has claimed KEY before."""
     if get_root_resource() is None:
         return
-    names = _NAMES.setdefault(_run(), set())
+    names = _NAMES.setdefault(run_of_program(), set())
     if key in names:
         raise SpecError([COMPONENT.at(where, wrong, fix)])
     names.add(key)

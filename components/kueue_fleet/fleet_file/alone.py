@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final, get_args
 
+from kueue_admission.api import ClusterQueueSpec, ResourceFlavorSpec
+from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.form_rules import UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem
@@ -15,10 +17,12 @@ from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL
+from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL, UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT, UNUSED
 from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED
-from kueue_fleet.fleet_file.rules.teams import OPERATOR
+from kueue_fleet.fleet_file.rules.teams import NAMESPACE_SELECTOR, OPERATOR
+from kueue_fleet.gke.labels import ACCELERATOR, NODE_LABELS, TPU_ACCELERATOR
+from kueue_fleet.gke.machines import gpus, tpus
 
 _OF_OTHERS: Final = {
     True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, SYSTEM_POOL_TOO_SMALL),
@@ -51,5 +55,21 @@ def check_object(spec: SpecModel, name: str, where: str) -> Iterator[Problem]:
             made = read_stored(entry, {"name": name, **spec.wire()}, where)
             for problem in check_alone(section, made):
                 yield replace(problem, path=where + problem.path.removeprefix(f"{section}[{name}]"))
+            yield from _of_object(spec, where)
             return
     yield from problems_in(spec, where)
+
+
+def _of_object(spec: SpecModel, where: str) -> Iterator[Problem]:
+    """What a fleet knows by its clusters, pools and teams, and an object alone only as a likely mistake."""
+    if isinstance(spec, ClusterQueueSpec) and spec.namespace_selector is None:
+        wrong = "is missing, which matches no namespace, so no job is ever admitted"
+        fix = "write {} to take jobs of every namespace"
+        yield NAMESPACE_SELECTOR.at(f"{where}.namespaceSelector", wrong, fix, "warning")
+    for key, value in spec.node_labels.items() if isinstance(spec, ResourceFlavorSpec) else ():
+        at = f"{where}.nodeLabels[{key}]"
+        yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
+        known = {ACCELERATOR: gpus, TPU_ACCELERATOR: tpus}.get(key)
+        if known is not None and value not in known():
+            wrong = f"{value} is not a known accelerator of GKE"
+            yield UNKNOWN_MACHINE.at(at, wrong, suggest.instead(value, sorted(known()), "accelerators"), "warning")

@@ -84,6 +84,9 @@ class NodePool(Component):
         if spec.clusters is not None and cluster_spec.name not in spec.clusters:
             wrong = f"is on {', '.join(spec.clusters)}, and cluster_spec is {cluster_spec.name}"
             raise SpecError([COMPONENT.at(f"{where}.clusters", wrong, "remove clusters from the entry")])
+        if isinstance(cluster, str) and cluster != cluster_spec.name:
+            wrong = f"is {cluster}, and cluster_spec is {cluster_spec.name}"
+            judge([COMPONENT.at(f"{where}.cluster", wrong, "give the entry of that cluster", "warning")], opts)
         if self.in_file:
             zone = location if isinstance(location, str) else None
             of_zone = zone_in_region(f"{where}.location", zone, cluster_spec.region) if zone else ()

@@ -13,7 +13,9 @@ from typing import Any, cast
 import pulumi
 
 from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_fleet.component import is_judged
 from kueue_fleet.in_programs import claim
+from kueue_fleet.kueue.whole_program import note_object
 
 FORMER_KUEUE_VERSIONS = ("v1beta1",)
 """Served versions that an object may stand under in a state. The version is part of a resource's type, so without an
@@ -88,6 +90,7 @@ def claim_object(parent: pulumi.Resource, manifest: Mapping[str, Any]) -> None:
     """Raise SpecError if the program has declared the object before, on the same cluster, as far as providers tell."""
     name, namespace = manifest["metadata"]["name"], manifest["metadata"].get("namespace")
     where, provider = f"{manifest['kind']} {name}", provider_of(parent)
+    note_object(provider, manifest, alone=not is_judged(pulumi.ResourceOptions(parent=parent)))
     if isinstance(name, str) and isinstance(namespace, str | None):
         group = manifest["apiVersion"].rpartition("/")[0]
         claim((group, where, namespace, provider), where, "is declared before, on the same cluster")

@@ -4,7 +4,7 @@ A reference is good where it was given as a component, or where a component of t
 `opts.depends_on`. Of any other, which may be there without this program, it is said that it is not checked.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -23,6 +23,7 @@ from kueue_fleet.component import Component, is_judged, judge
 from kueue_fleet.fleet_file.alone import check_object
 from kueue_fleet.fleet_file.rules.commands import COMPONENT, NOT_CHECKED
 from kueue_fleet.kueue.applied_objects import provider_of
+from kueue_fleet.kueue.whole_program import note_reference
 
 Key = tuple[str, str]
 """Kind and name of an object."""
@@ -60,6 +61,8 @@ class Asked:
     """What it refers to of this program, by kind and name."""
     opts: pulumi.ResourceOptions | None
     """Options of the component."""
+    named: Sequence[tuple[str, Key]] = ()
+    """Path, and kind and name, of what it refers to by name alone."""
 
     @property
     def after(self) -> list[pulumi.Resource]:
@@ -71,6 +74,8 @@ class Asked:
         own = provider_of(component)
         if own is None and not is_judged(self.opts):
             _say_default_provider(self.where)
+        for path, key in self.named:
+            note_reference(own, path, *key)
         for (kind, name), other in self.declared.items():
             if provider_of(other) is not own:
                 wrong = f"{kind} {name} has another provider than this {component.pulumi_type.rpartition(':')[2]}"
@@ -106,7 +111,7 @@ def asked_for(
     elif not isinstance(spec, wanted) or set(type(spec).model_fields) - set(wanted.model_fields):
         raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {wanted.__name__}")])
     judge(_problems(component, spec, name, where), opts)
-    return Asked((render or component.render)(name, spec), where, _declared(spec, where, opts, needs or {}), opts)
+    return Asked((render or component.render)(name, spec), where, *_declared(spec, where, opts, needs or {}))
 
 
 def _asked_whole(
@@ -138,7 +143,7 @@ def _asked_whole(
     read = read_stored if is_judged(opts) else read_model
     model = read(component.model, body.get("spec", body), where)
     judge(_problems(component, model, name, where), opts)
-    return Asked(manifest, where, _declared(model, where, opts, needs), opts)
+    return Asked(manifest, where, *_declared(model, where, opts, needs))
 
 
 def _problems(component: type[ObjectForm], model: SpecModel, name: str, where: str) -> Iterator[Problem]:
@@ -149,12 +154,13 @@ def _problems(component: type[ObjectForm], model: SpecModel, name: str, where: s
 
 def _declared(
     model: SpecModel, where: str, opts: pulumi.ResourceOptions | None, needs: Mapping[Key, pulumi.Resource]
-) -> dict[Key, pulumi.Resource]:
-    """The objects of this program that it refers to. Outside of a fleet, references to others are reported."""
+) -> tuple[dict[Key, pulumi.Resource], pulumi.ResourceOptions | None, list[tuple[str, Key]]]:
+    """The objects of this program that it refers to, the options, and references by name, which are reported."""
     there = dict(needs)
     for each in _needed(opts):
         there |= getattr(each, "declares", {})
     found: dict[Key, pulumi.Resource] = {}
+    named: list[tuple[str, Key]] = []
     for reference in references_in(model, where):
         key = (reference.kind, str(reference.name))
         known = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
@@ -164,7 +170,8 @@ def _declared(
             wrong = f"whether there is a {' '.join(key)} is not checked"
             fix = f"give the component of the {key[0]} for its name, if this program has it"
             pulumi.log.info(NOT_CHECKED.at(reference.path, wrong, fix).coded)
-    return found
+            named.append((reference.path, key))
+    return found, opts, named
 
 
 def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:

@@ -134,6 +134,7 @@ class WorkerAccess(Component):
         if not is_judged(opts):
             authority = authority.apply(partial(_known_authority, where))
         self.rotation = credentials.rotation if credentials else None
+        self._cluster_name = cluster_name
         if credentials is not None:
             objects = token_access(credentials, kueue_namespace, namespaces, frameworks)
         elif objects is None:

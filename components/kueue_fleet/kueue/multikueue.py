@@ -13,6 +13,7 @@ import yaml
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import DispatchGroup, dispatch_groups
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
@@ -90,6 +91,23 @@ class MultiKueue(Component):
             ]
             if unknown:
                 raise SpecError(unknown)
+            others = {
+                worker: grant._cluster_name
+                for worker, grant in grants.items()
+                if isinstance(grant, WorkerAccess) and grant._cluster_name != worker
+            }
+            judge(
+                (
+                    COMPONENT.at(
+                        f"MultiKueue {name}.workers[{worker}]",
+                        f"has the access to the cluster {cluster}",
+                        f"call it {cluster}, or give the access to {worker}",
+                        "warning",
+                    )
+                    for worker, cluster in others.items()
+                ),
+                opts,
+            )
         else:
             raise SpecError([COMPONENT.at(f"MultiKueue {name}", "there are no workers", "give workers={...}")])
         super().__init__(name, opts)

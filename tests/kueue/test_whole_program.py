@@ -1,0 +1,134 @@
+"""What only a whole program tells of single components is a warning once its body has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pulumi
+import pulumi_kubernetes
+import pytest
+
+import kueue_fleet as kf
+import pulumi_mocks
+
+CREDENTIALS = kf.ServiceAccountToken("2027-02", rotate_by="2099-02-01")
+
+
+def queue(name: str, flavor: str) -> None:
+    quotas = [
+        kf.ResourceGroup(covered_resources=["cpu"], flavors=[kf.FlavorQuotas(flavor, [kf.ResourceQuota("cpu", 4)])])
+    ]
+    kf.ClusterQueue(name, kf.ClusterQueueSpec(namespace_selector=kf.LabelSelector(), resource_groups=quotas))
+
+
+def flavor(name: str = "l4", **labels: str) -> None:
+    kf.ResourceFlavor(name, kf.ResourceFlavorSpec(node_labels=labels))
+
+
+def cohorts(**parents: str) -> None:
+    for name, parent in parents.items():
+        kf.Cohort(name, {"parentName": parent})
+
+
+def worker(name: str, cluster: str) -> None:
+    access = kf.WorkerAccess(
+        "access",
+        cluster_name=cluster,
+        endpoint="10.0.0.2",
+        ca_certificate=None,
+        credentials=CREDENTIALS,
+        namespaces=["a"],
+    )
+    kf.MultiKueue("mk", workers={name: access})
+
+
+def pool(cluster: str) -> None:
+    kf.NodePool(
+        "p",
+        kf.Pool("p", "g2-standard-12", nodes=2),
+        cluster_spec=kf.Standalone("lab", "us-central1", mode="Standard"),
+        project="acme-lab-1",
+        cluster=cluster,
+        service_account="nodes-1@acme-lab-1.iam.gserviceaccount.com",
+    )
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: said.append(text))
+    return said
+
+
+@pytest.mark.parametrize(
+    ("program", "warning"),
+    [
+        (
+            lambda: (queue("q", "l-4"), flavor()),
+            "ClusterQueue q.resourceGroups[0].flavors[l-4].name: this program declares no ResourceFlavor l-4; did you "
+            "mean l4? [KF920]",
+        ),
+        (
+            lambda: (
+                kf.LocalQueue("gpu", namespace="vsion", cluster_queue="q"),
+                kf.Namespaces("n", ["vision"]),
+            ),
+            "LocalQueue gpu.namespace: this program declares no Namespace vsion; did you mean vision? [KF920]",
+        ),
+        (
+            lambda: cohorts(b="a", a="b", below="a"),
+            "Cohort a.parentName: a < b < a is a cycle, and no queue below it admits a job; take one parentName "
+            "out of it [KF920]",
+        ),
+        (
+            lambda: kf.ClusterQueue("q", {"resourceGroups": []}),
+            "ClusterQueue q.namespaceSelector: is missing, which matches no namespace, so no job is ever admitted; "
+            "write {} to take jobs of every namespace [KF801]",
+        ),
+        (
+            lambda: flavor(**{"cloud.google.com/gke-accelerator": "nvidia-l40"}),
+            "ResourceFlavor l4.nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l40 is not a known accelerator of "
+            "GKE; did you mean nvidia-l4? [KF612]",
+        ),
+        (
+            lambda: worker("worker", "std"),
+            "MultiKueue mk.workers[worker]: has the access to the cluster std; call it std, or give the access to "
+            "worker [KF913]",
+        ),
+        (
+            lambda: pool("other"),
+            "NodePool p.cluster: is other, and cluster_spec is lab; give the entry of that cluster [KF913]",
+        ),
+    ],
+)
+def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, warnings: list[str]) -> None:
+    pulumi_mocks.run(program)
+    assert warning in warnings
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: queue("q", "elsewhere"),
+        lambda: (queue("q", "l4"), flavor()),
+        lambda: kf.LocalQueue("gpu", namespace="elsewhere", cluster_queue="q"),
+        lambda: cohorts(team="company", company="world"),
+        lambda: flavor(**{"example.com/rack": "r1"}),
+        lambda: worker("std", "std"),
+        lambda: pool("lab"),
+    ],
+)
+def test_what_may_be_meant_is_none(program: Callable[[], object], warnings: list[str]) -> None:
+    pulumi_mocks.run(program)
+    assert [text for text in warnings if "this program declares no" in text or "KF913" in text or "KF612" in text] == []
+
+
+def test_the_same_name_on_another_cluster_is_not_that_of_this(warnings: list[str]) -> None:
+    def program() -> None:
+        there = pulumi.ResourceOptions(provider=pulumi_kubernetes.Provider("there", kubeconfig="{}"))
+        kf.ResourceFlavor("far", kf.ResourceFlavorSpec(), opts=there)
+        flavor()
+        queue("q", "far")
+
+    pulumi_mocks.run(program)
+    assert [text for text in warnings if "declares no ResourceFlavor far" in text]
