@@ -25,6 +25,12 @@ def flavor(name: str = "l4", **labels: str) -> None:
     kf.ResourceFlavor(name, kf.ResourceFlavorSpec(node_labels=labels))
 
 
+def named_flavor(name: str) -> None:
+    """A queue names a flavor that may be the other one of the program."""
+    queue("q", name)
+    flavor()
+
+
 def cohorts(**parents: str) -> None:
     for name, parent in parents.items():
         kf.Cohort(name, {"parentName": parent})
@@ -64,7 +70,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ("program", "warning"),
     [
         (
-            lambda: (queue("q", "l-4"), flavor()),
+            lambda: named_flavor("l-4"),
             "ClusterQueue q.resourceGroups[0].flavors[l-4].name: this program declares no ResourceFlavor l-4; did you "
             "mean l4? [KF920]",
         ),
@@ -110,7 +116,7 @@ def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, war
     "program",
     [
         lambda: queue("q", "elsewhere"),
-        lambda: (queue("q", "l4"), flavor()),
+        lambda: named_flavor("l4"),
         lambda: kf.LocalQueue("gpu", namespace="elsewhere", cluster_queue="q"),
         lambda: cohorts(team="company", company="world"),
         lambda: flavor(**{"example.com/rack": "r1"}),
