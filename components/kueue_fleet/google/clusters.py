@@ -28,7 +28,7 @@ _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
 
 @dataclass(frozen=True)
 class Access:
-    """How the API server of a cluster is reached; the fields are those of `gcp.ControlPlaneAccess`."""
+    """How the API server of a cluster is reached; the fields are those of `ControlPlaneAccess`."""
 
     dns: bool = True
     networks: Mapping[str, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def cluster(
     labels: Mapping[str, Any],
     needs: tuple[str, ...] = (),
 ) -> CloudResource:
-    """The cluster; for the arguments see `gcp.GkeCluster`."""
+    """The cluster; for the arguments see `GkeCluster`."""
     # VPC-native (5.6.2); a range without a name is GKE's choice.
     ranges = {"clusterSecondaryRangeName": pod_range_name, "servicesSecondaryRangeName": service_range_name}
     properties: dict[str, Any] = {

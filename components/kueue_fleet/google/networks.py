@@ -84,7 +84,7 @@ def own_vpc(
     pod_ranges: Mapping[str, str] | None = None,
     service_ranges: Mapping[str, str] | None = None,
 ) -> OwnVpc:
-    """The network; for the arguments see `gcp.Network`.
+    """The network; for the arguments see `Network`.
 
     Raises:
         ValueError: a region has no known range and `ranges` does not give one.
