@@ -15,7 +15,7 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
-from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
+from kueue_fleet.fleet_file.check.scope import FIELDS, SECTIONS, Scope
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL, UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT, UNUSED
@@ -37,20 +37,20 @@ def check_alone(section: str, *given: Any, today: date | None = None, **others: 
     `given` are entries, if the section is a list of them, or the section itself; `others` are by the names of fields of
     a FleetSpec. With `today`, what is due on that day too.
     """
-    listed = SECTIONS.get(section)
-    own = {listed.field: given} if listed else {section: given[0]}
+    listed = section in SECTIONS
+    own = {FIELDS[section]: given} if listed else {section: given[0]}
     scope = Scope(FleetSpec.model_construct(name="alone", project="alone-project", **{"clusters": (), **others, **own}))
     paths = tuple(map(scope.path, given)) if listed else (section,)
     due = check_dates(scope.fleet, today) if today else ()
     for problem in (*check_scope(scope), *due):
-        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[listed is not None]:
+        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[listed]:
             yield problem
 
 
 def check_object(spec: SpecModel, name: str, where: str) -> Iterator[Problem]:
     """The same of an object of Kubernetes; `where` begins the paths. Of one in a namespace, what it says by itself."""
-    for section, listed in SECTIONS.items():
-        [entry, _] = get_args(FleetSpec.model_fields[listed.field].annotation)
+    for section in SECTIONS:
+        [entry, _] = get_args(FleetSpec.model_fields[FIELDS[section]].annotation)
         if issubclass(entry, type(spec)) and "namespace" not in entry.model_fields:
             made = read_stored(entry, {"name": name, **spec.wire()}, where)
             for problem in check_alone(section, made):

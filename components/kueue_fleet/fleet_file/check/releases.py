@@ -15,7 +15,7 @@ from kueue_admission.forms.form_rules import UNKNOWN_FIELD
 from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.forms.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
-from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
+from kueue_fleet.fleet_file.check.scope import FIELDS, Scope
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -203,7 +203,7 @@ def _step(scope: Scope) -> Iterator[Problem]:
 def _objects(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     # The fleet's model writes its entries too; their own would be made for this alone.
-    fields = {SECTIONS[section].field for section in _OBJECTS}
+    fields = {FIELDS[section] for section in _OBJECTS}
     written = fleet.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     for section, kind in _OBJECTS.items():
         for entry, data in zip(scope.entries(section), written.get(section, ()), strict=True):

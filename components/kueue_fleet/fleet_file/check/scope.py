@@ -24,8 +24,6 @@ PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEn
 class Section(NamedTuple):
     """A list of named entries."""
 
-    field: str
-    """Its name in Python."""
     noun: str
     """What messages call one of its entries."""
     nouns: str
@@ -33,27 +31,26 @@ class Section(NamedTuple):
 
 
 SECTIONS: Final = {
-    "clusters": Section("clusters", "cluster", "clusters"),
-    "nodePools": Section("node_pools", "node pool", "node pools"),
-    "reservations": Section("reservations", "reservation", "reservations"),
-    "futureReservations": Section("future_reservations", "future reservation", "future reservations"),
-    "commitments": Section("commitments", "commitment", "commitments"),
-    "flavors": Section("flavors", "flavor", "flavors"),
-    "topologies": Section("topologies", "topology", "topologies"),
-    "cohorts": Section("cohorts", "cohort", "cohorts"),
-    "clusterQueues": Section("cluster_queues", "queue", "queues"),
-    "admissionChecks": Section("admission_checks", "check", "checks"),
-    "priorityClasses": Section("priority_classes", "priority class", "priority classes"),
-    "workloadPriorityClasses": Section(
-        "workload_priority_classes", "workload priority class", "workload priority classes"
-    ),
-    "teams": Section("teams", "team", "teams"),
-    "localQueues": Section("local_queues", "LocalQueue", "LocalQueues"),
-    "storage": Section("storage", "storage", "storage entries"),
+    "clusters": Section("cluster", "clusters"),
+    "nodePools": Section("node pool", "node pools"),
+    "reservations": Section("reservation", "reservations"),
+    "futureReservations": Section("future reservation", "future reservations"),
+    "commitments": Section("commitment", "commitments"),
+    "flavors": Section("flavor", "flavors"),
+    "topologies": Section("topology", "topologies"),
+    "cohorts": Section("cohort", "cohorts"),
+    "clusterQueues": Section("queue", "queues"),
+    "admissionChecks": Section("check", "checks"),
+    "priorityClasses": Section("priority class", "priority classes"),
+    "workloadPriorityClasses": Section("workload priority class", "workload priority classes"),
+    "teams": Section("team", "teams"),
+    "localQueues": Section("LocalQueue", "LocalQueues"),
+    "storage": Section("storage", "storage entries"),
 }
 """The lists of named entries by their name in the file, in the order of its description."""
 
-_ORDER: Final = tuple(field.alias or name for name, field in FleetSpec.model_fields.items())
+FIELDS: Final = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}
+"""The name in Python of each field of the file, in the order of its description."""
 
 
 class Scope:
@@ -78,7 +75,7 @@ class Scope:
     def entries(self, section: str) -> Sequence[Any]:
         """The entries of a list of the file, as far as they could be read."""
         try:
-            found: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
+            found: Sequence[Any] = getattr(self.fleet, FIELDS[section])
         except NotKnownError:
             return ()
         return found
@@ -90,7 +87,7 @@ class Scope:
     def names(self, section: str) -> tuple[str, ...]:
         """Every name in a list of the file. Raises NotKnownError if one of them could not be read."""
         if section not in self._names:
-            entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
+            entries: Sequence[Any] = getattr(self.fleet, FIELDS[section])
             self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))
         return self._names[section]
 
@@ -120,11 +117,12 @@ class Scope:
     def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:
         """The problems section by section; within a section, entry by entry."""
         entries = {path: index for index, path in enumerate(self._paths.values())}
+        fields = [*FIELDS]
 
         def place(problem: Problem) -> tuple[int, int]:
             section = re.split(r"[.\[]", problem.path, maxsplit=1)[0]
             entry = problem.path[: problem.path.find("]") + 1]
-            order = _ORDER.index(section) if section in _ORDER else -1
+            order = fields.index(section) if section in fields else -1
             return order, entries.get(entry, -1)
 
         return sorted(problems, key=place)
