@@ -109,11 +109,10 @@ CALLS = {
         ["rehearse", "run", "hostile"],
         ["rehearse", "up", HOSTILE],
         ["rehearse", "reclaim-spot", HOSTILE, "hostile"],
-        ["rehearse", HOSTILE, f"--reclaim-spot={HOSTILE}"],
     ],
     "simulate": [
         ["simulate", "fleet", FLEET, "-w", "jobs.yaml"],
-        ["simulate", "fleet.yaml", "-w", LOAD],
+        ["simulate", "fleet", "fleet.yaml", "-w", LOAD],
         ["simulate", "objects", "queues.yaml"],
         ["simulate", "fleet", FLEET, "-w", LOAD, "--what-if", f"clusterQueues[{HOSTILE}].cohort=1"],
         ["simulate", "fleet", FLEET, "-w", LOAD, "--max-wait", f"{HOSTILE}=3", "--until", "1"],
