@@ -592,3 +592,20 @@ def test_data_that_is_no_fleet_is_refused(data: Any) -> None:
 def test_any_text_is_refused_without_a_crash(text: str) -> None:
     with pytest.raises(SpecError):
         parse_fleet_text(text, "fleet.yaml")
+
+
+@pytest.mark.parametrize(
+    ("secrets", "paths"),
+    [
+        ('\'{"hub": {"token": "hf_abc"}}\'', [""]),
+        ("{hub: {token: hf_abc, user: {secure: v1:a}}}", [".hub.token"]),
+        ("{hub: {token: {secure: v1:a}}}", []),
+        ("{secure: v1:a}", []),
+    ],
+)
+def test_secrets_in_clear_are_refused_and_not_repeated(secrets: str, paths: list[str]) -> None:
+    fleet = json.dumps(standalone_data())
+    text = f"config:\n  kueue-fleet:teamSecrets: {secrets}\n  kueue-fleet:fleet: {fleet}\n"
+    found = [each for each in read_fleet_text(text, "stack").problems if each.rule.code == "KF528"]
+    assert [each.path for each in found] == [f"config.kueue-fleet:teamSecrets{path}" for path in paths]
+    assert not any("hf_abc" in str(each) for each in found)

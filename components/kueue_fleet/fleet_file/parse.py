@@ -22,7 +22,7 @@ from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
-from kueue_fleet.fleet_file.rules.files import NOT_A_FLEET, OTHER_PROJECT, STRAY_SECTION, UNREAD_KEY
+from kueue_fleet.fleet_file.rules.files import NOT_A_FLEET, OTHER_PROJECT, PLAIN_SECRET, STRAY_SECTION, UNREAD_KEY
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
@@ -232,6 +232,21 @@ def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
             yield STRAY_SECTION.at(
                 path, "stands beside the fleet, where nothing reads it", f"write {section}: below {PULUMI_KEY}:"
             )
+
+    yield from _plain_secrets(config.get(TEAM_SECRETS_KEY), f"config.{TEAM_SECRETS_KEY}")
+
+
+def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:
+    """Secrets of teams that everybody reads who reads the file; no message has them."""
+    if isinstance(value, Mapping) and set(value) != {"secure"}:
+        for key, each in value.items():
+            yield from _plain_secrets(each, f"{path}.{key}")
+    elif value is not None and not isinstance(value, Mapping):
+        yield PLAIN_SECRET.at(
+            path,
+            "is in clear, and so is every secret in it",
+            f"run pulumi config set --secret --path '{TEAM_SECRETS_KEY}.NAME.KEY', and replace the secret",
+        )
 
 
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:

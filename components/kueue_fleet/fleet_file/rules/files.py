@@ -47,6 +47,13 @@ OTHER_PROJECT = Rule(
     remedy="Write the same project in both",
     source=THE_INPUT,
 )
+PLAIN_SECRET = Rule(
+    "KF528",
+    seen="`is in clear, and so is every secret in it`",
+    why="A secret in a stack file without encryption is read by all who read the repository.",
+    remedy="Encrypt it with `pulumi config set --secret --path`, and replace it, since it was exposed",
+    source="https://www.pulumi.com/docs/iac/concepts/secrets/",
+)
 NAME_TAKEN = Rule(
     "KF523",
     seen="`is already the name of …`",
