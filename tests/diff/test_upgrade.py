@@ -37,12 +37,19 @@ def test_what_is_wrong_already_is_no_news() -> None:
     assert broken(upgraded("0.19.2", changes)) == []
 
 
-@pytest.mark.parametrize(("version", "judged"), [("0.15.1", "0.17.1"), ("0.18.6", "0.18.3")])
-def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(version: str, judged: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "judged", "advice"),
+    [
+        ("0.15.1", "0.17.1", "use 0.17.1, or read the release notes of both"),
+        ("0.18.6", "0.18.3", "read the release notes since 0.18.3"),
+    ],
+)
+def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(
+    version: str, judged: str, advice: str
+) -> None:
     """What is different is listed from the nearest one."""
     assert broken(upgraded("0.19.2", {"kueue/version": version})) == [
-        f"kueue.version: {version}, but the rules checked here are those of {judged}; use {judged}, or read the "
-        "release notes of both"
+        f"kueue.version: {version}, but the rules checked here are those of {judged}; {advice}"
     ]
 
 

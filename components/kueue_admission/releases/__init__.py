@@ -24,6 +24,8 @@ KEEPS_JOBS_OF_LOST: Final = "an admitted worker that is away keeps its job until
 """One of `Release.behaviours`."""
 ADMITS_UNCOUNTED: Final = "a job of which its queue counts nothing is admitted on the manager without a worker"
 """One of `Release.behaviours`."""
+STOPPED_BY_NAME: Final = "does not start with an output of resources called pods"
+"""The text of one of `Release.notes`."""
 CONFIGURATION_VALUE: Final = "managerConfig.controllerManagerConfigYaml"
 """The value of the chart that is Kueue's Configuration, as text."""
 _TAKEN_WHOLE: Final = frozenset(
@@ -43,6 +45,15 @@ class Gate(NamedTuple):
     """Whether it can only have its default."""
     needs: tuple[str, ...]
     """Gates that have to be on where it is: Kueue does not start otherwise."""
+
+
+class Note(NamedTuple):
+    """What the release notes of a version say that its minor release's tables were read without."""
+
+    since: str
+    """The first version that the text is true of."""
+    text: str
+    """What it does, such as `mends ...`."""
 
 
 class UnknownReleaseError(LookupError):
@@ -155,6 +166,18 @@ class Release:
     def behaviours(self) -> Mapping[str, str]:
         """What Kueue does by itself that users reckon with: yes, no or not known."""
         return {row["behaviour"]: row["state"] for row in self.table("behaviours")}
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What is known of the patches of its minor release, those after this version too, oldest first."""
+        file = f"{self.minor}/notes.csv"
+        if not files(__package__).joinpath(file).is_file():
+            return ()
+        return tuple(Note(row["since"], row["note"]) for row in read_table(__package__, file))
+
+    def has_note(self, text: str) -> bool:
+        """Whether one of `notes` is true of this version."""
+        return any(each.text == text and numbers_of(each.since) <= numbers_of(self.version) for each in self.notes)
 
     @cached_property
     def chart_values(self) -> Mapping[str, str]:

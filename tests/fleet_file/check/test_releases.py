@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
 
+LATER = (
+    "0.20.6 mends the watch cache of /convert, 0.20.7 mends quota that leaks when a check is tried again, 0.21.0 has no "
+    "v1beta1 any more"
+)
 SEEN = (
     "whose rules are known here from its source and changelog alone: it never ran here; use 0.19.2, or try it before "
-    "you rely on it"
+    f"you rely on it; {LATER}"
 )
 
 
@@ -122,8 +126,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a patch release that was not read": (
         {"kueue/version": "0.18.6"},
         [
-            "warning: kueue.version: 0.18.6, but the rules checked here are those of 0.18.3; use 0.18.3, or read the "
-            "release notes of both"
+            "warning: kueue.version: 0.18.6, but the rules checked here are those of 0.18.3; read the release notes "
+            "since 0.18.3"
+        ],
+    ),
+    "a patch release of whose notes something is known": (
+        {"kueue/version": "0.20.7"},
+        [
+            "warning: kueue.version: 0.20.7, but the rules checked here are those of 0.20.0; read the release notes "
+            f"since 0.20.0; {LATER}"
         ],
     ),
     "a build of one's own": (

@@ -14,7 +14,15 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import UNKNOWN_FIELD
 from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.forms.versions import numbers_of
-from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
+from kueue_admission.releases import (
+    DEFAULT_VERSION,
+    KEEPS_JOBS_OF_LOST,
+    STOPPED_BY_NAME,
+    Release,
+    minors,
+    nearest,
+    release,
+)
 from kueue_fleet.fleet_file.check.scope import FIELDS, Scope
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
@@ -39,8 +47,6 @@ BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
 """Feature gate, new in 0.18: an annotation of a Job names its Workload, which a label did before."""
 _PODS: Final = "pods"
 _NAMES_GATE: Final = "ReservedResourceNameValidation"
-_NAMES_SINCE: Final = (0, 19, 3)
-"""Also 0.20.0. Source: release notes of both, kueue#13989 and kueue#14756."""
 _OBJECTS: Final = {
     "flavors": "ResourceFlavor",
     "topologies": "Topology",
@@ -95,14 +101,30 @@ def _known(scope: Scope) -> Iterator[Problem]:
             yield OTHER_KUEUE.at(
                 path,
                 f"{version}, but the rules checked here are those of {judged.read[-1]}",
-                f"use {judged.read[-1]}, or read the release notes of both",
+                _newer(version, judged),
             )
         elif not judged.run_here:
+            notes = _notes(judged)
             yield OTHER_KUEUE.at(
                 path,
                 f"{version}, whose rules are known here from its source and changelog alone: it never ran here",
-                f"use {DEFAULT_VERSION}, or try it before you rely on it",
+                f"use {DEFAULT_VERSION}, or try it before you rely on it" + (f"; {notes}" if notes else ""),
             )
+
+
+def _newer(version: str, judged: Release) -> str:
+    """What to do about a version that was not read: never an older patch."""
+    read = judged.read[-1]
+    if numbers_of(version) <= numbers_of(read):
+        return f"use {read}, or read the release notes of both"
+    notes = _notes(judged)
+    return f"read the release notes since {read}" + (f"; {notes}" if notes else "")
+
+
+def _notes(judged: Release) -> str:
+    """What is known of the patches that were not read."""
+    after = numbers_of(judged.read[-1])
+    return ", ".join(f"{each.since} {each.text}" for each in judged.notes if numbers_of(each.since) > after)
 
 
 @where_read
@@ -147,7 +169,7 @@ def _reserved(scope: Scope) -> Iterator[Problem]:
         kueue = fleet.kueue_on(cluster.name)
         configuration = kueue_configuration(fleet, cluster.name)
         is_on = configuration.get("featureGates", {}).get(_NAMES_GATE, True)
-        if not is_on or numbers_of(kueue.version) < _NAMES_SINCE:
+        if not is_on or not kueue.release.has_note(STOPPED_BY_NAME):
             continue
         resources, at = configuration.get("resources") or {}, "kueue.configuration.resources"
         if cluster.kueue.configuration.resources is not None:
