@@ -44,9 +44,7 @@ def test_what_is_wrong_already_is_no_news() -> None:
         ("0.18.6", "0.18.3", "read the release notes since 0.18.3"),
     ],
 )
-def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(
-    version: str, judged: str, advice: str
-) -> None:
+def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(version: str, judged: str, advice: str) -> None:
     """What is different is listed from the nearest one."""
     assert broken(upgraded("0.19.2", {"kueue/version": version})) == [
         f"kueue.version: {version}, but the rules checked here are those of {judged}; {advice}"

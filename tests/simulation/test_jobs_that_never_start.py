@@ -47,7 +47,11 @@ CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
     ("job", "why"),
     [
         ({"requests": {GPU: 5}}, "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for "),
-        ({"pods": 3}, f"{EUROPE}: ExceedsMaxQuota; {US}: ExceedsMaxQuota"),
+        (
+            {"pods": 3},
+            f"{EUROPE}: ExceedsMaxQuota; {US}: ExceedsMaxQuota: it asks for 3 nvidia.com/gpu, and a flavor has at most "
+            f"2 on {US}, 2 on {EUROPE}",
+        ),
         ({"requests": {"cpu": 40}}, f"{ON_NO_NODE}40 cpu, and a node of l4-spot has 11900m"),
         ({"requests": {GPU: 2}}, f"{ON_NO_NODE}2 nvidia.com/gpu, and a node of l4-spot has 1"),
         (
@@ -81,6 +85,16 @@ def test_the_dispatcher_says_why_it_rejects_a_job() -> None:
     assert text.startswith(f"{NEVER}Deactivated: The workload is deactivated due to AdmissionCheck in Rejected state: ")
     assert f"{US} ExceedsMaxQuota, {EUROPE} ExceedsMaxQuota" in text
     assert found(dispatched_data(), pods=8) == []
+
+
+def test_a_job_that_waits_for_its_check_says_what_workers_have() -> None:
+    """With quotas in windows, the dispatcher does not reject what is too much."""
+    data = dispatched_data()
+    data["admissionController"]["quotaWindows"] = [{"name": "sale", "start": "2026-12-01T00:00:00Z", "duration": "1h"}]
+    [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpus |= {"nominalQuota": 1, "during": {"sale": {"nominalQuota": 4}}}
+    [text] = found(data, pods=5)
+    assert "it asks for 5 nvidia.com/gpu, and a flavor has at most 4 on " in text
 
 
 def test_workers_of_another_dispatcher_are_all_tried() -> None:

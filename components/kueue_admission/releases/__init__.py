@@ -53,7 +53,7 @@ class Note(NamedTuple):
     since: str
     """The first version that the text is true of."""
     text: str
-    """What it does, such as `mends ...`."""
+    """What it does, such as `fixes ...`."""
 
 
 class UnknownReleaseError(LookupError):

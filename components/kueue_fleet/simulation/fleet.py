@@ -42,6 +42,7 @@ from kueue_fleet.jobs.dynamic_slices import as_placed, check_slice_jobs
 from kueue_fleet.jobs.fields import check_job_fields, check_priorities
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
 from kueue_fleet.jobs.gpu_networks import warn_of_networks
+from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 from kueue_fleet.jobs.nodes import check_job_nodes, stays_pending, warn_of_manager
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.pod_rules import check_pod_rules
@@ -264,7 +265,8 @@ def _not_started(
             return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
         if why := job.record.why_not_started:
             fix = "change what it asks for, or the quotas and nodes of its queue"
-            return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix)
+            more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)
+            return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}{more and f': {more}'}", fix)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import changed, problems
+from tests.fleet_file.builders import changed, group, problems, quota, standalone_data
 from tests.fleet_file.pool_builders import FLAVORS, pools_data
 
 LARGER = (
@@ -53,3 +53,16 @@ def test_reserved_gpus_without_quota() -> None:
         "so that 12 are paid for and no job gets them; raise nominalQuota by 12, in a queue or its cohort"
     ]
     assert problems(changed(pools_data(), {**changes, QUOTA: 12})) == []
+
+
+@pytest.mark.parametrize(("cpus", "expected"), [(6, 1), (60, 0)], ids=["as many as nodes", "CPUs"])
+def test_quota_of_cpus_that_is_a_number_of_nodes(cpus: int, expected: int) -> None:
+    data = standalone_data()
+    data["clusters"][0] |= {"mode": "Standard", "zones": ["us-east4-a"]}
+    data["nodePools"] = [{"name": "wide", "machineType": "n2-standard-16", "nodeCount": 6}]
+    data["flavors"] = [{"name": "wide", "nodePool": "wide"}]
+    data["clusterQueues"][0] |= {"resourceGroups": [group(("cpu",), ("wide",))]}
+    [quotas] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    quotas["resources"] = [quota("cpu", cpus)]
+    found = [text for text in problems(data) if "not more than one of each of its 6 nodes" in text]
+    assert len(found) == expected

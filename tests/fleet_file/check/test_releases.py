@@ -8,8 +8,8 @@ import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
 
 LATER = (
-    "0.20.6 mends the watch cache of /convert, 0.20.7 mends quota that leaks when a check is tried again, 0.21.0 has no "
-    "v1beta1 any more"
+    "0.20.6 fixes the watch cache of /convert, 0.20.7 fixes quota that leaks when a check is tried again, 0.21.0 has "
+    "no v1beta1 any more"
 )
 SEEN = (
     "whose rules are known here from its source and changelog alone: it never ran here; use 0.19.2, or try it before "

@@ -45,6 +45,7 @@ from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
 from kueue_fleet.fleet_file.check.storage import check_storage
+from kueue_fleet.fleet_file.check.team_bounds import check_team_bounds
 from kueue_fleet.fleet_file.check.teams import check_accounts, check_teams
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
@@ -74,6 +75,7 @@ _RULES = (
     check_manager_quotas,
     check_priorities,
     check_teams,
+    check_team_bounds,
     check_accounts,
     check_job_templates,
     check_budgets,

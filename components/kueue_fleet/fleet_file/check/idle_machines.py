@@ -6,16 +6,19 @@ ran).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.files import UNUSED
+from kueue_fleet.fleet_file.rules.queues import UNIT
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, RESERVATION_NAME
 
 _SPARE: Final = 4
@@ -23,12 +26,17 @@ _SPARE: Final = 4
 _MANY: Final = 8
 """Devices of one large machine: fewer may be spare too."""
 
+_CPU: Final = 1000
+_LARGE: Final = 8 * _CPU
+"""Thousandths of CPUs of a node, on average."""
+
 
 def check_idle_machines(scope: Scope) -> Iterator[Problem]:
-    """Reservations are as large as their pools, and queues may use all reserved GPUs and TPUs."""
+    """Reservations are as large as their pools; queues may use all reserved GPUs and TPUs, and CPUs, not nodes."""
     yield from _larger_than_pools(scope)
     for cluster in scope.entries("clusters"):
         yield from _without_quota(scope, cluster.name)
+        yield from _counted_in_nodes(scope, cluster.name)
 
 
 @where_read
@@ -61,7 +69,43 @@ def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
-    """Of a flavor that has its nodes for itself. Other quotas in windows are not added up."""
+    """Of a flavor that has its nodes for itself."""
+    for flavor, pools, promised in _with_own_nodes(scope, cluster):
+        if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
+            continue
+        for resource in _covered(scope, flavor, cluster):
+            held, total = held_by(pools, resource), promised.get(resource, 0)
+            if held is not None and (held - total) * _SPARE > held and held - total >= _MANY:
+                yield UNUSED.at(
+                    scope.path(flavor),
+                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold {held}, so "
+                    f"that {held - total} are paid for and no job gets them",
+                    f"raise nominalQuota by {held - total}, in a queue or its cohort",
+                ).on(cluster)
+
+
+@where_read
+def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
+    """Quota for at most one CPU of each large node: it is likely to be a number of nodes."""
+    for flavor, pools, promised in _with_own_nodes(scope, cluster):
+        total, held, nodes = promised.get("cpu", 0), held_by(pools, "cpu"), sum(pool.full_nodes for pool in pools)
+        if held is None or any(pool.devices_per_node for pool in pools):
+            continue
+        if 0 < total <= nodes * _CPU and held >= nodes * _LARGE:
+            texts = [Quantity(f"{each}m").plain for each in (total, held)]
+            yield UNIT.at(
+                scope.path(flavor),
+                f"queues may use {texts[0]} cpu of it on {{cluster}}, not more than one of each of its {nodes} nodes, "
+                f"which have {texts[1]} in all",
+                f"write CPUs and not nodes: {texts[1]} for all of them",
+            ).on(cluster)
+
+
+def _with_own_nodes(
+    scope: Scope, cluster: str
+) -> Iterator[tuple[FlavorEntry, Sequence[ResolvedNodePool], Mapping[str, int]]]:
+    """Flavors whose nodes on the cluster no other has, and what queues may use of each. Those in windows are left
+    out."""
     fleet = scope.fleet
     if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).mode != "Standard":
         return
@@ -72,18 +116,9 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
         pools = pools_of.get(flavor.name, ())
         names = {pool.name for pool in pools}
         shared = any(names & {pool.name for pool in of} for name, of in pools_of.items() if name != flavor.name)
-        reserved = pools and all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools)
-        if not reserved or shared or flavor.name in in_windows:
-            continue
-        for resource in _covered(scope, flavor, cluster):
-            held, total = held_by(pools, resource), sum(promised.get(flavor.name, {}).get(resource, {}).values())
-            if held is not None and (held - total) * _SPARE > held and held - total >= _MANY:
-                yield UNUSED.at(
-                    scope.path(flavor),
-                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold {held}, so "
-                    f"that {held - total} are paid for and no job gets them",
-                    f"raise nominalQuota by {held - total}, in a queue or its cohort",
-                ).on(cluster)
+        if pools and not shared and flavor.name not in in_windows:
+            sums = {name: sum(of.values()) for name, of in promised.get(flavor.name, {}).items()}
+            yield flavor, pools, sums
 
 
 def _covered(scope: Scope, flavor: FlavorEntry, cluster: str) -> list[str]:

@@ -30,7 +30,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.fleet_file.rules.clusters import DATA_DRIVER, GKE_VERSION, RUNS_NO_JOBS, ZONE
 from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION, UNUSED
-from kueue_fleet.fleet_file.rules.teams import CLAIM_LIMIT, DATA_ACCOUNT, DATA_REGION
+from kueue_fleet.fleet_file.rules.teams import DATA_ACCOUNT, DATA_REGION, TEAM_QUOTA
 from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
 from kueue_fleet.gke.machines import NO_HYPERDISK
 from kueue_fleet.gke.zones import region_at, region_names
@@ -253,7 +253,7 @@ def _claims(scope: Scope) -> Iterator[Problem]:
         for resource, asked in ((_CLAIMS, Quantity(most)), ("requests.storage", Quantity(f"{CLAIM_SIZE * most}Gi"))):
             limit = team.resource_quota.get(resource)
             if limit is not None and limit < asked:
-                yield CLAIM_LIMIT.at(
+                yield TEAM_QUOTA.at(
                     f"{scope.path(team)}.resourceQuota[{resource}]",
                     f"{limit.plain}, but its claims in `storage` take {asked.plain}",
                     f"write {asked.plain} or more",

@@ -43,6 +43,23 @@ _CLASSES: Final = (".storageclass.storage.k8s.io", ".deviceclass.resource.k8s.io
 """Ends of the domains of what a ResourceQuota limits by class. Source: kubernetes@v1.36 pkg/quota/v1/evaluator/core."""
 _OBJECTS: Final = ("pods", "services", "services.nodeports", "services.loadbalancers", "secrets", "configmaps")
 """Kinds of objects that a ResourceQuota counts, of those in `_LIMITED`."""
+_CORE: Final = (
+    "pods",
+    "services",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "replicationcontrollers",
+    "resourcequotas",
+    "serviceaccounts",
+    "podtemplates",
+    "limitranges",
+    "endpoints",
+    "events",
+)
+"""What `count/` limits without a group. Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/."""
+_GROUPED: Final = ("jobs.batch", "cronjobs.batch", "jobsets.jobset.x-k8s.io", "deployments.apps", "rayjobs.ray.io")
+"""Some of what it limits with one."""
 _LIMITED: Final = (
     *(f"{of}{name}" for of in ("", "requests.", "limits.") for name in CONTAINER_RESOURCES),
     "requests.storage",
@@ -300,6 +317,12 @@ class TeamEntry(RuledModel):
             if slash and not domain.startswith("requests.") and domain != "count" and not domain.endswith(_CLASSES):
                 wrong = f"{amount.plain} has no effect, since Kubernetes limits devices by their requests alone"
                 fix = f"write requests.{name.removeprefix('limits.')}"
+                yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)
+            elif domain == "count" and (kind := name.removeprefix("count/")) not in _CORE and "." not in kind:
+                wrong = f"{amount.plain} has no effect, since Kubernetes' core group has no kind of objects {kind}"
+                plurals = {each.partition(".")[0]: each for each in (*_CORE, *_GROUPED)}
+                near = suggest.nearest(kind, plurals)
+                fix = f"did you mean count/{plurals[near]}?" if near else "write it with its group, as jobs.batch"
                 yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)
             elif name in _OBJECTS and amount.decimal % 1:
                 wrong = f"{amount.plain} is not a whole number, and objects are counted in whole ones"

@@ -95,7 +95,7 @@ NODES_OF_OTHERS = Rule(
 UNIT = Rule(
     "KF726",
     severity="warning",
-    seen="`is less than a hundredth of what nodes … have`",
+    seen="`is less than a hundredth of what nodes … have`, `not more than one of each of its N nodes`",
     why="An amount probably has the wrong unit.",
     remedy="Check the unit",
 )

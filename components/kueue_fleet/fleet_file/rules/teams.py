@@ -43,9 +43,9 @@ REGIONS = Rule(
 REGIONS_NOT_KEPT = Rule(
     "KF806",
     severity="warning",
-    seen="`Kueue's own dispatchers know no regions`",
-    why="Only the fleet's own controller keeps jobs to the regions of a team.",
-    remedy="Limit the clusters of the queue, or use the [controller](controller.md)",
+    seen="`Kueue's own dispatchers know no regions`, `which stores its jobs`",
+    why="Only the fleet's own controller keeps jobs to the regions of a team, and the manager stores their objects.",
+    remedy="Limit the clusters of the queue, use the [controller](controller.md), or move the manager",
 )
 TEAM_ACCOUNT = Rule(
     "KF807",
@@ -88,7 +88,7 @@ OTHER_KUEUE = Rule(
     severity="warning",
     seen="`the rules checked here are those of 0.19.2`",
     why="Another release of Kueue may accept and refuse different settings.",
-    remedy="Use the release that the message names, or read the release notes of both",
+    remedy="Read the release notes; the message says what is known of newer patches",
 )
 FEATURE_GATE = Rule(
     "KF813",
@@ -246,10 +246,10 @@ DATA_ACCOUNT = Rule(
     remedy="Give the team an account",
     source="https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup",
 )
-CLAIM_LIMIT = Rule(
+TEAM_QUOTA = Rule(
     "KF834",
-    seen="`but its claims in storage take N`",
-    why="The ResourceQuota of a team refuses the claims that the file gives it.",
+    seen="`but its claims in storage take N`, `but Kueue admits jobs of the team with up to N`",
+    why="The ResourceQuota of a team refuses the claims that the file gives it, or pods of jobs that Kueue admits.",
     remedy="Write the amount that the message names",
     source="https://kubernetes.io/docs/concepts/policy/resource-quotas/#storage-resource-quota",
 )

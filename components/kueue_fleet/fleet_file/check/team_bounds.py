@@ -1,0 +1,61 @@
+"""What bounds a team beside its queues: the regions of its data, and ResourceQuotas, which Kueue does not look at.
+
+Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/. That the manager keeps job objects is
+docs/tasks/residency.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import ZERO
+from kueue_fleet.fleet_file.check.quota_amounts import most_quota
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.rules.teams import REGIONS_NOT_KEPT, TEAM_QUOTA
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
+
+
+def check_team_bounds(scope: Scope) -> Iterator[Problem]:
+    """The manager is in a region of each team, and no ResourceQuota is below what queues admit."""
+    yield from _manager_elsewhere(scope)
+    yield from _below_queues(scope)
+
+
+@where_read
+def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
+    """Jobs of a team that is kept to some regions are stored where they are submitted."""
+    fleet = scope.fleet
+    manager = fleet.manager
+    for team in fleet.teams if manager is not None else ():
+        queues = (local.cluster_queue for local in team.local_queues)
+        allowed = fleet.allowed_regions(team)
+        if manager is not None and allowed and manager.region not in allowed and any(map(fleet.is_dispatched, queues)):
+            yield REGIONS_NOT_KEPT.at(
+                f"{scope.path(team)}.allowedRegions",
+                f"{', '.join(team.allowed_regions)}, but {manager.name}, which stores its jobs with their names, "
+                f"commands and environment, is in {manager.region}",
+                "put the manager into one of these regions, or have nothing in jobs that has to stay there",
+            )
+
+
+@where_read
+def _below_queues(scope: Scope) -> Iterator[Problem]:
+    """Devices of which Kueue admits more to a team than its namespaces may have: its pods are refused then."""
+    fleet = scope.fleet
+    most = {name: most_quota(fleet, name) for name in fleet.job_clusters}
+    for team in fleet.teams:
+        queues = {local.cluster_queue for local in team.local_queues}
+        for resource in ACCELERATOR_RESOURCES:
+            limit = team.resource_quota.get(f"requests.{resource}")
+            given = max(
+                (of.get(queue, {}).get(resource, ZERO) for of in most.values() for queue in queues), default=ZERO
+            )
+            if limit is not None and limit < given:
+                yield TEAM_QUOTA.at(
+                    f"{scope.path(team)}.resourceQuota[requests.{resource}]",
+                    f"{limit.plain}, but Kueue admits jobs of the team with up to {given.plain}, which keep their "
+                    "quota while their pods are refused",
+                    f"write {given.plain} or more, or give the team a queue with {limit.plain}",
+                    "warning",
+                )

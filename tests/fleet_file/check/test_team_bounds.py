@@ -1,0 +1,29 @@
+"""What bounds teams beside their queues."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fleet_file.builders import changed, fleet_data, problems
+
+REGION = "europe-west4"
+
+
+def test_jobs_of_a_team_are_stored_where_the_manager_is() -> None:
+    data = changed(fleet_data(), {"clusters/0/region": "us-west1", "teams/0/allowedRegions": [REGION]})
+    assert [text for text in problems(data) if "which stores its jobs" in text] == [
+        "warning: teams[team-vision].allowedRegions: europe-west4, but manager, which stores its jobs with their "
+        "names, commands and environment, is in us-west1; put the manager into one of these regions, or have nothing in "
+        "jobs that has to stay there"
+    ]
+    data = changed(fleet_data(), {"teams/0/allowedRegions": [REGION]})
+    assert [text for text in problems(data) if "which stores its jobs" in text] == []
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(3, True), (1000, False)])
+def test_a_resource_quota_below_what_kueue_admits(gpus: int, expected: bool) -> None:
+    data = changed(fleet_data(), {"teams/0/resourceQuota": {"requests.nvidia.com/gpu": gpus}})
+    found = [text for text in problems(data) if "while their pods are refused" in text]
+    assert bool(found) is expected
+    assert all(
+        text.startswith("warning: teams[team-vision].resourceQuota[requests.nvidia.com/gpu]: 3,") for text in found
+    )
