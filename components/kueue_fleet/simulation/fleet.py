@@ -46,6 +46,7 @@ from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 from kueue_fleet.jobs.nodes import check_job_nodes, stays_pending, warn_of_manager
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.pod_rules import check_pod_rules
+from kueue_fleet.jobs.pods_together import warn_of_pods_together
 from kueue_fleet.jobs.problems import (
     STEP_LABEL,
     UNNAMED,
@@ -96,7 +97,12 @@ def prepare_fleet(
 
     jobs, _ = claims_apart(named)
     undispatched = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
-    warnings = (*stays_pending(fleet, jobs), *undispatched, *warn_of_many(fleet, file.jobs, jobs))
+    warnings = (
+        *stays_pending(fleet, jobs),
+        *warn_of_pods_together(fleet, jobs),
+        *undispatched,
+        *warn_of_many(fleet, file.jobs, jobs),
+    )
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
 
 
@@ -252,6 +258,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_short_nodes(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
+    found.warnings.extend(warn_of_pods_together(fleet, named))
     return found
 
 

@@ -12,8 +12,8 @@ def test_jobs_of_a_team_are_stored_where_the_manager_is() -> None:
     data = changed(fleet_data(), {"clusters/0/region": "us-west1", "teams/0/allowedRegions": [REGION]})
     assert [text for text in problems(data) if "which stores its jobs" in text] == [
         "warning: teams[team-vision].allowedRegions: europe-west4, but manager, which stores its jobs with their "
-        "names, commands and environment, is in us-west1; put the manager into one of these regions, or have nothing in "
-        "jobs that has to stay there"
+        "names, commands and environment, is in us-west1; put the manager into one of these regions, or have nothing "
+        "in jobs that has to stay there"
     ]
     data = changed(fleet_data(), {"teams/0/allowedRegions": [REGION]})
     assert [text for text in problems(data) if "which stores its jobs" in text] == []

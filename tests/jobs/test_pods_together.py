@@ -1,0 +1,107 @@
+"""Jobs whose pods never all run at once, for how they are to lie beside each other."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from tests.fleet_file.builders import changed, quota, standalone_data
+from tests.jobs.test_nodes import documents
+
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import check_manifests
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+HOST: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def warned(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> list[str]:
+    """What is said of a Job with pods like these on four nodes in one zone, of two GPUs each."""
+    four = {"name": "four", "machineType": "g2-standard-24", "zones": ["us-central1-a"], "nodeCount": 4}
+    resources = ("nvidia.com/gpu", "cpu", "memory")
+    amounts = zip(resources, (8, 90, "350Gi"), strict=True)
+    quotas = {"name": "four", "resources": [quota(name, amount) for name, amount in amounts]}
+    data = changed(
+        standalone_data(),
+        {
+            "clusters/0": {**standalone_data()["clusters"][0], "mode": "Standard", "zones": ["us-central1-a"]},
+            "nodePools": [four],
+            "flavors": [{"name": "four", "nodePool": "four"}],
+            "clusterQueues/0/resourceGroups": [{"coveredResources": resources, "flavors": [quotas]}],
+        },
+    )
+    [job] = documents(pods=pods, **pod)
+    template = job.data["spec"]["template"]
+    made = {**template, "metadata": {**template["metadata"], "labels": {"app": "solver"} if labels is None else labels}}
+    given = Document(job.where, {**job.data, "spec": {**job.data["spec"], "template": made}})
+    found = check_manifests(parse_fleet(data), [given])
+    assert found.problems == []
+    return [each.wrong for each in found.warnings if "never all run at once" in each.wrong]
+
+
+def beside(kind: str, key: str, **selector: Any) -> dict[str, Any]:
+    """An affinity to pods, or away from them."""
+    term = {"topologyKey": key, "labelSelector": selector or {"matchLabels": {"app": "solver"}}}
+    return {"affinity": {kind: {REQUIRED: [term]}}}
+
+
+def spread(key: str, least: int) -> dict[str, Any]:
+    """Pods in at least so many places."""
+    selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["solver"]}]}
+    term = {"maxSkew": 1, "minDomains": least, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [{**term, "labelSelector": selector}]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "pod", "why"),
+    [
+        (5, beside("podAntiAffinity", HOST), f"at most 4, as its podAntiAffinity puts one on each {HOST}, and pool "),
+        (5, beside("podAntiAffinity", HOST, matchLabels={"job-name": "j"}), "at most 4, as its podAntiAffinity puts"),
+        (2, beside("podAntiAffinity", ZONE), "at most 1, as its podAntiAffinity puts one on each"),
+        (
+            3,
+            beside("podAffinity", HOST),
+            "at most 2, as its podAffinity puts all on one node, and one of pool four",
+        ),
+        (5, spread(HOST, 6), f"at most 4, as it asks for 6 different {HOST} by minDomains, and pool four has 4"),
+        (2, spread(ZONE, 2), "at most 1, as it asks for 2 different"),
+    ],
+    ids=[
+        "one on a node",
+        "by the label of the Job",
+        "one in a zone",
+        "all on a node",
+        "six nodes of four",
+        "two zones",
+    ],
+)
+def test_pods_that_never_all_run(pods: int, pod: dict[str, Any], why: str) -> None:
+    [text] = warned(pods, **pod)
+    assert f"has {pods} pods that never all run at once, {why}" in text
+
+
+@pytest.mark.parametrize(
+    ("pods", "pod"),
+    [
+        (4, beside("podAntiAffinity", HOST)),
+        (2, beside("podAffinity", HOST)),
+        (5, beside("podAntiAffinity", HOST, matchLabels={"app": "other"})),
+        (4, spread(HOST, 4)),
+    ],
+    ids=["as many as nodes", "as many as a node takes", "away from others", "as many places as nodes"],
+)
+def test_pods_that_all_run(pods: int, pod: dict[str, Any]) -> None:
+    assert warned(pods, **pod) == []
+
+
+def test_a_port_of_the_node_is_that_of_one_pod() -> None:
+    container = {
+        "name": "main",
+        "image": "busybox",
+        "ports": [{"containerPort": 29400, "hostPort": 29400}],
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}},
+    }
+    [text] = warned(6, containers=[container])
+    assert "at most 4, as one pod of a node has its hostPort, and pool four has 4 nodes" in text
