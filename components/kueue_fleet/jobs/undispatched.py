@@ -1,10 +1,10 @@
-"""Jobs that a manager admits without a worker, as Kueue counts nothing of what they request."""
+"""Jobs that Kueue admits without a flavor, as it counts nothing of what they request; a manager without a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from kueue_admission.forms.form_rules import JOB_NEVER_STARTS
+from kueue_admission.forms.form_rules import JOB_NEVER_STARTS, Fault
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import (
@@ -16,22 +16,39 @@ from kueue_fleet.fleet_file.model.counted_requests import (
     not_dispatched,
 )
 from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.provisioning_request import job_fault
 
 
 def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator[Problem]:
     """The first of those that are alike; one whose other requests Kueue does not ignore waits instead."""
-    if not needs_a_counted_request(fleet, fleet.home):
-        return
-    waits = not ignores_undeclared(fleet, fleet.home)
-    covered = {queue.name: {*covered_on(fleet, queue, fleet.home)} for queue in fleet.queues_on(fleet.home)}
     seen = set()
     for job in jobs:
         name, requested = job.record.cluster_queue, dict(job.workload.requests)
-        counted, alike = covered.get(name, {EVERY_POD}), (name, *sorted(requested))
-        other = EVERY_POD in counted or not counted.isdisjoint(requested) or (waits and any(requested.values()))
-        if other or alike in seen or may_be_added(fleet, name):
-            continue
-        seen.add(alike)
-        path = f"workload {job.record.namespace}/{job.record.name}"
-        fix = f"request {' or '.join(sorted(counted))} in its containers"
-        yield JOB_NEVER_STARTS.at(path, not_dispatched(fleet, name), fix, severity="warning")
+        alike = (name, *sorted(requested))
+        if alike not in seen and (fault := uncounted(fleet, name, requested)):
+            seen.add(alike)
+            path = f"workload {job.record.namespace}/{job.record.name}"
+            yield fault.rule.at(path, fault.wrong, fault.fix, severity="warning")
+
+
+def uncounted(fleet: FleetSpec, queue: str, requests: Mapping[str, int]) -> Fault | None:
+    """What becomes of a job with these requests where it is submitted; None: something of it counts, or it waits.
+
+    Source of a cluster that runs its own jobs: https://github.com/kubernetes-sigs/kueue/issues/891.
+    """
+    entry, home = fleet.queue(queue), fleet.home
+    covered = covered_on(fleet, entry, home) if entry is not None else ()
+    waits = any(requests.values()) and not ignores_undeclared(fleet, home)
+    counts = EVERY_POD in covered or not requests.keys().isdisjoint(covered)
+    if not covered or waits or counts or may_be_added(fleet, queue):
+        return None
+    fix = f"request {' or '.join(sorted(covered))} in its containers"
+    if needs_a_counted_request(fleet, home):
+        return Fault(not_dispatched(fleet, queue), fix, JOB_NEVER_STARTS)
+    if not fleet.cluster(home).runs_jobs:
+        return None
+    wrong = (
+        f"requests nothing that queue {queue} counts ({' or '.join(covered)}), so that Kueue admits any number of such "
+        "jobs, gives them no flavor, and their pods run on any node"
+    )
+    return job_fault(wrong, f"{fix}, or cover {EVERY_POD} in the queue")

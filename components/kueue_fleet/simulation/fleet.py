@@ -33,6 +33,7 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices, list_prices
@@ -57,6 +58,7 @@ from kueue_fleet.jobs.problems import (
     check_kinds,
 )
 from kueue_fleet.jobs.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
+from kueue_fleet.jobs.scheduling_gates import warn_of_gates
 from kueue_fleet.jobs.shared_gpus import check_shared_gpus
 from kueue_fleet.jobs.slices import check_slices
 from kueue_fleet.jobs.storage import check_storage_jobs
@@ -64,7 +66,7 @@ from kueue_fleet.jobs.team_limits import check_team_limits, warn_of_many
 from kueue_fleet.jobs.team_rules import check_team_rules, warn_of_short_nodes
 from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_fleet.jobs.tpus import check_tpu_jobs
-from kueue_fleet.jobs.undispatched import warn_of_undispatched
+from kueue_fleet.jobs.undispatched import uncounted, warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
@@ -248,17 +250,20 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         return found
     times = QuotaTimes(fleet, {name: each.objects for name, each in parsed.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
+    queues = cluster_queue_of(fleet)
     for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
         # What starts while some window is open starts then.
         starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
         faults = list(itertools.takewhile(bool, starts))
         if len(faults) == len(at_times) and faults[0] is not None:
             (found.problems if faults[0].severity == "error" else found.warnings).append(faults[0])
+        elif fault := uncounted(fleet, queues.get(workload.local_queue, ""), dict(workload.requests)):
+            found.warnings.append(replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning"))
     found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_short_nodes(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
-    found.warnings.extend(warn_of_pods_together(fleet, named))
+    found.warnings.extend((*warn_of_pods_together(fleet, named), *warn_of_gates(fleet, named)))
     return found
 
 

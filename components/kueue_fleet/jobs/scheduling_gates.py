@@ -1,0 +1,35 @@
+"""Scheduling gates of others on the pods of jobs: Kueue takes away its own alone, and counts what they hold back.
+
+Source: https://github.com/kubernetes-sigs/kueue/issues/9482;
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from kueue_admission.forms.manifest import inside, maps_in
+from kueue_admission.forms.problem import Problem
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+
+_OF_KUEUE: Final = "kueue.x-k8s.io/"
+
+
+def warn_of_gates(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Pods that stay behind a gate when their job is admitted."""
+    for job, queue in queued_jobs(fleet, manifests):
+        for template in pod_set_templates(job.data) if queue else ():
+            gates = [
+                str(gate.get("name")) for gate in maps_in(inside(template.template, "spec").get("schedulingGates"))
+            ]
+            if others := [gate for gate in gates if not gate.startswith(_OF_KUEUE)]:
+                wrong = (
+                    f"has the scheduling gate {', '.join(others)}, which Kueue does not take away: once admitted, the "
+                    "job keeps its quota while its pods wait for another controller"
+                )
+                fault = job_fault(wrong, "see that a controller takes it away, or remove it")
+                yield replace(of_pod_set(job, template, fault), severity="warning")

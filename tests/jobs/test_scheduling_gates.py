@@ -1,0 +1,44 @@
+"""What Kueue does not see of jobs that it admits: gates of others, and pods that count for nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import changed
+from tests.fleet_file.pool_builders import pools_data
+from tests.jobs.test_nodes import TEAM, documents
+from tests.simulation.fleets import workload_file
+
+from kueue_admission.simulate.delays import Delays
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
+
+BARE = [{"name": "main", "image": "busybox"}]
+
+
+def warned(changes: dict[str, Any] | None = None, **pod: Any) -> list[str]:
+    found = check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM, **pod))
+    assert found.problems == []
+    return list(map(str, found.warnings))
+
+
+def test_a_gate_of_others_stays_when_the_job_is_admitted() -> None:
+    [text] = warned(schedulingGates=[{"name": "example.com/quota"}])
+    assert "pod set main has the scheduling gate example.com/quota, which Kueue does not take away" in text
+    assert warned(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]) == []
+
+
+def test_pods_without_requests_are_not_counted() -> None:
+    [text] = warned(containers=BARE)
+    assert "requests nothing that queue gpu counts (nvidia.com/gpu or cpu or memory), so that Kueue admits any" in text
+
+
+@pytest.mark.parametrize("strategy", ["IgnoreUndeclared", "BlockUndeclared"])
+def test_a_misspelt_gpu_is_not_counted_where_kueue_ignores_it(strategy: str) -> None:
+    configuration = {"resources": {"quotaCheckStrategy": strategy}}
+    data = changed(pools_data(), {"kueue": {"configuration": configuration}})
+    entry = {"name": "j", "namespace": "team-a", "queue": "gpu", "requests": {"nvidia.com/gpus": 2}, "runSeconds": 60}
+    made = prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=600)
+    found = [str(each) for each in made.warnings if "gives them no flavor" in str(each)]
+    assert bool(found) is (strategy == "IgnoreUndeclared")
