@@ -81,6 +81,7 @@ JOBS = [
     ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/gpu-intensive-job.yaml"),
     ("stacks/Pulumi.batch-platform.yaml", "batch-platform/mnist.yaml"),
     ("stacks/Pulumi.batch-platform.yaml", "batch-platform/finetune.yaml"),
+    *((f"stacks/Pulumi.{name}.yaml", f"{name}/jobs.yaml") for name in ("dev", "staging", "prod")),
     *(("examples/kinds-of-jobs/fleet.yaml", f"kinds-of-jobs/{name}.yaml") for name in ("rayjob", "trainjob", "pods")),
 ]
 
@@ -89,6 +90,7 @@ JOBS = [
 def test_the_jobs_of_examples_are_valid(fleet: str, jobs: str) -> None:
     done = call("check", EXAMPLES.parent / fleet, "--jobs", EXAMPLES / jobs)
     assert done.returncode == 0, done.stderr
+    assert "Autopilot refuses" not in done.stderr
 
 
 def test_a_job_that_no_worker_can_hold_is_an_error() -> None:

@@ -318,7 +318,7 @@ class TeamEntry(RuledModel):
                 wrong = f"{amount.plain} has no effect, since Kubernetes limits devices by their requests alone"
                 fix = f"write requests.{name.removeprefix('limits.')}"
                 yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)
-            elif domain == "count" and (kind := name.removeprefix("count/")) not in _CORE and "." not in kind:
+            elif domain == "count" and (kind := name.removeprefix("count/")) and "." not in kind and kind not in _CORE:
                 wrong = f"{amount.plain} has no effect, since Kubernetes' core group has no kind of objects {kind}"
                 plurals = {each.partition(".")[0]: each for each in (*_CORE, *_GROUPED)}
                 near = suggest.nearest(kind, plurals)
