@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from controller_faults import FaultProxy, Gate, Replicas
 from controller_lab import (
     JOBS,
+    MANAGER,
     ControllerLab,
     ControllerProcess,
     disconnected,
@@ -21,10 +23,14 @@ from controller_lab import (
     route,
     wait_until_connected,
 )
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.history.events import Place, workload_events
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.history.store import Store, StoreError
 from kueue_admission.read.printed import PrintedWorkload
+from kueue_fleet.dispatch.settings import watchdog_settings
+from kueue_fleet.status import ClusterObjects
+from kueue_fleet.status.stuck import stuck_workloads
 from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, Refused, condition, wait_until
 
@@ -37,7 +43,57 @@ SETTLE_SECONDS = 180.0
 """Within which jobs end, apart from their number: Kueue waits longer each time before it connects to a worker."""
 RESTART_SECONDS = 5.0
 """After how long a replica that ended is started again; longer than the Lease, so that the other one takes over."""
+HELD_SECONDS = 120.0
+"""How long a job may hold quota without a pod before `status` has to call it stuck."""
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kueue-fleet-system/leases/kueue-fleet-controller"
+
+
+class Held:
+    """Jobs that hold their quota on the manager while no pod of theirs runs, but for those that wait for a worker."""
+
+    def __init__(self, lab: ControllerLab) -> None:
+        self.unnamed: dict[str, Manifest] = {}
+        """Status of the Workloads of those that were held for too long while `status` called nothing of them stuck."""
+        self._lab = lab
+        self._since: dict[str, float] = {}
+
+    def follow(self, over: threading.Event) -> None:
+        """Look again and again, until it is over."""
+        while not over.wait(5.0):
+            try:
+                self._look()
+            except (OSError, Refused, ValueError, KeyError):
+                # A cluster is away, or is another one now: nothing is known of the time between.
+                self._since = {}
+
+    def _look(self) -> None:
+        controller, now = self._lab.fleet.admission_controller, datetime.fromtimestamp(time.time(), UTC)
+        assert controller is not None
+        running = {
+            (item["metadata"]["namespace"], item["metadata"]["name"])
+            for cluster in self._lab.workers.values()
+            for item in cluster.items("/apis/batch/v1/jobs")
+            if item.get("status", {}).get("active")
+        }
+        clusters: dict[str, ClusterObjects] = {
+            name: ClusterObjects(self._lab.fleet.cluster(name).role, {"workloads": cluster.items(f"{KUEUE}/workloads")})
+            for name, cluster in self._lab.clusters.items()
+        }
+        named = {
+            (one.namespace, one.name) for one in stuck_workloads(clusters, watchdog_settings(controller.watchdog), now)
+        }
+        held = {
+            each.key: each
+            for each in clusters[MANAGER].workloads
+            if each.is_true("Admitted") and not each.is_true("Finished")
+            if (each.namespace, each.job_name) not in running
+        }
+        self._since = {key: self._since.get(key, time.monotonic()) for key in held}
+        self.unnamed |= {
+            key: held[key].status.data
+            for key, since in self._since.items()
+            if time.monotonic() > since + HELD_SECONDS and (held[key].namespace, held[key].job_name) not in named
+        }
 
 
 @dataclass
@@ -53,6 +109,7 @@ class Fleet:
     witnesses: Witnesses
     forks: Replicas
     draw: random.Random
+    held: Held
     load: int
     """Jobs of a round before the fault: as many as GPUs, and with the last one of the round before more."""
     bound: dict[str, str | None] = field(default_factory=dict)
@@ -108,15 +165,23 @@ class Fleet:
     def other(self, identity: str) -> str:
         return "two" if identity == "one" else "one"
 
-    def submit(self, name: str, namespace: str = "team", place: str | None = "draw") -> None:
+    def submit(
+        self,
+        name: str,
+        namespace: str = "team",
+        place: str | None = "draw",
+        seconds: int = RUN_SECONDS,
+        **spec: Any,
+    ) -> None:
+        """A job that runs for so many seconds, with these fields of its spec."""
         place = self.draw.choice([*REGIONS, None]) if place == "draw" else place
         self.bound[name] = place
-        body = job(name, regions=REGIONS[place] if place and namespace == "team" else None, seconds=RUN_SECONDS)
+        body = job(name, regions=REGIONS[place] if place and namespace == "team" else None, seconds=seconds)
         body["metadata"]["namespace"] = namespace
         # A pod that is deleted counts as one that failed.
         body["spec"]["backoffLimit"] = 3
         # Kueue may forget it while it starts; see docs/found-in-kueue.md.
-        body["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+        body["spec"] |= {"managedBy": "kueue.x-k8s.io/multikueue", **spec}
         self.lab.submit(body)
 
     def survive(
@@ -198,6 +263,7 @@ class Fleet:
     def never(self) -> None:
         """What must not have happened at any moment."""
         assert self.witnesses.overlaps() == [], "a job was on workers twice at one time"
+        assert self.held.unnamed == {}, f"held for {HELD_SECONDS:.0f} s, and status calls it not stuck"
         runs, places = self.witnesses.runs(), self.witnesses.places()
         for name, place in list(self.bound.items()):
             assert runs[name] <= 1 or name in self.restarted | self.forgotten, f"{name} ran {runs[name]} times"

@@ -16,7 +16,7 @@ import pytest
 
 from controller_faults import QUIET, FaultProxy, Gate, Replicas
 from controller_lab import controller_lab, fleet_data, python_path, route, wait_until_connected
-from faulty_fleet import REGIONS, Fleet
+from faulty_fleet import REGIONS, Fleet, Held
 from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import Json
 
@@ -53,7 +53,7 @@ def seed() -> int:
 @pytest.fixture(scope="package")
 def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet]:
     dispatch = {"widenAfter": "20s", "giveUpAfter": "24h", "retryAfter": "2s"}
-    data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "30s"})
+    data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "15s"})
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
     data["admissionController"]["history"] = {"volumeClaim": "history", "every": "2s"}
@@ -66,9 +66,15 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         for name, gate in gates.items():
             route(lab, name, gate.url)
         forks = Replicas(python_path())
-        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), len(REGIONS) * GPUS)
-        kubelet = threading.Thread(target=made.keep_running)
-        kubelet.start()
+        made = Fleet(
+            lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), Held(lab), len(REGIONS) * GPUS
+        )
+        threads = [
+            threading.Thread(target=made.keep_running),
+            threading.Thread(target=made.held.follow, args=[made.over]),
+        ]
+        for thread in threads:
+            thread.start()
         try:
             made.leader()
             wait_until_connected(lab)
@@ -78,7 +84,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
             assert bugs(made) == []
         finally:
             made.over.set()
-            kubelet.join()
+            for thread in threads:
+                thread.join()
             forks.close()
             made.witnesses.close()
             for proxy in proxies.values():
