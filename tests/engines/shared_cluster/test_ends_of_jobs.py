@@ -76,4 +76,5 @@ def test_a_job_whose_status_cannot_go_back_ends(bare_cluster: OneCluster, kept: 
     with pytest.raises(Refused, match=rf"status\.{field}"):
         bare_cluster.request("PATCH", status, {"status": again}, MERGE)
     end(bare_cluster, name, reason)
-    assert PrintedJob.of(bare_cluster.get(f"{JOBS}/{name}")).ended_at is not None
+    after = bare_cluster.get(f"{JOBS}/{name}")  # settled: nothing else writes its status
+    assert PrintedJob.of(after).ended_at is not None

@@ -499,6 +499,6 @@ def test_submit_has_the_rights_of_whom_the_kubeconfig_impersonates(cluster: OneC
     assert f'User "{MEMBER}" cannot create resource "jobs"' in str(refused.exception)
     allowed = CliRunner().invoke(app, f"submit {options} -q {TEAM}/main --name own".split())
     assert allowed.exit_code == 0, str(allowed.exception)
-    assert cluster.find(f"{JOBS}/own") is not None
-    assert cluster.find(f"{JOBS.replace(TEAM, OTHER)}/theirs") is None
+    assert cluster.find(f"{JOBS}/own") is not None  # settled: submit has returned
+    assert cluster.find(f"{JOBS.replace(TEAM, OTHER)}/theirs") is None  # settled: it was refused
     cluster.delete(f"{JOBS}/own")
