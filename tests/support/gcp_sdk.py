@@ -23,7 +23,8 @@ def component_types() -> set[str]:
     for path in Path(kueue_fleet.google.__path__[0]).glob("*.py"):
         if "CloudResource(" in (text := path.read_text(encoding="utf-8")):
             named = vars(importlib.import_module(f"kueue_fleet.google.{path.stem}")).values()
-            tokens = {*re.findall(r'"([^"\s]*)"', text), *(value for value in named if isinstance(value, str))}
+            values = [each for value in named for each in (value if isinstance(value, tuple) else [value])]
+            tokens = {*re.findall(r'"([^"\s]*)"', text), *(value for value in values if isinstance(value, str))}
             found |= {token for token in tokens if re.fullmatch(r"gcp:\w+/\w+:\w+", token)}
     for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
