@@ -418,15 +418,20 @@ def _end_tree(process: psutil.Process) -> None:
     kill(still_running([process, *started], _END_SECONDS), _END_SECONDS)
 
 
+PATCH_FORCE: Final = "PULUMI_K8S_ENABLE_PATCH_FORCE"
+"""Variable with which the Kubernetes provider takes over fields of other owners."""
+
+
 def pulumi_environment(
     paths: RehearsalPaths, base: Mapping[str, str], path_entries: list[Path], extra: Mapping[str, str]
 ) -> dict[str, str]:
     """The environment of every pulumi process of a rehearsal.
 
     It shares nothing with the user's Pulumi login, kubeconfig or cloud credentials, so none can be used by mistake.
+    Fields that others own are taken back where the user says so (docs/tasks/break-glass.md).
     """
     hidden = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
-    environment = {key: value for key, value in base.items() if not key.startswith(hidden)}
+    environment = {key: value for key, value in base.items() if key == PATCH_FORCE or not key.startswith(hidden)}
     if not paths.passphrase.exists():
         write_private(paths.passphrase, secrets.token_urlsafe(32).encode())
     environment |= {

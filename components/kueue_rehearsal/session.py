@@ -49,7 +49,7 @@ from kueue_rehearsal.processes.supervisor_client import (
     SupervisorGoneError,
     start_supervisor,
 )
-from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject, end_pulumi, pulumi_environment
+from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, PATCH_FORCE, PulumiProject, end_pulumi, pulumi_environment
 from kueue_rehearsal.simulation_settings import SimulationSettings, parse_settings
 from kueue_rehearsal.standins.executables import (
     KUBERNETES,
@@ -290,7 +290,7 @@ class Session:
                 # What is not kept yet goes when this command fails, and its state with it.
                 **({} if self.kept else ONE_CHECKPOINT),
                 # Release 4.25 of the Kubernetes provider does not know the provider's own setting yet.
-                **({"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"} if self._takes_over() else {}),
+                **({PATCH_FORCE: "true"} if self._takes_over() else {}),
             },
         )
         project.use(pulumi, environment, self.refused_pods.late)

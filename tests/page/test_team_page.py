@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from kueue_fleet.objects.fleet_page import VIEWER
+from kueue_fleet.page import api_server
 from kueue_fleet.page.api_server import ApiServer
 from kueue_fleet.page.team_page import TeamPage
 from kueue_fleet.page.viewers import IAP_HEADER, IapSignIn, SignIn, TokenSignIn
@@ -53,10 +55,16 @@ class Cluster:
     def __init__(self) -> None:
         self.asked: list[dict[str, list[str]]] = []
         self.status = 0
+        self.forged = self.most_forged = 0
 
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append({name: request.headers.getall(name) for name in request.headers})
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token.startswith("forged"):
+            self.forged += 1
+            self.most_forged = max(self.most_forged, self.forged)
+            await asyncio.sleep(0.02)
+            self.forged -= 1
         if self.status:
             return web.json_response({"reason": "Unavailable", "message": "secret of the server"}, status=self.status)
         may = MAY.get(token)
@@ -139,6 +147,36 @@ async def test_a_token_that_the_cluster_does_not_take_is_refused(tmp_path: Path)
     async with served(tmp_path) as (url, _):
         status, text, _ = await get(f"{url}live/jobs", Authorization="Bearer forged")
         assert (status, text) == (401, "the cluster does not take this token")
+
+
+async def test_forged_tokens_wait_for_each_other_alone(tmp_path: Path) -> None:
+    """Each costs one request, of two at once; a viewer who is known waits for none of them."""
+    async with served(tmp_path) as (url, cluster):
+        await names(url, "lead")
+        forged = [f"Bearer forged{number}" for number in range(40)]
+        many = asyncio.gather(*(get(f"{url}live/jobs", Authorization=token) for token in forged))
+        while not cluster.forged:
+            await asyncio.sleep(0)
+        await names(url, "lead")
+        assert not many.done()
+        assert {status for status, *_ in await many} == {401}
+        of_forged = [each for each in cluster.asked if each["Authorization"][0].startswith("Bearer forged")]
+        assert (len(of_forged), cluster.most_forged) == (40, 2)
+
+
+async def test_a_token_that_was_refused_is_not_asked_about_again_at_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, cluster):
+        for _ in range(3):
+            assert (await get(f"{url}live/jobs", Authorization="Bearer forged"))[0] == 401
+        assert len(cluster.asked) == 1
+
+
+async def test_too_many_unknown_viewers_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_server, "_UNKNOWN_WAITING", 3)
+    async with served(tmp_path) as (url, _):
+        tokens = [f"Bearer forged{number}" for number in range(10)]
+        answers = await asyncio.gather(*(get(f"{url}live/jobs", Authorization=token) for token in tokens))
+        assert {status for status, *_ in answers} == {401, 429}
 
 
 async def test_who_may_read_nothing_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from kueue_rehearsal import pulumi_cli
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_rehearsal.processes.ends import still_running
 from kueue_rehearsal.pulumi_cli import (
+    PATCH_FORCE,
     PulumiError,
     PulumiProject,
     PulumiRun,
@@ -140,6 +141,7 @@ def test_nothing_of_the_users_accounts_reaches_pulumi(paths: RehearsalPaths) -> 
     environment = pulumi_environment(paths, users, [Path("/lab/bin")], {"EXTRA": "1"})
     assert set(environment) & set(users) == {"PATH", "HOME", "KUBECONFIG", "PULUMI_BACKEND_URL"}
     assert environment["KUBECONFIG"] == "/dev/null"
+    assert pulumi_environment(paths, {PATCH_FORCE: "true"}, [], {})[PATCH_FORCE] == "true"
     assert environment["PULUMI_BACKEND_URL"] == f"file://{paths.pulumi_backend}"
     assert environment["PATH"] == "/lab/bin:/usr/bin"
     assert environment["EXTRA"] == "1"

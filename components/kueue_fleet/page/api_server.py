@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 import aiohttp
@@ -15,6 +16,15 @@ from kueue_fleet.page.viewers import Viewer
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)
 _AT_ONCE: Final = 20
 """Requests that are under way at once, of all viewers."""
+_UNKNOWN_AT_ONCE: Final = 2
+"""Requests at once of all viewers whose token the API server has not taken yet."""
+_UNKNOWN_WAITING: Final = 200
+"""Requests of such viewers that wait; further ones are refused."""
+_TAKEN_SECONDS: Final = 600.0
+"""For how long a token that was taken counts as known."""
+_REFUSED_SECONDS: Final = 10.0
+"""For how long the API server is not asked again about a token that it did not take."""
+_MOST_TOKENS: Final = 1000
 
 
 class ApiServer:
@@ -25,6 +35,10 @@ class ApiServer:
         self._session: aiohttp.ClientSession | None = None
         self._place: tuple[object, ...] = ()
         self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._turn_of_unknown = asyncio.Semaphore(_UNKNOWN_AT_ONCE)
+        self._waiting = 0
+        self._taken = _Lately(_TAKEN_SECONDS)
+        self._refused = _Lately(_REFUSED_SECONDS)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -32,7 +46,32 @@ class ApiServer:
             await self._session.close()
 
     async def listed(self, path: str, viewer: Viewer) -> list[Json]:
-        """The objects of a list, as the viewer may read it. Raises ApiError."""
+        """The objects of a list, as the viewer may read it. Raises ApiError.
+
+        Requests of viewers that are not known wait for each other, so that those with forged tokens delay no others.
+        """
+        if viewer.by_account or viewer.key in self._taken:
+            return await self._listed(path, viewer)
+        if viewer.key in self._refused:
+            raise ApiError(401, "Unauthorized", "")
+        if self._waiting >= _UNKNOWN_WAITING:
+            raise ApiError(429, "TooManyRequests", "")
+        self._waiting += 1
+        try:
+            async with self._turn_of_unknown:
+                found = await self._listed(path, viewer)
+        except ApiError as failed:
+            if failed.status == 401:
+                self._refused.add(viewer.key)
+            elif failed.status == 403:
+                self._taken.add(viewer.key)
+            raise
+        finally:
+            self._waiting -= 1
+        self._taken.add(viewer.key)
+        return found
+
+    async def _listed(self, path: str, viewer: Viewer) -> list[Json]:
         async with self._turn:
             try:
                 access = _of_viewers(read_access(self._kubeconfig))
@@ -59,6 +98,24 @@ class ApiServer:
             if old is not None:
                 await old.close()
         return self._session
+
+
+class _Lately:
+    """What was added in the last so many seconds; of very much only what was added first."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until: dict[str, float] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return self._until.get(key, 0.0) > time.monotonic()
+
+    def add(self, key: str) -> None:
+        now = time.monotonic()
+        if len(self._until) >= _MOST_TOKENS:
+            self._until = {known: until for known, until in self._until.items() if until > now}
+        if len(self._until) < _MOST_TOKENS:
+            self._until[key] = now + self._seconds
 
 
 def _of_viewers(access: Access) -> Access:

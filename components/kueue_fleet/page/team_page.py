@@ -65,7 +65,7 @@ class TeamPage:
         except ApiError as failed:
             log.warning("not read: %s", failed.reason or failed.message)
             signs = {"WWW-Authenticate": "Bearer"} if failed.status == 401 and self._by_token else {}
-            return refusal(failed.status if failed.status in (401, 403) else 502, _words(failed), **signs)
+            return refusal(failed.status if failed.status in (401, 403, 429) else 502, _words(failed), **signs)
         answer.headers.update(HEADERS)
         return answer
 
@@ -107,7 +107,9 @@ class TeamPage:
         now = time.monotonic()
         self._refused = {key: until for key, until in self._refused.items() if until > now}
         asked = [each for each in self._namespaces if (viewer.key, each) not in self._refused]
-        answers = await asyncio.gather(*(self._namespace(viewer, each) for each in asked))
+        # A token that the cluster does not take costs one request.
+        answers = [await self._namespace(viewer, each) for each in asked[:1]]
+        answers += await asyncio.gather(*(self._namespace(viewer, each) for each in asked[1:]))
         found = [each for each in answers if each is not None]
         if not found:
             raise ApiError(403, "Forbidden", "you may read Workloads in no namespace of this fleet")
@@ -138,4 +140,6 @@ def _words(failed: ApiError) -> str:
     """The words of the answer; what an API server says of a refusal names nothing that was not asked for."""
     if failed.status == 401:
         return "the cluster does not take this token"
+    if failed.status == 429:
+        return "too many viewers sign in at once; try again"
     return failed.message if failed.status in (0, 403) else f"the API server answers {failed.status} {failed.reason}"
