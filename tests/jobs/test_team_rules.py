@@ -59,6 +59,15 @@ def found(
             "serviceAccountName of pod set main: builder is not an account that the fleet makes for team team-a on "
             "workers; remove it",
         ),
+        (
+            {"nodeName": "node-1"},
+            "nodeName of pod set main: takes a node past the flavors of its queue; use nodeSelector",
+        ),
+        (
+            {"nodeSelector": {"cloud.google.com/gke-queued": "true"}},
+            "nodeSelector or tolerations of pod set main: are for nodes of DWS, and ClusterQueue gpu asks for none; "
+            "remove them, or use a queue with DWS",
+        ),
     ],
 )
 def test_what_a_policy_of_the_team_refuses(job: dict[str, Any], said: str) -> None:

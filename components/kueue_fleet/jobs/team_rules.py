@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kueue_admission.forms.form_rules import JOB, Fault
-from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.manifest import Manifest, inside, maps_in
 from kueue_admission.forms.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
@@ -17,9 +17,10 @@ from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.queued_nodes import QUEUED_LABELS, leads_to_queued_nodes
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.labels import QUEUED, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.jobs.provisioning_request import pod_set_templates, queued_jobs, requests_of
 
@@ -47,7 +48,7 @@ def check_team_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterato
     for job, queue in queued_jobs(fleet, manifests):
         faults = list(_run_duration(fleet, job.data, queue))
         if (team := teams.get(inside(job.data, "metadata").get("namespace") or "default")) is not None:
-            faults += _priorities(fleet, team, job.data)
+            faults += [*_priorities(fleet, team, job.data), *_places(fleet, job.data, queue)]
             if is_dispatched:
                 faults += [*_managed_by(job.data), *_accounts(team, job.data)]
         for path, fault in faults:
@@ -64,6 +65,24 @@ def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tu
         if name and name not in allowed:
             fix = f"use {' or '.join(allowed)}" if allowed else "remove it"
             yield path, Fault(f"{name} is not a priority class for team {team.name}", fix, JOB)
+
+
+def _places(fleet: FleetSpec, job: Manifest, name: str) -> Iterator[tuple[str, Fault]]:
+    """What takes nodes that are not those of the queue, or keeps them."""
+    queue = fleet.queue(name)
+    if inside(job, "metadata").get("finalizers"):
+        yield "metadata.finalizers", Fault("Kueue could not stop the job once it is deleted", "remove it", JOB)
+    for pod_set in pod_set_templates(job):
+        pod = inside(pod_set.template, "spec")
+        if pod.get("nodeName"):
+            wrong = "takes a node past the flavors of its queue"
+            yield f"nodeName of pod set {pod_set.name}", Fault(wrong, "use nodeSelector", JOB)
+        tolerated = {toleration.get("key") for toleration in maps_in(pod.get("tolerations"))}
+        asks = QUEUED in tolerated or not inside(pod, "nodeSelector").keys().isdisjoint(QUEUED_LABELS)
+        if asks and queue is not None and not leads_to_queued_nodes(fleet, queue):
+            wrong = f"are for nodes of DWS, and ClusterQueue {name} asks for none"
+            path = f"nodeSelector or tolerations of pod set {pod_set.name}"
+            yield path, Fault(wrong, "remove them, or use a queue with DWS", JOB)
 
 
 def _managed_by(job: Manifest) -> Iterator[tuple[str, Fault]]:

@@ -31,12 +31,15 @@ from kueue_fleet.fleet_file.model.counted_requests import counting_requests, nee
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_file.model.queued_nodes import QUEUED_LABELS, leads_to_queued_nodes
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.objects.pod_security import Control, annotation_controls, controls
 from kueue_fleet.objects.policies import denying_policy
 
 _USER: Final = "request.userInfo.username"
+_POD_FINALIZER: Final = "kueue.x-k8s.io/managed"
 _GATE: Final = "kueue.x-k8s.io/admission"
 _NEW: Final = "request.operation == 'CREATE'"
 _SAME_SPEC: Final = f"(!({_NEW}) && object.spec == oldObject.spec)"
@@ -57,7 +60,8 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     by_controller = _by_controller(team)
     classes = allowed_priority_classes(fleet, team)
     regions = _region_words(fleet, team)
-    rules = [_owner(), _queue(team), _priority(team, classes), _pod_priorities(team, classes), _start()]
+    rules = [_owner(), _finalizers(), _queue(team), _priority(team, classes), _pod_priorities(team, classes), _start()]
+    rules += [_node_name(), _queued_nodes()]
     broken = [
         *(_broken(control, "pod", team.pod_security) for control in controls(team.pod_security)),
         *(_broken(control, "annotations", team.pod_security) for control in annotation_controls(team.pod_security)),
@@ -74,6 +78,7 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         "oldLabels": f"{_NEW} ? {{}} : oldObject.metadata.?labels.orValue({{}})",
         "queue": f"variables.labels[?'{QUEUE_LABEL}'].orValue('')",
         "queues": _here(_queues(fleet, team, cluster)),
+        "queuesOfQueuedNodes": _here(_queues(fleet, team, cluster, queued_nodes=True)),
         "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
         "pods": _by_kind({kind.kind: kind.pod_specs for kind in kinds}, "[]"),
         **({"podAnnotations": _by_kind({kind.kind: kind.pod_annotations for kind in kinds}, "[]")} if broken else {}),
@@ -114,9 +119,10 @@ def _by_controller(team: TeamEntry) -> str:
     return f"{account} || {_USER} == 'system:kube-controller-manager'"
 
 
-def _queues(fleet: FleetSpec, team: TeamEntry, cluster: str) -> dict[str, list[str]]:
-    """The LocalQueues in each of the team's namespaces on `cluster`."""
-    here = {queue.name for queue in fleet.queues_on(cluster)}
+def _queues(fleet: FleetSpec, team: TeamEntry, cluster: str, *, queued_nodes: bool = False) -> dict[str, list[str]]:
+    """The LocalQueues in each of the team's namespaces on `cluster`; those alone that lead to queued nodes."""
+    there = (queue for queue in fleet.queues_on(cluster) if not queued_nodes or leads_to_queued_nodes(fleet, queue))
+    here = {queue.name for queue in there}
     own = [queue.name for queue in team.local_queues if queue.cluster_queue in here]
     return {
         namespace: own
@@ -176,6 +182,50 @@ def _owner() -> dict[str, str]:
         "metadata.ownerReferences",
         "'only a controller makes a job that belongs to another one'",
         "'remove ownerReferences'",
+    )
+
+
+def _finalizers() -> dict[str, str]:
+    """Kueue does not stop a job that is being deleted, so that one with a finalizer could not be preempted.
+
+    Source: kueue@v0.19.2 pkg/controller/jobframework/reconciler.go (ReconcileGenericJob, finalize). Kueue's webhook
+    gives pods a finalizer of its own.
+    """
+    old = f"(!({_NEW}) && name in oldObject.metadata.?finalizers.orValue([]))"
+    of_kueue = f"(object.kind == 'Pod' && name == '{_POD_FINALIZER}')"
+    return _rule(
+        f"variables.byController || object.metadata.?finalizers.orValue([]).all(name, {old} || {of_kueue})",
+        "metadata.finalizers",
+        "'Kueue could not stop the job once it is deleted'",
+        "'remove it'",
+    )
+
+
+def _node_name() -> dict[str, str]:
+    """The scheduler, and with it taints and flavors, would not be asked where its pods go."""
+    return _rule(
+        f"(!({_NEW}) && (object.kind == 'Pod' || object.spec == oldObject.spec)) || "
+        "variables.pods.all(pod, pod.?nodeName.orValue('') == '')",
+        "nodeName of its pods",
+        "'takes a node past the flavors of its queue'",
+        "'use nodeSelector'",
+    )
+
+
+def _queued_nodes() -> dict[str, str]:
+    """Nodes of DWS came for the jobs of another queue. Once a job has started, Kueue has written their labels."""
+    asks = " || ".join(
+        (
+            *(f"'{label}' in pod.?nodeSelector.orValue({{}})" for label in QUEUED_LABELS),
+            f"pod.?tolerations.orValue([]).exists(one, one.?key.orValue('') == '{QUEUED}')",
+        )
+    )
+    return _rule(
+        f"(variables.owned && variables.byController) || (!({_NEW}) && !({_held('oldObject')})) || {_SAME_SPEC} || "
+        f"variables.queue in variables.queuesOfQueuedNodes || !variables.pods.exists(pod, {asks})",
+        "nodeSelector or tolerations of its pods",
+        "'are for nodes of DWS, and queue ' + variables.queue + ' asks for none'",
+        "'remove them, or use a queue with DWS'",
     )
 
 

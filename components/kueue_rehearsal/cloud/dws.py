@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS, RESIZE_REQUEST
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import PROVISIONING_REQUESTS
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
@@ -39,7 +39,7 @@ from kueue_rehearsal.cloud.dws_decisions import (
 from kueue_rehearsal.cloud.gke_crds import SINGLE_POD_SET, install_definition
 from kueue_rehearsal.cloud.node_planning import NodePlan
 from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
-from kueue_rehearsal.cloud.node_templates import RESIZE_REQUEST, NodeTemplate
+from kueue_rehearsal.cloud.node_templates import NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import is_daemon, used_node
 from kueue_rehearsal.cloud.region_stock import RegionStock
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.block_topology import topology_labels
-from kueue_fleet.gke.labels import NODE_POOL, RESERVATION_NAME, ZONE
+from kueue_fleet.gke.labels import NODE_POOL, RESERVATION_NAME, RESIZE_REQUEST, ZONE
 from kueue_fleet.gke.machines import MachineType
 from kueue_fleet.gke.pool import Pool, read_pool
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
@@ -22,7 +22,6 @@ from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, topology_of_nodes
 from kueue_rehearsal.cloud.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
-    RESIZE_REQUEST,
     SIMULATED_LABELS,
     NodeTemplate,
     Place,

@@ -21,8 +21,6 @@ FINGERPRINT = "kueue-fleet.dev/template"
 """The annotation that says after which template a pool's node was made."""
 SIMULATED_LABELS = {SIMULATED: "true", "cloud.google.com/gke-container-runtime": "containerd"}
 """The labels of every simulated node beside those of its pool."""
-RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
-"""Node label with the ProvisioningRequest that the node came for."""
 MAX_RUN_DURATION = "cloud.google.com/gke-max-run-duration-seconds"
 """Node label with the seconds that the node lives."""
 PLACEMENT_GROUP = "cloud.google.com/gke-placement-group"

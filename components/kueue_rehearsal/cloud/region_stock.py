@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.gpu_sharing import accelerators_of_node
-from kueue_fleet.gke.labels import FLEX_START, accelerator_of
+from kueue_fleet.gke.labels import FLEX_START, RESIZE_REQUEST, accelerator_of
 from kueue_fleet.gke.machines import accelerators
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock
-from kueue_rehearsal.cloud.node_templates import RESIZE_REQUEST
 from kueue_rehearsal.cloud.pod_needs import amounts
 
 

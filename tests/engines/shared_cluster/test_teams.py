@@ -254,6 +254,36 @@ def test_pods_of_every_kind_of_job_are_looked_at(cluster: OneCluster, framework:
     )
 
 
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"nodeName": "node-1"}, "nodeName of its pods: takes a node past the flavors of its queue; use nodeSelector"),
+        (
+            {"nodeSelector": {"cloud.google.com/gke-queued": "true"}},
+            "nodeSelector or tolerations of its pods: are for nodes of DWS, and queue main asks for none; remove them",
+        ),
+        (
+            {"tolerations": [{"key": "cloud.google.com/gke-queued", "operator": "Exists"}]},
+            "nodeSelector or tolerations of its pods: are for nodes of DWS, and queue main asks for none; remove them",
+        ),
+    ],
+)
+def test_a_job_takes_no_nodes_that_are_not_of_its_queue(cluster: OneCluster, fields: Json, says: str) -> None:
+    for framework in ("batch/job", "jobset.x-k8s.io/jobset"):
+        template = pod()
+        template["spec"] |= fields
+        body = {**job_of(framework), "spec": SPECS[framework](template)}
+        assert says in refusal(cluster, place_of(framework, TEAM), body)
+
+
+def test_a_job_of_a_member_has_no_finalizers(cluster: OneCluster) -> None:
+    says = "metadata.finalizers: Kueue could not stop the job once it is deleted; remove it"
+    for framework in ("batch/job", "jobset.x-k8s.io/jobset", "pod"):
+        body = job_of(framework)
+        body["metadata"]["finalizers"] = ["example.com/keep"]
+        assert says in refusal(cluster, place_of(framework, TEAM), body)
+
+
 def test_a_refusal_has_no_characters_that_a_terminal_obeys(cluster: OneCluster) -> None:
     body = job_of("jobset.x-k8s.io/jobset", priority_class="\x1b]0;owned\x07\x1b[2J")
     found = refusal(cluster, JOBSETS, body)

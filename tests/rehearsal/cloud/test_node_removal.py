@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kueue_fleet.gke.labels import RESIZE_REQUEST
 from kueue_rehearsal.cloud.node_removal import plan_removals, plan_retirement
-from kueue_rehearsal.cloud.node_templates import AUTOSCALED, RESIZE_REQUEST
+from kueue_rehearsal.cloud.node_templates import AUTOSCALED
 
 
 def test_empty_nodes_go_after_a_while_and_bound_or_used_or_foreign_ones_stay() -> None:

@@ -1,0 +1,21 @@
+"""Which queues lead to nodes that GKE creates for a ProvisioningRequest, and what of a pod asks for such nodes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.gke.labels import QUEUED, RESIZE_REQUEST
+
+QUEUED_LABELS: Final = (QUEUED, RESIZE_REQUEST)
+"""Labels of such nodes, by which pods can select them."""
+
+
+def leads_to_queued_nodes(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
+    """Whether jobs of a queue may select such nodes: its checks ask for them, or a flavor has their label."""
+    checks = (fleet.check(name) for name in queue.check_names)
+    flavors = (fleet.flavor(name) for name in queue.flavor_names)
+    return any(check is not None and check.provisioning_request is not None for check in checks) or any(
+        flavor is not None and QUEUED in flavor.node_labels for flavor in flavors
+    )
