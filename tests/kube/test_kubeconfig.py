@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import stat
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import yaml
 from kueue_fleet.kube.access import Access, get_access, read_access
 from kueue_fleet.kube.kubeconfig import AccessError, kubeconfig_files, read_kubeconfig
 from kueue_rehearsal.control_planes.certificates import RehearsalAuthority
+from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
 PLUGIN = "client.authentication.k8s.io/v1"
@@ -196,3 +198,17 @@ def test_what_a_plugin_gets_to_know(tmp_path: Path) -> None:
 
 def test_a_token_comes_before_a_plugin(tmp_path: Path) -> None:
     assert access(tmp_path, {"token": "t", **plugin(tmp_path, {"token": "of-plugin"})}).plugin is None
+
+
+def test_the_page_makes_a_member_of_the_kubeconfig_of_a_rehearsal(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs/rehearse.md"
+    [line] = [line for line in page.read_text().splitlines() if line.startswith("sed 's/^    token")]
+    cluster = {"name": "c", "endpoint": "127.0.0.1", "caCertificate": encoded("PEM")}
+    write_kubeconfig(tmp_path / "admin", rehearsal_kubeconfig([cluster], "t", "c"))
+    subprocess.run(
+        line, shell=True, check=True, cwd=tmp_path, env={**os.environ, "KUBECONFIG": str(tmp_path / "admin")}
+    )
+    assert read_access(tmp_path / "member.yaml").headers == (
+        ("Impersonate-User", "ann@example.com"),
+        ("Impersonate-Group", "ml@example.com"),
+    )

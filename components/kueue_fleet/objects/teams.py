@@ -30,10 +30,15 @@ _SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "
 
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-object-count.
 """
-_JOB_LIMIT: Final = {"count/jobs.batch": "1000"}
-"""Limit of every team where jobs are submitted, unless its resourceQuota says otherwise: Jobs that exist at once, ended
-ones included. Kueue takes the Jobs of all teams in turn, so that thousands of one team's keep those of others waiting
-for their Workloads."""
+_OBJECT_LIMITS: Final = dict.fromkeys(("count/jobs.batch", "count/configmaps", "count/services"), "1000")
+"""Limits of every team where jobs are submitted, unless its resourceQuota says otherwise: what exists at once, ended
+Jobs included. Kueue takes the Jobs of all teams in turn, so that thousands of one team's keep those of others waiting
+for their Workloads. A ConfigMap is up to 1 MiB, and operators make ConfigMaps and Services for jobs.
+
+Kinds of CustomResourceDefinitions are not among them: while the quota controller does not know such a kind yet, for up
+to five minutes, a quota for it refuses each object.
+Source: kubernetes@v1.36.3 pkg/controller/resourcequota/resource_quota_controller.go (Sync).
+"""
 
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}
 _SUBMIT: Final = (*READ_VERBS, "create", "delete", "patch", "update")
@@ -112,7 +117,7 @@ def _rule(group: str, resources: list[str], verbs: Sequence[str] = READ_VERBS) -
 
 def default_limits(*, submits: bool) -> dict[str, str]:
     """What the ResourceQuota of a team says that its resourceQuota does not; `submits`: where jobs are submitted."""
-    return {**_SERVICE_LIMITS, **(_JOB_LIMIT if submits else {})}
+    return {**_SERVICE_LIMITS, **(_OBJECT_LIMITS if submits else {})}
 
 
 def _limits(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> Manifest:

@@ -263,7 +263,8 @@ class TeamEntry(RuledModel):
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
     resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters. Default: no
-    Services that are reached from outside; where jobs are submitted, count/jobs.batch 1000, ended ones included."""
+    Services that are reached from outside; where jobs are submitted, 1000 each of count/jobs.batch, ended ones
+    included, count/configmaps and count/services."""
     limit_range: TeamLimitRange | None = None
     """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
     allowed_regions: ListOfText[DnsLabel] = ()
