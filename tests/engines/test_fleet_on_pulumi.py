@@ -49,10 +49,12 @@ def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
     recorded = json.loads(gzip.decompress(STACK_OF_0_2_0.read_bytes()))
     engine.stack.import_stack(auto.Deployment(**recorded))
     # What the team may ask for is stricter than in 0.2.0; all else is as it was.
-    stricter = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
-    assert engine.up(program_of_0_2_0.program) == [
-        Operation("update", stricter, "manager-eu/team-a/ValidatingAdmissionPolicy")
-    ]
+    quota = Operation(
+        "update", "kubernetes:core/v1:ResourceQuota", "manager-eu/team-a/team-a/ResourceQuota/kueue-fleet"
+    )
+    policies = "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy"
+    policy = Operation("update", policies, "manager-eu/team-a/ValidatingAdmissionPolicy")
+    assert engine.up(program_of_0_2_0.program) == [quota, policy]
     resources = json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
     assert {each["urn"] for each in resources} == {each["urn"] for each in recorded["deployment"]["resources"]}
 
