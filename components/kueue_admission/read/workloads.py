@@ -26,6 +26,7 @@ from kueue_admission.forms.form_rules import NO_WORKLOAD
 from kueue_admission.forms.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ELASTIC_ANNOTATION,
+    KUEUE_GROUP,
     ORIGIN_LABEL,
     PRIORITY_LABEL,
     QUEUE_LABEL,
@@ -39,7 +40,6 @@ from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, 
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_admission.read.printed import Printed, PrintedWorkload
 
-_PREFIX: Final = "kueue.x-k8s.io/"
 _NOT_BY_A_CYCLE: Final = frozenset(
     {
         QuotaReservedReason.MISCONFIGURED,
@@ -120,11 +120,11 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
             (item.text("name"), item.integer("count", least=0)) for item in printed.status.children("reclaimablePods")
         ),
         max_execution_seconds=float(limit) if limit else None,
-        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        gated_by=annotations.text(f"{KUEUE_GROUP}/admission-gated-by"),
         allowed_flavors=_allowed(annotations),
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
-        job_uid=labels.text(f"{_PREFIX}job-uid"),
-        replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
+        job_uid=labels.text(f"{KUEUE_GROUP}/job-uid"),
+        replaces=annotations.text(f"{KUEUE_GROUP}/workload-slice-replacement-for"),
         elastic=annotations.text(ELASTIC_ANNOTATION) == "true",
         parent=printed.parent,
         owned_by_pod=_is_of_pod(printed, annotations),
@@ -180,7 +180,7 @@ def _is_of_pod(printed: Printed, annotations: Fields) -> bool:
     """Source: kueue@v0.19.2 pkg/workload (OwnedBySinglePod)."""
     owners = printed.metadata.children("ownerReferences")
     alone = [owner.text("kind") == "Pod" and owner.text("apiVersion") == "v1" for owner in owners] == [True]
-    return alone and annotations.text(f"{_PREFIX}is-group-workload") != "true"
+    return alone and annotations.text(f"{KUEUE_GROUP}/is-group-workload") != "true"
 
 
 def _allowed(annotations: Fields) -> tuple[str, ...] | None:
@@ -191,13 +191,13 @@ def _allowed(annotations: Fields) -> tuple[str, ...] | None:
 
 
 def _boost(annotations: Fields) -> int:
-    text = annotations.text(f"{_PREFIX}priority-boost")
+    text = annotations.text(f"{KUEUE_GROUP}/priority-boost")
     if not text:
         return 0
     try:
         return int(text)
     except ValueError:
-        annotations.wrong(f"{_PREFIX}priority-boost", f"is {text!r}", "write a whole number in quotes")
+        annotations.wrong(f"{KUEUE_GROUP}/priority-boost", f"is {text!r}", "write a whole number in quotes")
         return 0
 
 
@@ -320,7 +320,7 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         created=printed.created or 0.0,
         priority=_priority(printed, roles, context),
         max_execution_seconds=execution_limit(labels),
-        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        gated_by=annotations.text(f"{KUEUE_GROUP}/admission-gated-by"),
         job_uid=uid,
         elastic=annotations.text(ELASTIC_ANNOTATION) == "true",
         problem=find_problem(pods, limits),
@@ -330,11 +330,11 @@ def parse_job(printed: Printed, context: Context) -> Workload:
 
 def execution_limit(labels: Fields) -> int | None:
     """Seconds after which Kueue ends a job with these labels; None: never."""
-    seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
+    seconds = labels.text(f"{KUEUE_GROUP}/max-exec-time-seconds")
     limit = whole_number(seconds)
     if seconds and (limit is None or limit <= 0):
         fix = "write a whole number in quotes" if limit is None else "write 1 or more"
-        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", fix)
+        labels.wrong(f"{KUEUE_GROUP}/max-exec-time-seconds", f"is {seconds!r}", fix)
     return limit
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from kueue_admission.forms.manifest import inside, maps_in
+from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
-
-_OF_KUEUE: Final = "kueue.x-k8s.io/"
 
 
 def warn_of_gates(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
@@ -26,7 +24,7 @@ def warn_of_gates(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[P
             gates = [
                 str(gate.get("name")) for gate in maps_in(inside(template.template, "spec").get("schedulingGates"))
             ]
-            if others := [gate for gate in gates if not gate.startswith(_OF_KUEUE)]:
+            if others := [gate for gate in gates if not gate.startswith(f"{KUEUE_GROUP}/")]:
                 wrong = (
                     f"has the scheduling gate {', '.join(others)}, which Kueue does not take away: once admitted, the "
                     "job keeps its quota while its pods wait for another controller"
