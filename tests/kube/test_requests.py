@@ -24,12 +24,12 @@ Answer = tuple[int, dict[str, str]]
 
 @contextmanager
 def answering(*answers: Answer) -> Iterator[tuple[ApiClient, list[str]]]:
-    """A client of a server with these answers, and the methods that it was asked with."""
+    """A client of a server with these answers, and the methods and credentials that it was asked with."""
     left, asked = list(answers), list[str]()
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
-            asked.append(self.command)
+            asked.append(" ".join([self.command, *self.headers.get_all("Authorization", [])]))
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, body = left.pop(0)
             text = json.dumps(body).encode()
@@ -54,6 +54,13 @@ def answering(*answers: Answer) -> Iterator[tuple[ApiClient, list[str]]]:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "_QUOTA_PAUSES", (0.0, 0.0))
+
+
+def test_an_official_client_sends_its_own_credential() -> None:
+    with answering(CREATED) as (client, asked):
+        client.configuration.api_key["authorization"] = "Bearer of-the-client"
+        requests.request(client, "POST", JOBS, {})
+        assert asked == ["POST Bearer of-the-client"]
 
 
 def test_what_a_quota_refused_as_it_changed_is_created_again() -> None:

@@ -103,6 +103,8 @@ def _chunks(
         query_params=list((params or {}).items()),
         header_params={"Accept": "application/json", "Content-Type": kind},
         body=body,
+        # Of the official client; a `CommandClient` has its credential in the headers of each request.
+        auth_settings=["BearerToken"],
     )
     try:
         answer = client.call_api(*parts, _request_timeout=(min(seconds, _CONNECT_SECONDS), seconds))
