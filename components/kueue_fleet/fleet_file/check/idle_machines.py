@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -92,7 +91,7 @@ def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
         if held is None or any(pool.devices_per_node for pool in pools):
             continue
         if 0 < total <= nodes * _CPU and held >= nodes * _LARGE:
-            texts = [Quantity(f"{each}m").plain for each in (total, held)]
+            texts = [f"{each / _CPU:.10g}" for each in (total, held)]
             yield UNIT.at(
                 scope.path(flavor),
                 f"queues may use {texts[0]} cpu of it on {{cluster}}, not more than one of each of its {nodes} nodes, "
