@@ -57,7 +57,7 @@ def warn_of_pods_together(fleet: FleetSpec, manifests: Iterable[Document]) -> It
             if most is not None and most.pods < template.count:
                 wrong = (
                     f"has {template.count} pods that never all run at once, at most {most.pods}, as {most.why}: Kueue "
-                    "admits it, and evicts it when waitForPodsReady is over"
+                    "admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
                 )
                 fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
                 yield replace(of_pod_set(job, template, fault), severity="warning")
