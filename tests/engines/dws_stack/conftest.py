@@ -54,7 +54,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
             with fleet.session.exclusive(), fleet.session.running(keep=True):
                 yield Kept(fleet, printed, json.loads(DATA.findall(report.read_text())[0]))
             removed = f"The rehearsal of {STACK} was removed: its processes, clusters and state.\n"
-            assert removed in make_rehearse("down", project)
+            assert removed in make_rehearse("down", "")
             assert not fleet.session.paths.root.exists()
         finally:
             take_down(STACK)
