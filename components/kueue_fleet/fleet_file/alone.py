@@ -8,21 +8,20 @@ from datetime import date
 from typing import Any, Final, get_args
 
 from kueue_admission.api import ClusterQueueSpec, ResourceFlavorSpec
-from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.form_rules import UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
+from kueue_fleet.fleet_file.check.flavor_pools import misspelt_label, unknown_accelerator
 from kueue_fleet.fleet_file.check.scope import FIELDS, SECTIONS, Scope
+from kueue_fleet.fleet_file.check.teams import no_selector
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL, UNKNOWN_MACHINE
+from kueue_fleet.fleet_file.rules.clusters import SYSTEM_POOL_TOO_SMALL
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT, UNUSED
 from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED
-from kueue_fleet.fleet_file.rules.teams import NAMESPACE_SELECTOR, OPERATOR
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_LABELS, TPU_ACCELERATOR
-from kueue_fleet.gke.machines import gpus, tpus
+from kueue_fleet.fleet_file.rules.teams import OPERATOR
 
 _OF_OTHERS: Final = {
     True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, SYSTEM_POOL_TOO_SMALL),
@@ -63,13 +62,9 @@ def check_object(spec: SpecModel, name: str, where: str) -> Iterator[Problem]:
 def _of_object(spec: SpecModel, where: str) -> Iterator[Problem]:
     """What a fleet knows by its clusters, pools and teams, and an object alone only as a likely mistake."""
     if isinstance(spec, ClusterQueueSpec) and spec.namespace_selector is None:
-        wrong = "is missing, which matches no namespace, so no job is ever admitted"
-        fix = "write {} to take jobs of every namespace"
-        yield NAMESPACE_SELECTOR.at(f"{where}.namespaceSelector", wrong, fix, "warning")
+        yield replace(no_selector(f"{where}.namespaceSelector"), severity="warning")
     for key, value in spec.node_labels.items() if isinstance(spec, ResourceFlavorSpec) else ():
         at = f"{where}.nodeLabels[{key}]"
-        yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
-        known = {ACCELERATOR: gpus, TPU_ACCELERATOR: tpus}.get(key)
-        if known is not None and value not in known():
-            wrong = f"{value} is not a known accelerator of GKE"
-            yield UNKNOWN_MACHINE.at(at, wrong, suggest.instead(value, sorted(known()), "accelerators"), "warning")
+        yield from misspelt_label(at, key)
+        if (unknown := unknown_accelerator(at, key, value)) is not None:
+            yield unknown

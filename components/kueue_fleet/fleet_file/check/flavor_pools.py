@@ -130,6 +130,23 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield from _auto_provisioned(path, flavor, cluster)
 
 
+def misspelt_label(at: str, key: str) -> Iterator[Problem]:
+    """The warning about a label that is near one that GKE gives nodes."""
+    return suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
+
+
+def unknown_accelerator(at: str, key: str, value: str) -> Problem | None:
+    """The warning about a kind of GPU or TPU that GKE is not known to have; None for other labels too."""
+    known = {ACCELERATOR: gpus, TPU_ACCELERATOR: tpus}.get(key)
+    if known is None or value in known():
+        return None
+    return UNKNOWN_MACHINE.at(
+        at,
+        f"{value} is not a known accelerator of GKE",
+        suggest.instead(value, sorted(known()), "accelerators"),
+    )
+
+
 @where_read
 def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Autopilot makes nodes with labels that GKE knows, in the cluster's region, in node pools that it names itself.
@@ -140,7 +157,7 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
     for key, value in flavor.node_labels.items() if cluster.mode == "Autopilot" else ():
         at = f"{path}.nodeLabels[{key}]"
         leave = "leave {cluster} out of the flavor's clusters"
-        yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
+        yield from misspelt_label(at, key)
         if key == NODE_POOL:
             yield AUTOPILOT_LABELS.at(
                 at,
@@ -161,17 +178,13 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
 @where_read
 def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """The kind of GPU or TPU exists, and is offered in the cluster's region, as far as known."""
-    key, known = (TPU_ACCELERATOR, tpus()) if TPU_ACCELERATOR in flavor.node_labels else (ACCELERATOR, gpus())
+    key = TPU_ACCELERATOR if TPU_ACCELERATOR in flavor.node_labels else ACCELERATOR
     accelerator = flavor.node_labels.get(key)
     at = f"{path}.nodeLabels[{key}]"
     if accelerator is None:
         return
-    if accelerator not in known:
-        yield UNKNOWN_MACHINE.at(
-            at,
-            f"{accelerator} is not a known accelerator of GKE",
-            suggest.instead(accelerator, sorted(known), "accelerators"),
-        )
+    if (unknown := unknown_accelerator(at, key, accelerator)) is not None:
+        yield unknown
         return
     regions = regions_with(accelerator)
     if regions is not None and cluster.region not in regions and zones_of(cluster.region):

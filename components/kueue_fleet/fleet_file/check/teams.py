@@ -267,14 +267,19 @@ def _take_jobs(scope: Scope) -> Iterator[Problem]:
         yield from _takes_jobs(scope, queue, places)
 
 
+def no_selector(at: str) -> Problem:
+    """A queue selects no namespace: Kueue takes a missing selector for one that matches none."""
+    wrong = "is missing, which matches no namespace, so no job is ever admitted"
+    return NAMESPACE_SELECTOR.at(at, wrong, "write {} to take jobs of every namespace")
+
+
 @where_read
 def _takes_jobs(scope: Scope, queue: ClusterQueueEntry, placed: Mapping[str, Sequence[_Placed]]) -> Iterator[Problem]:
     fleet, selector, places = scope.fleet, queue.namespace_selector, placed.get(queue.name, ())
     at = f"{scope.path(queue)}.namespaceSelector"
     if selector is None:
         if places:
-            wrong = "is missing, which matches no namespace, so no job is ever admitted"
-            yield NAMESPACE_SELECTOR.at(at, wrong, "write {} to take jobs of every namespace")
+            yield no_selector(at)
         return
     left_out = [item for item in places if not selector.matches(_labels(fleet, item.namespace))]
     may_match = [item for item in left_out if _may_match(fleet, queue, item.namespace)]
