@@ -14,7 +14,7 @@ from kueue_fleet.preflight.page import prerequisites_page
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
-PAGES = ROOT / "docs" / "prerequisites"
+PAGES = ROOT / "stacks" / "prerequisites"
 
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda path: str(path.name))
