@@ -16,6 +16,9 @@ PAGES = {
     "kueue-admission.md": "components/kueue_admission/README.md",
     "policies.md": "policies/README.md",
     "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+    "examples.md": "examples/README.md",
+    "contributing.md": "CONTRIBUTING.md",
 }
 """Pages of the site by the file that they are made from."""
 CLASSES = {
@@ -32,25 +35,38 @@ CLASSES = {
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
 """Pages of all that `import kueue_fleet` has: title and packages; a name goes to the longest package that fits."""
-FIRST = ("tutorial.md", "fleets-in-python.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
+DOORS = ("platform.md", "members.md", "program.md", "look-up.md", "contributing.md")
+"""Pages that list the others, each with its title: the navigation."""
+_ITEM = re.compile(r"- \[([^]]+)\]\(([^):#]+\.md)\)")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Order the pages: what a newcomer reads, tasks, everything else, decisions."""
-    docs = Path(config.docs_dir)
-    others = sorted(page.name for page in docs.glob("*.md") if page.name not in FIRST)
-    config.nav = [
-        {"Start": "index.md"},
-        *FIRST,
-        {"How to": [f"tasks/{page.name}" for page in sorted((docs / "tasks").glob("*.md"))]},
-        {"Reference": [*others, "kueue-admission.md", {"Policies": "policies.md"}]},
-        {"Classes": list(CLASSES)},
-        {"Prerequisites": [f"prerequisites/{page.name}" for page in sorted((docs / "prerequisites").glob("*.md"))]},
-        {"Decisions": ["adr/README.md", *(f"adr/{page.name}" for page in sorted((docs / "adr").glob("[0-9]*.md")))]},
-        {"Changelog": "changelog.md"},
-    ]
+    """Give the navigation the lists of the doors; Python's classes are below those for programs."""
+    doors = [_door(Path(config.docs_dir), name) for name in DOORS]
+    next(iter(doors[2].values())).append({"Classes": list(CLASSES)})
+    config.nav = [{"Start": "index.md"}, *doors]
     return config
+
+
+def _door(docs: Path, name: str) -> dict[str, list[object]]:
+    """The pages below one door: those that its list items begin with, below its headings."""
+    page = ROOT / PAGES[name] if name in PAGES else docs / name
+    title, *lines = page.read_text(encoding="utf-8").splitlines()
+    sites = {(ROOT / source).resolve(): site for site, source in PAGES.items()}
+    nav: list[object] = [name]
+    groups: dict[str, list[object]] = {"": nav}
+    heading = ""
+    for line in lines:
+        if line.startswith("## "):
+            heading = line.removeprefix("## ") if name == DOORS[0] else ""
+        elif item := _ITEM.match(line):
+            target = (page.parent / item[2]).resolve()
+            if heading not in groups:
+                groups[heading] = []
+                nav.append({heading: groups[heading]})
+            groups[heading].append({item[1]: sites.get(target) or target.relative_to(docs).as_posix()})
+    return {title.removeprefix("# "): nav}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

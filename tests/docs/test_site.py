@@ -40,7 +40,10 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     ):
         assert (tmp_path / "site" / page).is_file()
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert 'href="tasks/dws/"' in home
+    assert 'href="platform/"' in home
+    assert 'href="tasks/dws/"' in (tmp_path / "site" / "platform" / "index.html").read_text(encoding="utf-8").replace(
+        "../tasks", "tasks"
+    )
     assert "/blob/main/stacks/Pulumi.prod.yaml" in home
 
 

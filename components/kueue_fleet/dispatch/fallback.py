@@ -3,7 +3,7 @@
 Kueue takes the next flavor of a queue where quota is used up, never where Google has no machines. So a job that has had
 quota on a flavor for its patience, without all of its pods running, is kept from that flavor and gives its quota back.
 Kueue then looks at the others in their order. Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go
-(IsFlavorAllowedForVariant) and docs/adr/0013-fallback-by-allowed-flavors.md.
+(IsFlavorAllowedForVariant) and docs/decisions.md (13).
 """
 
 from __future__ import annotations

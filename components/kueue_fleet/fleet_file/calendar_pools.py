@@ -1,7 +1,7 @@
 """Opens and closes the pools of calendar reservations by their dates, where the file does not say `active` itself.
 
 Google Cloud takes a pool of a reservation only once that has begun, and has none after it: who changes the pool is
-whoever runs `pulumi up` then. Why: docs/adr/0015-calendar-pools-open-by-date.md.
+whoever runs `pulumi up` then. Why: docs/decisions.md (15).
 """
 
 from __future__ import annotations
