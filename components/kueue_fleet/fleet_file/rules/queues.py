@@ -203,8 +203,8 @@ NOT_COVERED = Rule(
     severity="warning",
     seen="`no quota for cpu, and a job that requests it is never admitted`",
     why="A queue covers devices, but not the other resources that their pods request.",
-    remedy="Cover it too; or set `kueue.configuration.resources.quotaCheckStrategy: IgnoreUndeclared`, with which Kueue "
-    "counts only what a queue covers",
+    remedy="Cover it too; or set `kueue.configuration.resources.quotaCheckStrategy: IgnoreUndeclared`, with which "
+    "Kueue counts only what a queue covers",
     source="https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/",
 )
 QUEUE_PLACE = Rule(
