@@ -90,28 +90,14 @@ from kueue_fleet.fleet_file.model.compute_classes import ClassPriority as ClassP
 from kueue_fleet.fleet_file.model.compute_classes import ClassReservation as ClassReservation
 from kueue_fleet.fleet_file.model.compute_classes import ClassReservations as ClassReservations
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass as ComputeClass
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs as AdmissionControllerArgs
-from kueue_fleet.fleet_file.model.dispatch import Dispatch as Dispatch
-from kueue_fleet.fleet_file.model.dispatch import DispatchWeights as DispatchWeights
-from kueue_fleet.fleet_file.model.dispatch import FleetCheck as FleetCheck
-from kueue_fleet.fleet_file.model.dispatch import History as History
-from kueue_fleet.fleet_file.model.dispatch import RunDuration as RunDuration
-from kueue_fleet.fleet_file.model.dispatch import Watchdog as Watchdog
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver as NvidiaDraDriver
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry as ClusterQueueEntry
-from kueue_fleet.fleet_file.model.entries import ClusterQuota as ClusterQuota
 from kueue_fleet.fleet_file.model.entries import CohortEntry as CohortEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry as FlavorEntry
-from kueue_fleet.fleet_file.model.entries import FlavorPatience as FlavorPatience
-from kueue_fleet.fleet_file.model.entries import FleetFlavorQuotas as FleetFlavorQuotas
-from kueue_fleet.fleet_file.model.entries import FleetResourceGroup as FleetResourceGroup
-from kueue_fleet.fleet_file.model.entries import FleetResourceQuota as FleetResourceQuota
 from kueue_fleet.fleet_file.model.entries import LocalQueueEntry as LocalQueueEntry
-from kueue_fleet.fleet_file.model.entries import ManagerQueue as ManagerQueue
 from kueue_fleet.fleet_file.model.entries import PriorityClassEntry as PriorityClassEntry
 from kueue_fleet.fleet_file.model.entries import ProvisioningRequestCheckArgs as ProvisioningRequestCheckArgs
-from kueue_fleet.fleet_file.model.entries import QuotaAmounts as QuotaAmounts
 from kueue_fleet.fleet_file.model.entries import TopologyEntry as TopologyEntry
 from kueue_fleet.fleet_file.model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec as FleetSpec
@@ -166,12 +152,10 @@ from kueue_fleet.fleet_file.model.storage import MultiTierCheckpoints as MultiTi
 from kueue_fleet.fleet_file.model.storage import StorageEntry as StorageEntry
 from kueue_fleet.fleet_file.model.teams import ClaimTemplate as ClaimTemplate
 from kueue_fleet.fleet_file.model.teams import JobTemplate as JobTemplate
-from kueue_fleet.fleet_file.model.teams import TeamBudget as TeamBudget
 from kueue_fleet.fleet_file.model.teams import TeamEntry as TeamEntry
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.model.teams import TeamLimitRange as TeamLimitRange
 from kueue_fleet.fleet_file.model.teams import TeamQueue as TeamQueue
-from kueue_fleet.fleet_file.model.windows import CalendarWindow as CalendarWindow
 from kueue_fleet.fleet_file.parse import parse_fleet as parse_fleet
 from kueue_fleet.fleet_file.parse import parse_fleet_text as parse_fleet_text
 from kueue_fleet.fleet_file.schema import json_schema as json_schema
@@ -229,6 +213,22 @@ from kueue_fleet.kueue.queues import WorkloadPriorityClass as WorkloadPriorityCl
 from kueue_fleet.kueue.team import Namespaces as Namespaces
 from kueue_fleet.kueue.team import Team as Team
 from kueue_fleet.objects.dashboards import grafana_dashboard as grafana_dashboard
+from kueue_fleet.settings.budgets import TeamBudget as TeamBudget
+from kueue_fleet.settings.dispatch import AdmissionControllerArgs as AdmissionControllerArgs
+from kueue_fleet.settings.dispatch import Dispatch as Dispatch
+from kueue_fleet.settings.dispatch import DispatchWeights as DispatchWeights
+from kueue_fleet.settings.dispatch import FlavorPatience as FlavorPatience
+from kueue_fleet.settings.dispatch import FleetCheck as FleetCheck
+from kueue_fleet.settings.dispatch import History as History
+from kueue_fleet.settings.dispatch import RunDuration as RunDuration
+from kueue_fleet.settings.dispatch import Watchdog as Watchdog
+from kueue_fleet.settings.quotas import ClusterQuota as ClusterQuota
+from kueue_fleet.settings.quotas import FleetFlavorQuotas as FleetFlavorQuotas
+from kueue_fleet.settings.quotas import FleetResourceGroup as FleetResourceGroup
+from kueue_fleet.settings.quotas import FleetResourceQuota as FleetResourceQuota
+from kueue_fleet.settings.quotas import ManagerQueue as ManagerQueue
+from kueue_fleet.settings.quotas import QuotaAmounts as QuotaAmounts
+from kueue_fleet.settings.windows import CalendarWindow as CalendarWindow
 
 __all__: list[str]
 

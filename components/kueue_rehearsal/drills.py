@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart, Spot
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 from kueue_fleet.status.job import PODS_SELECTOR
 from kueue_rehearsal.faults import EtcdBackup, kill_processes, lose_api_server, repair_api_server, wait_for
 from kueue_rehearsal.paths import RehearsalError

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
+from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION, ROTATE_WITHIN
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings

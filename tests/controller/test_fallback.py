@@ -10,7 +10,7 @@ from tests.controller.build import GPU, NOW, Fixture, condition, given_up, waiti
 
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
+from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
 
 PATIENCE = 600
 

@@ -18,9 +18,9 @@ from tests.controller.build import (
 
 from kueue_fleet.controller.patches import ASSIGNMENT_MANAGER
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
 
 KEY = "ns/train"
 

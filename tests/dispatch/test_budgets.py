@@ -8,8 +8,7 @@ import pytest
 
 from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch.budgets import Exemption, Ledger, Over, TeamRun, decide_budget
-from kueue_fleet.fleet_file.model.teams import TeamBudget
-from kueue_fleet.fleet_file.periods import period_of
+from kueue_fleet.settings.budgets import TeamBudget, period_of
 
 MONDAY = 1_795_392_000.0  # 2026-11-23
 HOUR = 3600.0

@@ -21,8 +21,8 @@ from kueue_fleet.dispatch.rescue import (
     STUCK_EVICTION,
 )
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, STUCK_CHECK
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.google.alerts import alert_policies
+from kueue_fleet.settings.dispatch import AdmissionControllerArgs
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "stuck.md").read_text()

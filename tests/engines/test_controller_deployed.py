@@ -30,7 +30,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPageIap
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, WorkerToken, worker_tokens
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_tokens
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
@@ -41,6 +41,7 @@ from kueue_fleet.objects.grants import RBAC_API, cluster_grant, role_grant, serv
 from kueue_fleet.objects.teams import member_rules
 from kueue_fleet.page.api_server import ApiServer
 from kueue_fleet.page.viewers import Viewer
+from kueue_fleet.settings.tokens import CONTROLLER_NAME, WorkerToken
 from kueue_rehearsal.machine import inotify_instances
 from kueue_rehearsal.pulumi_cli import PulumiResult
 from kueue_rehearsal.session import Session

@@ -11,9 +11,9 @@ from tests.fleet_file.builders import standalone_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.per_cluster import quotas_on
-from kueue_fleet.fleet_file.model.windows import CalendarWindow, together
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.fleet_file.quota_windows import fleet_in, next_border, open_windows, quota_windows
+from kueue_fleet.settings.windows import CalendarWindow, together
 from small_fleets import SECOND_WORKER, WORKER, fleet_data
 
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"]

@@ -6,8 +6,8 @@ import pytest
 from tests.simulation.fleets import EUROPE, GPU, US, fleet
 from tests.status.test_history import A_GPU_IN_EUROPE, PRICES
 
-from kueue_fleet.fleet_file.model.teams import TeamBudget
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, Spending, budget_use, spending
+from kueue_fleet.settings.budgets import TeamBudget
 
 HOUR = 3600.0
 TEAM = "team-a"

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_fleet.fleet_file.worker_tokens import WorkerToken
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.settings.tokens import WorkerToken
 
 PLACE = WorkerToken(
     worker="worker-a",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.simulation.fleets import EUROPE, GPU, US, fleet
 
-from kueue_fleet.fleet_file.periods import period_start
 from kueue_fleet.fleet_file.spending import BudgetUse
 from kueue_fleet.gke.prices import Prices
+from kueue_fleet.settings.budgets import period_start
 from kueue_fleet.status import ClusterObjects, budgets, finished_since, held_by_teams, team_weeks
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)  # A Saturday; the week began on the 16th.

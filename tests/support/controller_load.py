@@ -32,9 +32,9 @@ from bare_lab import BareCluster, bare_lab
 from controller_lab import GPU, import_root
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.controller.main import CONCURRENT
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.client import KubeApi
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.paths import engines_dir
 

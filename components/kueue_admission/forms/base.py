@@ -242,6 +242,8 @@ Int32 = Annotated[int, Strict(), Field(ge=-(2**31), le=2**31 - 1)]
 """A whole number of 32 bits, as Kubernetes has it."""
 Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 """A whole number of 32 bits that is not negative."""
+AtLeastOne = Annotated[Count, Field(ge=1)]
+"""A whole number above 0."""
 Flag = Annotated[bool, Strict()]
 """true or false; `yes`, `on`, 1 and "true" are refused."""
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]

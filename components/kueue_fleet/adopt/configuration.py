@@ -25,7 +25,6 @@ from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import (
     CLUSTER_PROFILE_GATE,
     JOBSET_FRAMEWORK,
@@ -36,6 +35,7 @@ from kueue_fleet.fleet_file.model.kueue_pods import PodResources
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 # What Kueue's chart adds where its values say nothing about it.
 _CHART_CERTIFICATES: Final = {

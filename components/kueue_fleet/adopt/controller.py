@@ -6,8 +6,8 @@ from typing import Final
 
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 _OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
 

@@ -13,7 +13,8 @@ from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.fleet_file.model.clusters import MultiKueueArgs, ServiceAccountToken
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
-from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, ROTATE_BY_ANNOTATION
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, ROTATE_BY_ANNOTATION
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 _DEFAULT_FLAVOR: Final = str(MultiKueueArgs.model_fields["manager_flavor_name"].default)
 

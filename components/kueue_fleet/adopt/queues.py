@@ -19,12 +19,12 @@ from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass, class_flavor
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CONTROLLER
 
 _MADE_BY_FLEET: Final = (MULTIKUEUE_CONTROLLER, ASSIGNMENT_CONTROLLER)
 

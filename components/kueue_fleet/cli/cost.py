@@ -19,8 +19,8 @@ from kueue_fleet.gke.prices import HOURS_PER_MONTH
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.fleet_file.periods import Period
     from kueue_fleet.gke.prices import Prices
+    from kueue_fleet.settings.budgets import Period
 
 
 class Per(StrEnum):

@@ -18,10 +18,11 @@ from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.progress import line, step
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.worker_tokens import WorkerToken, token_credentials, worker_tokens
+from kueue_fleet.fleet_file.worker_tokens import token_credentials, worker_tokens
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
 from kueue_fleet.kube.requests import request
 from kueue_fleet.kube.tokens import TAKEN_SECONDS, TokenError, renew_token, void_first_token
+from kueue_fleet.settings.tokens import WorkerToken
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

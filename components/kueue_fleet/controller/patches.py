@@ -30,8 +30,8 @@ from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assignment_reaso
 from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import Json
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""

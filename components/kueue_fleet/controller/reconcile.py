@@ -46,8 +46,8 @@ from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
+from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
 
 _ASK_AGAIN_SECONDS: Final = 600.0
 """After which an overdue ProvisioningRequest that has nowhere better to go is looked at again, whatever happens."""

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.fleet_file.worker_tokens import WorkerToken
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.tokens import TokenApi, TokenError, renew_token
+from kueue_fleet.settings.tokens import WorkerToken
 
 ROUND_SECONDS = 300.0
 """Pause between two looks at all tokens; much less than the half of any token's life."""

@@ -14,7 +14,7 @@ from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
 
 _LOCAL: Final = "Made on this cluster, which needs no assignment"
 

@@ -22,10 +22,10 @@ from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, Config
 from kueue_fleet.controller.records import read_end
 from kueue_fleet.controller.requests import Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import PROVISIONING_REQUESTS, Api, nothing
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 
 log = logging.getLogger(__name__)
 

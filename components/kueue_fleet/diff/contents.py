@@ -14,13 +14,13 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms.quantity import ZERO
 from kueue_fleet.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 

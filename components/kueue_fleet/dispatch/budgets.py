@@ -21,8 +21,7 @@ from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL
 from kueue_fleet.dispatch.fallback import REQUEUE_SECONDS
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, format_time
-from kueue_fleet.fleet_file.model.teams import TeamBudget
-from kueue_fleet.fleet_file.periods import Period
+from kueue_fleet.settings.budgets import Period, TeamBudget
 
 OVER_BUDGET_CONDITION: Final = "kueue-fleet.dev/OverBudget"
 """Condition of a Workload that Kueue has deactivated for its team's budget, and that is to be active again later."""

@@ -21,18 +21,12 @@ from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
 from kueue_fleet.fleet_file.model.capacity import Reserved
-from kueue_fleet.fleet_file.model.entries import (
-    ClusterQueueEntry,
-    ClusterQuota,
-    CohortEntry,
-    FlavorEntry,
-    FleetResourceGroup,
-    FleetResourceQuota,
-)
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohorts_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import GPU_RESOURCE, NODE_POOL
+from kueue_fleet.settings.quotas import ClusterQuota, FleetResourceGroup, FleetResourceQuota
 
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
 _MIB: Final = 2**20

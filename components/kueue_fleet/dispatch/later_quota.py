@@ -15,8 +15,8 @@ from kueue_admission.decide.model import Workload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import following_clusters, groups_on
-from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
+from kueue_fleet.settings.windows import together
 
 
 class LaterQuota:

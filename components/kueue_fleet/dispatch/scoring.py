@@ -23,7 +23,7 @@ from kueue_fleet.dispatch.model import (
     Worker,
 )
 from kueue_fleet.dispatch.worker_quota import UNKNOWN, Fit, FitKind
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
 
 _FREE: Final[Mapping[FitKind, float]] = {
     FitKind.FREE: 1.0,

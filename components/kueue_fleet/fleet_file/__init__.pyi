@@ -26,9 +26,7 @@ from .model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from .model.entries import ClusterQueueEntry as ClusterQueueEntry
 from .model.entries import CohortEntry as CohortEntry
 from .model.entries import FlavorEntry as FlavorEntry
-from .model.entries import FlavorPatience as FlavorPatience
 from .model.entries import LocalQueueEntry as LocalQueueEntry
-from .model.entries import ManagerQueue as ManagerQueue
 from .model.entries import PriorityClassEntry as PriorityClassEntry
 from .model.entries import ProvisioningRequestCheckArgs as ProvisioningRequestCheckArgs
 from .model.entries import TopologyEntry as TopologyEntry

@@ -20,9 +20,9 @@ from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
 from kueue_fleet.fleet_file.rules.files import NOT_A_FLEET, OTHER_PROJECT, PLAIN_SECRET, STRAY_SECTION, UNREAD_KEY
+from kueue_fleet.settings.windows import together
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.windows import CalendarWindow
+from kueue_fleet.settings.windows import CalendarWindow
 
 _PERIOD = timedelta(days=8)
 """Longer than from one opening of a weekly window to the next, also where clocks change between them."""

@@ -24,14 +24,12 @@ from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     ClusterQueueEntry,
     FlavorEntry,
-    FleetFlavorQuotas,
-    FleetResourceGroup,
-    FleetResourceQuota,
     ProvisioningRequestCheckArgs,
 )
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_fields import PoolAutoscaling
 from kueue_fleet.gke.labels import ACCELERATOR, QUEUED_PROVISIONING_CLASS, SPOT
+from kueue_fleet.settings.quotas import FleetFlavorQuotas, FleetResourceGroup, FleetResourceQuota
 
 _Role = Literal["manager", "worker", "standalone"]
 

@@ -14,10 +14,9 @@ from typing import Final, Literal
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.teams import TeamBudget
-from kueue_fleet.fleet_file.periods import Period
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
+from kueue_fleet.settings.budgets import Period, TeamBudget
 
 NEAR_PERCENT: Final = 80
 """Share of a budget from which on it is near."""

@@ -11,41 +11,20 @@ from typing import Final
 
 from kueue_admission.api.manifests import token_secret_manifest
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms.base import SpecModel, Text
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.settings.tokens import CONTROLLER_NAME, WorkerToken
 
 ACCOUNT_NAME: Final = "multikueue-manager"
 """Name of the ServiceAccount of the manager's Kueue on each worker, and of the role and binding by which it reads."""
-CONTROLLER_NAME: Final = "kueue-fleet-controller"
-"""Name of the controller's objects on the manager, and of its account on each worker."""
 ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
 """On the Secret of a first token: the day by which it has to be replaced, or who replaces it by itself."""
 ROTATE_WITHIN: Final = timedelta(days=366)
 """How far away that day may be."""
 KUEUE_SERVICE_ACCOUNT: Final = DEPLOYMENT
 """Name of Kueue's own account too. Source: kueue@v0.19.2 charts/kueue/templates/rbac/service_account.yaml."""
-KUBECONFIG_KEY: Final = "kubeconfig"
-"""Key of a Secret with a kubeconfig. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
-
-
-class WorkerToken(SpecModel):
-    """A token of one account of one worker."""
-
-    worker: Text
-    """The worker."""
-    account: Text
-    """The ServiceAccount there."""
-    account_namespace: Text
-    """Namespace of the account and of the Secret of its first token, on the worker."""
-    first_secret: Text
-    """The Secret on the worker for which Kubernetes made the first token."""
-    secret_namespace: Text
-    """Namespace of the Secret on the manager."""
-    secret: Text
-    """The Secret on the manager: a kubeconfig with the token."""
 
 
 def token_credentials(fleet: FleetSpec) -> ServiceAccountToken | None:

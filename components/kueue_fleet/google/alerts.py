@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.model.goals import WaitLimit
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.dashboard_charts import LEADING
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 CONNECTION_LOGGER: Final = "multikueue-cluster"
 """Logger of what the manager's Kueue says about its connections."""

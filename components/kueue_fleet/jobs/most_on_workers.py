@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from kueue_admission.decide.amounts import format_request, quota_amount
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
-from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
+from kueue_fleet.settings.windows import together
 
 
 def more_than_workers_have(fleet: FleetSpec, queue: str, requests: Iterable[tuple[str, int]]) -> str:

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, cast
 
 import yaml
 
-from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY, WorkerToken
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.settings.tokens import KUBECONFIG_KEY, WorkerToken
 
 TOKENS_MANAGER: Final = "kueue-fleet-tokens"
 """Field manager of the tokens in the Secrets on the manager."""

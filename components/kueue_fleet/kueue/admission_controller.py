@@ -11,11 +11,11 @@ from kueue_admission.api.manifests import manifest
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.manifest import Manifest, WholeManifest, inside
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.objects.controller import WORKERS_NAME
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 
 class AdmissionController(Component):

@@ -26,13 +26,13 @@ from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PL
 from kueue_fleet.fleet_file.model.operators import framework_problems
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
-from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import ACCOUNT_KINDS, Component, OrderedObjects, declare_object, object_labels
 from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
+from kueue_fleet.settings.tokens import KUBECONFIG_KEY
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
 

@@ -16,12 +16,9 @@ from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues, following_clusters
 from kueue_fleet.fleet_file.worker_tokens import (
-    CONTROLLER_NAME,
-    KUBECONFIG_KEY,
     first_token_manifest,
     manager_account,
     profile_credentials,
@@ -44,6 +41,8 @@ from kueue_fleet.objects.grants import (
 )
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
 from kueue_fleet.objects.policies import denying_policy
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, AdmissionControllerArgs
+from kueue_fleet.settings.tokens import CONTROLLER_NAME, KUBECONFIG_KEY
 
 JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 """Name of what is granted to it in the namespaces that have jobs."""

@@ -12,11 +12,10 @@ from kueue_admission.forms.base import Flag, Number, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs, History
-from kueue_fleet.fleet_file.model.entries import FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.teams import TeamBudget
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken
+from kueue_fleet.settings.budgets import TeamBudget
+from kueue_fleet.settings.dispatch import AdmissionControllerArgs, FlavorPatience, History
+from kueue_fleet.settings.tokens import CONTROLLER_NAME, WorkerToken
 
 DEFAULT_ORIGIN: Final = "multikueue"
 """Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""

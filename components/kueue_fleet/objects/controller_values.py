@@ -7,7 +7,6 @@ from kueue_admission.forms.versions import minor_of
 from kueue_fleet.fleet_file.calendar_pools import fleet_undated
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs, History
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -30,6 +29,7 @@ from kueue_fleet.objects.controller_configuration import (
     WorkerConfiguration,
 )
 from kueue_fleet.objects.teams import limit_range_item
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME, AdmissionControllerArgs, History
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:

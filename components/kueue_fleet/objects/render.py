@@ -37,7 +37,6 @@ from kueue_admission.api.manifests import (
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
 from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import (
@@ -60,6 +59,7 @@ from kueue_fleet.objects.monitoring import render_grafana, render_managed_monito
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
 from kueue_fleet.objects.storage import render_storage
 from kueue_fleet.objects.teams import render_team_objects
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 
 
 def render_fleet(fleet: FleetSpec) -> dict[str, list[Manifest]]:

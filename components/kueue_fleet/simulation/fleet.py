@@ -34,7 +34,6 @@ from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
-from kueue_fleet.fleet_file.model.windows import together
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.jobs.amounts import warn_of_amounts
@@ -69,6 +68,7 @@ from kueue_fleet.jobs.tpus import check_tpu_jobs
 from kueue_fleet.jobs.undispatched import uncounted, warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster
+from kueue_fleet.settings.windows import together
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.quota_times import QuotaTimes
 from kueue_fleet.simulation.team_budgets import simulated_budgets

@@ -35,11 +35,11 @@ from kueue_admission.simulate.records import State
 from kueue_admission.simulate.result import Snapshot
 from kueue_admission.simulate.runner import Arrival, ClusterRun, while_same
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.provisioning_request import PodSetTemplate
 from kueue_fleet.jobs.workload_file import WorkloadFile
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 from kueue_fleet.simulation.admission_checks import Checks
 from kueue_fleet.simulation.answers import Answers
 from kueue_fleet.simulation.fallback import Fallback

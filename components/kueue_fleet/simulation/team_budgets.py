@@ -9,12 +9,12 @@ from typing import Final
 from kueue_admission.simulate.records import Record
 from kueue_fleet.dispatch.budgets import BudgetDecision, Exemption, Ledger, TeamRun, decide_budget
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.periods import Period
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.objects.controller_configuration import EnforcedBudgets
+from kueue_fleet.settings.budgets import Period
 
 _SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
 

@@ -14,10 +14,10 @@ from datetime import datetime
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, quotas_on
-from kueue_fleet.fleet_file.periods import Period, period_start
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, Spending, budget_use, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
+from kueue_fleet.settings.budgets import Period, period_start
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held
 from kueue_fleet.status.model import ClusterObjects, TeamWeek
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from kueue_admission.history.jobs import Past
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
-from kueue_fleet.fleet_file.periods import Period, period_of
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, Spending, budget_use, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
+from kueue_fleet.settings.budgets import Period, period_of
 from kueue_fleet.status.history import possible_places
 
 

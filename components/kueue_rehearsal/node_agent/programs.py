@@ -16,9 +16,9 @@ import yaml
 
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.cluster_profiles import PLUGIN_CONTAINER
+from kueue_fleet.settings.tokens import CONTROLLER_NAME
 from kueue_rehearsal.engines import KUEUE_ENGINES
 from kueue_rehearsal.node_agent.pods import PodError, image_repository, minor_release, rewrite_paths
 from kueue_rehearsal.node_agent.ray_dashboard import PORT as RAY_DASHBOARD_PORT

@@ -9,8 +9,8 @@ import pytest
 from tests.fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
 
 from kueue_fleet.fleet_file.controller_image import built_image, controller_image
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs, FleetCheck
 from kueue_fleet.objects.controller_values import controller_configuration
+from kueue_fleet.settings.dispatch import AdmissionControllerArgs, FleetCheck
 
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
 CHECK = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}

@@ -12,9 +12,10 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.fallback import without_gate
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.per_cluster import interruptible_flavors, local_queues
-from kueue_fleet.fleet_file.model.teams import TeamBudget, TeamEntry
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.teams import BUDGET, BUDGET_COUNT
 from kueue_fleet.gke.prices import list_prices
+from kueue_fleet.settings.budgets import TeamBudget
 
 
 def check_budgets(scope: Scope) -> Iterator[Problem]:

@@ -14,10 +14,10 @@ from typing import Final
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.windows import CalendarWindow
 from kueue_fleet.fleet_file.rules.clusters import CALENDAR, ENDED
 from kueue_fleet.fleet_file.rules.teams import ROTATION
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
+from kueue_fleet.settings.windows import CalendarWindow
 
 WARNING_DAYS: Final = 14
 """How many days before `rotateBy`, or before a calendar reservation ends, a warning begins."""

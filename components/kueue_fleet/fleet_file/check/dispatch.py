@@ -15,18 +15,18 @@ from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
-from kueue_fleet.fleet_file.model.dispatch import (
-    ASSIGNMENT_CHECK,
-    CHECK_CONTROLLER,
-    DISPATCHER_NAME,
-    AdmissionControllerArgs,
-)
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues
 from kueue_fleet.fleet_file.rules.clusters import RUNS_NO_JOBS
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
 from kueue_fleet.fleet_file.rules.queues import PATIENCE
 from kueue_fleet.fleet_file.rules.teams import OWN_CONTROLLER
+from kueue_fleet.settings.dispatch import (
+    ASSIGNMENT_CHECK,
+    CHECK_CONTROLLER,
+    DISPATCHER_NAME,
+    AdmissionControllerArgs,
+)
 
 _AT = "admissionController"
 _DAY = Duration("24h")

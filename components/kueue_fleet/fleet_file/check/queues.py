@@ -18,8 +18,7 @@ from kueue_admission.forms.form_rules import CHECKS_EXCLUDE
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.fleet_file.model.teams import CONTAINER_RESOURCES
@@ -27,6 +26,8 @@ from kueue_fleet.fleet_file.rules.clusters import RUNS_NO_JOBS
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT, NOT_THERE
 from kueue_fleet.fleet_file.rules.queues import EMPTY_QUEUE, LABEL_CONFLICT, NOT_COVERED, QUEUE_PLACE
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_resource
+from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
+from kueue_fleet.settings.quotas import FleetResourceQuota
 
 _COMMON: Final = ("cpu", "memory")
 

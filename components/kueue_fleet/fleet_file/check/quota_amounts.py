@@ -16,12 +16,12 @@ from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, manager_groups, quotas_on
 from kueue_fleet.fleet_file.rules.files import NOT_THERE
 from kueue_fleet.fleet_file.rules.queues import FITS_NO_WORKER, MANAGER_QUOTA, MANAGER_QUOTA_UNUSED, MANAGER_SHARES
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 
 def check_manager_quotas(scope: Scope) -> Iterator[Problem]:

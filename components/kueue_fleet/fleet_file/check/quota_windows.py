@@ -12,10 +12,11 @@ from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
-from kueue_fleet.fleet_file.model.windows import together
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
+from kueue_fleet.settings.quotas import FleetResourceQuota
+from kueue_fleet.settings.windows import together
 
 _SECTION = "admissionController.quotaWindows"
 

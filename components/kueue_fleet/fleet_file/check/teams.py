@@ -28,7 +28,6 @@ from kueue_fleet.fleet_file.model.counted_requests import (
     ignores_undeclared,
     needs_a_counted_request,
 )
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
@@ -47,6 +46,7 @@ from kueue_fleet.fleet_file.rules.teams import (
 )
 from kueue_fleet.gke.gpu_direct import plugin_of
 from kueue_fleet.gke.gpu_sharing import GpuSharing
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.fleet_file.model.capacity import Calendar
-from kueue_fleet.fleet_file.model.dispatch import FleetCheck
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.windows import CalendarWindow
+from kueue_fleet.settings.dispatch import FleetCheck
+from kueue_fleet.settings.windows import CalendarWindow
 
 
 def fleet_checks(fleet: FleetSpec) -> tuple[FleetCheck, ...]:

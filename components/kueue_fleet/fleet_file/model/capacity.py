@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, Flag, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.forms.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Tagged, Text
 from kueue_admission.forms.described import Hint
 from kueue_admission.forms.duration import DurationField, duration
 from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
@@ -22,9 +22,6 @@ from kueue_fleet.fleet_file.rules.clusters import COMMITMENT, UNUSUAL_DURATION
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""
-
-AtLeastOne = Annotated[Count, Field(ge=1)]
-"""A whole number above 0."""
 
 
 class Reserved(Tagged):

@@ -12,30 +12,27 @@ from kueue_admission.api import (
     AdmissionCheckSpec,
     ClusterQueueSpec,
     CohortSpec,
-    FlavorQuotas,
     LocalQueueSpec,
     ParametersReference,
     PriorityClassFields,
     ProvisioningRequestConfigSpec,
     ResourceFlavorSpec,
-    ResourceGroup,
-    ResourceQuota,
     TopologySpec,
     WorkloadPriorityClassFields,
 )
 from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import DurationField
-from kueue_admission.forms.form_rules import EXCLUDED, OUT_OF_RANGE
-from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Flag, RuledModel, Text
+from kueue_admission.forms.form_rules import EXCLUDED
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
 from kueue_fleet.fleet_file.rules.teams import CHECK_OF_KUEUE
+from kueue_fleet.settings.dispatch import FlavorPatience
+from kueue_fleet.settings.quotas import FleetResourceGroup, ManagerQueue
 
 ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -75,87 +72,6 @@ class TopologyEntry(TopologySpec):
     """Default: every cluster that runs jobs."""
 
 
-class QuotaAmounts(SpecModel):
-    """How a quota differs; a field that is left out is as it is elsewhere."""
-
-    nominal_quota: OptionalQuantityField = NOT_GIVEN
-    """The queue's own, in the resource's unit."""
-    borrowing_limit: OptionalQuantityField = NOT_GIVEN
-    """What it may use of others, in the resource's unit."""
-    lending_limit: OptionalQuantityField = NOT_GIVEN
-    """What others may use of it, in the resource's unit."""
-
-
-class ClusterQuota(QuotaAmounts):
-    """How a quota differs on one cluster; a field that is left out is as for all clusters."""
-
-    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
-    """Other amounts on this cluster while a window is open, by the window's name."""
-
-
-class FleetResourceQuota(ResourceQuota):
-    """Quota for one resource on one flavor, on every cluster that has the flavor."""
-
-    per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
-    """Other amounts on single clusters, by the cluster's name."""
-    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
-    """Other amounts while a window of `admissionController.quotaWindows` is open, by its name. What `perCluster` gives
-    for a cluster stays there, unless that has `during` too."""
-
-    @property
-    def windows(self) -> tuple[str, ...]:
-        """The windows in which it is another one somewhere."""
-        others = (name for other in self.per_cluster.values() for name in other.during)
-        return tuple(dict.fromkeys((*self.during, *others)))
-
-    def in_window(self, name: str) -> "FleetResourceQuota":
-        """The quota while a window is open."""
-        clusters = {
-            cluster: other.model_copy(update=_given(other.during.get(name)))
-            for cluster, other in self.per_cluster.items()
-        }
-        return self.model_copy(update={**_given(self.during.get(name)), "per_cluster": clusters})
-
-    def on(self, cluster: str) -> ResourceQuota:
-        """The quota as it holds on `cluster`."""
-        other = self.per_cluster.get(cluster)
-        if other is None:
-            return self
-        return ResourceQuota.model_construct(
-            name=self.name,
-            nominal_quota=self.nominal_quota if other.nominal_quota is None else other.nominal_quota,
-            borrowing_limit=self.borrowing_limit if other.borrowing_limit is None else other.borrowing_limit,
-            lending_limit=self.lending_limit if other.lending_limit is None else other.lending_limit,
-        )
-
-
-def _given(other: QuotaAmounts | None) -> dict[str, Quantity]:
-    """What is set of it, by field."""
-    values = {name: getattr(other, name, None) for name in QuotaAmounts.model_fields}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-class FleetFlavorQuotas(FlavorQuotas):
-    """Quotas on one flavor."""
-
-    resources: Annotated[ListOf[FleetResourceQuota], Field(min_length=1, max_length=64)] = Field(kw_only=False)
-    """The amounts, by resource."""
-
-
-class FleetResourceGroup(ResourceGroup):
-    """Resources that a pod takes from one and the same flavor, and the flavors, tried in order."""
-
-    flavors: Annotated[ListOf[FleetFlavorQuotas], Field(min_length=1, max_length=64)]
-    """The flavors, most preferred first."""
-
-
-class ManagerQueue(SpecModel):
-    """The manager's copy of a dispatched queue, where its quotas are written by hand."""
-
-    resource_groups: Annotated[ListOf[ResourceGroup], Field(min_length=1, max_length=16)]
-    """Quotas on the manager; at least the largest single worker's, or jobs that fit a worker never leave."""
-
-
 class CohortEntry(CohortSpec):
     """A Cohort; it exists wherever a queue, or a cohort, below it does."""
 
@@ -163,20 +79,6 @@ class CohortEntry(CohortSpec):
     """Name of the Cohort."""
     resource_groups: Annotated[ListOf[FleetResourceGroup], Field(max_length=16)] = ()
     """Quota of the cohort itself, for all of its queues."""
-
-
-class FlavorPatience(RuledModel):
-    """How long a job waits for nodes of a flavor."""
-
-    flavor: DnsSubdomain = Field(kw_only=False)
-    """A flavor of the queue that others come after."""
-    patience: DurationField = Field(kw_only=False)
-    """How long a job may have quota on the flavor without all of its pods running: `30m`."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """At least a second: Kueue counts in seconds."""
-        if self.patience.nanoseconds < 10**9:
-            yield OUT_OF_RANGE.at("patience", f"{self.patience} is less than a second", "write 1s or longer")
 
 
 class ClusterQueueEntry(ClusterQueueSpec):

@@ -25,7 +25,6 @@ from kueue_fleet.fleet_file.model.clusters import (
     MultiKueueArgs,
 )
 from kueue_fleet.fleet_file.model.compute_classes import class_flavor
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver, dra_pools
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
@@ -49,6 +48,7 @@ from kueue_fleet.fleet_file.model.planning import PlanLimits
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.storage import StorageEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.settings.dispatch import AdmissionControllerArgs
 
 
 class Placed(Protocol):

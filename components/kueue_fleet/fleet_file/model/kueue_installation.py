@@ -18,10 +18,10 @@ from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
 from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallation
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 from kueue_fleet.fleet_file.model.per_cluster import limits_flavors
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
 """Feature gate for access by ClusterProfile, alpha in 0.19."""

@@ -27,10 +27,11 @@ from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.model.capacity import FlexStart, Reserved, Spot
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import Goals
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.settings.quotas import FleetFlavorQuotas, FleetResourceGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.base import Count, RuledModel, SpecModel, Text
+from kueue_admission.forms.base import AtLeastOne, Count, RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, WRONG_ORDER
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 
 MOST_LEVELS: Final = 10_000
 """How many levels may be tried."""

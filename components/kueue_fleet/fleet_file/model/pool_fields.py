@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
-from kueue_admission.forms.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_admission.forms.base import AtLeastOne, Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
 from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
+from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ResourceName, Zone
 from kueue_fleet.gke.machines import BOOT_DISK_GB, MOST_DISK_GB

@@ -12,7 +12,7 @@ from pydantic import Field
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest, syntax
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.forms.base import AtLeastOne, Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import DurationField
 from kueue_admission.forms.form_rules import (
     EXCLUDED,
@@ -27,13 +27,13 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
-from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.job_forms import form_problems
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, NO_EFFECT
 from kueue_fleet.fleet_file.rules.teams import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.gke.google_syntax import google_service_account
+from kueue_fleet.settings.budgets import TeamBudget
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""
@@ -104,26 +104,6 @@ class TeamGoogleServiceAccount(RuledModel):
                     f"{role} reaches everything in the project",
                     "name the roles that the jobs need, such as roles/storage.objectViewer",
                 )
-
-
-class TeamBudget(RuledModel):
-    """The most that a team plans to use. It warns, and with `enforce` it holds jobs back."""
-
-    gpu_hours: AtLeastOne | None = None
-    """GPUs times the hours for which its jobs hold them, as pods request them: a share of a GPU counts as one. Chips of
-    TPUs are not counted."""
-    usd: AtLeastOne | None = None
-    """Cost of these GPUs, and chips of TPUs, with their machines, by the prices of `kueue-fleet cost`."""
-    per: Literal["week", "month"] = "month"
-    """Weeks begin on Monday, months on the first, at 00:00 UTC; default month."""
-    enforce: Literal["wait", "interruptibleOnly"] | None = None
-    """What jobs with GPUs or TPUs may use once the budget is used up, until the next week or month: nothing, or only
-    Spot and DWS Flex Start. Running jobs continue. Default: no limit."""
-
-    def own_problems(self) -> Iterator[Problem]:
-        """It says an amount."""
-        if self.gpu_hours is None and self.usd is None:
-            yield NEEDED.at("", "has no amount", "set gpuHours, usd or both")
 
 
 class TeamLimitRange(RuledModel):

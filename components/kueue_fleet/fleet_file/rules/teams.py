@@ -76,13 +76,6 @@ CHECK_OF_KUEUE = Rule(
     remedy="Write the section that the message names",
     source=THE_INPUT,
 )
-IMAGE = Rule(
-    "KF811",
-    severity="warning",
-    seen="`does not say which version`",
-    why="The image could change between two starts.",
-    remedy="Add a tag other than latest, or a digest",
-)
 OTHER_KUEUE = Rule(
     "KF812",
     severity="warning",
@@ -306,13 +299,6 @@ CLAIMED_GPUS = Rule(
     "drivers.",
     remedy="Write what the message names, see [NVIDIA's DRA driver](tasks/gpu-networks.md#nvidias-dra-driver)",
     source="https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra",
-)
-WINDOWS_OVERLAP = Rule(
-    "KF842",
-    severity="warning",
-    seen="`is open at the same time as`",
-    why="A job must end within one window of its check; two overlapping windows do not count as one.",
-    remedy="Merge the windows, or let one begin when the other ends",
 )
 PLAN_LIMIT = Rule(
     "KF843",

@@ -25,9 +25,9 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
-from kueue_fleet.fleet_file.model.windows import CalendarWindow, together
-from kueue_fleet.fleet_file.rules.teams import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.gke.google_syntax import bucket_name
+from kueue_fleet.settings.rules import IMAGE, WINDOWS_OVERLAP
+from kueue_fleet.settings.windows import CalendarWindow, together
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
@@ -279,3 +279,17 @@ class AdmissionControllerArgs(RuledModel):
             yield IMAGE.at(
                 "image", f"{self.image} does not say which version", "add a tag other than latest, or a digest"
             )
+
+
+class FlavorPatience(RuledModel):
+    """How long a job waits for nodes of a flavor."""
+
+    flavor: DnsSubdomain = Field(kw_only=False)
+    """A flavor of the queue that others come after."""
+    patience: DurationField = Field(kw_only=False)
+    """How long a job may have quota on the flavor without all of its pods running: `30m`."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """At least a second: Kueue counts in seconds."""
+        if self.patience.nanoseconds < 10**9:
+            yield OUT_OF_RANGE.at("patience", f"{self.patience} is less than a second", "write 1s or longer")

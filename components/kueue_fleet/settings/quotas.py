@@ -1,0 +1,92 @@
+"""Quotas of a fleet: those of Kueue's resource groups, with other amounts on single clusters and in windows of time."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from kueue_admission.api import FlavorQuotas, ResourceGroup, ResourceQuota
+from kueue_admission.forms.base import SpecModel, Text
+from kueue_admission.forms.given import NOT_GIVEN, ListOf
+from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
+
+
+class QuotaAmounts(SpecModel):
+    """How a quota differs; a field that is left out is as it is elsewhere."""
+
+    nominal_quota: OptionalQuantityField = NOT_GIVEN
+    """The queue's own, in the resource's unit."""
+    borrowing_limit: OptionalQuantityField = NOT_GIVEN
+    """What it may use of others, in the resource's unit."""
+    lending_limit: OptionalQuantityField = NOT_GIVEN
+    """What others may use of it, in the resource's unit."""
+
+
+class ClusterQuota(QuotaAmounts):
+    """How a quota differs on one cluster; a field that is left out is as for all clusters."""
+
+    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
+    """Other amounts on this cluster while a window is open, by the window's name."""
+
+
+class FleetResourceQuota(ResourceQuota):
+    """Quota for one resource on one flavor, on every cluster that has the flavor."""
+
+    per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
+    """Other amounts on single clusters, by the cluster's name."""
+    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
+    """Other amounts while a window of `admissionController.quotaWindows` is open, by its name. What `perCluster` gives
+    for a cluster stays there, unless that has `during` too."""
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        """The windows in which it is another one somewhere."""
+        others = (name for other in self.per_cluster.values() for name in other.during)
+        return tuple(dict.fromkeys((*self.during, *others)))
+
+    def in_window(self, name: str) -> "FleetResourceQuota":
+        """The quota while a window is open."""
+        clusters = {
+            cluster: other.model_copy(update=_given(other.during.get(name)))
+            for cluster, other in self.per_cluster.items()
+        }
+        return self.model_copy(update={**_given(self.during.get(name)), "per_cluster": clusters})
+
+    def on(self, cluster: str) -> ResourceQuota:
+        """The quota as it holds on `cluster`."""
+        other = self.per_cluster.get(cluster)
+        if other is None:
+            return self
+        return ResourceQuota.model_construct(
+            name=self.name,
+            nominal_quota=self.nominal_quota if other.nominal_quota is None else other.nominal_quota,
+            borrowing_limit=self.borrowing_limit if other.borrowing_limit is None else other.borrowing_limit,
+            lending_limit=self.lending_limit if other.lending_limit is None else other.lending_limit,
+        )
+
+
+def _given(other: QuotaAmounts | None) -> dict[str, Quantity]:
+    """What is set of it, by field."""
+    values = {name: getattr(other, name, None) for name in QuotaAmounts.model_fields}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class FleetFlavorQuotas(FlavorQuotas):
+    """Quotas on one flavor."""
+
+    resources: Annotated[ListOf[FleetResourceQuota], Field(min_length=1, max_length=64)] = Field(kw_only=False)
+    """The amounts, by resource."""
+
+
+class FleetResourceGroup(ResourceGroup):
+    """Resources that a pod takes from one and the same flavor, and the flavors, tried in order."""
+
+    flavors: Annotated[ListOf[FleetFlavorQuotas], Field(min_length=1, max_length=64)]
+    """The flavors, most preferred first."""
+
+
+class ManagerQueue(SpecModel):
+    """The manager's copy of a dispatched queue, where its quotas are written by hand."""
+
+    resource_groups: Annotated[ListOf[ResourceGroup], Field(min_length=1, max_length=16)]
+    """Quotas on the manager; at least the largest single worker's, or jobs that fit a worker never leave."""
