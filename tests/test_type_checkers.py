@@ -22,7 +22,7 @@ EXAMPLES = TESTS.parent / "examples"
 DOCS = TESTS.parent / "docs"
 _FROM_CONFIG, _SINGLE, *_ = blocks(DOCS / "programs.md", "python")
 OF_USERS = {
-    **dict(zip(("fleet.py", "program.py"), blocks(DOCS / "fleets-in-python.md", "python"), strict=True)),
+    **dict(zip(("fleet.py", "program.py"), blocks(DOCS / "programs.md", "python")[-2:], strict=True)),
     "from_config.py": _FROM_CONFIG,
     "single.py": _SINGLE,
     "batch_platform.py": (EXAMPLES / "typed-python" / "batch-platform" / "fleet.py").read_text(),

@@ -146,7 +146,7 @@ def test_what_the_docs_show_of_the_production_stack(
         shown = run(str(stack)).stdout.splitlines()
     assert project.wrong == []
     told = "\n".join(line.rstrip() for line in shown if not re.search(r" fits( |$)", line) or line == shown[-1])
-    page = ROOT / "docs" / "tasks" / "prepare-a-project.md"
+    page = ROOT / "docs" / "tasks" / "create-a-fleet.md"
     text = page.read_text(encoding="utf-8")
     block = re.search(r"```text\n(.*?)```", text, re.DOTALL)
     assert block is not None

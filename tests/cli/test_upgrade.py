@@ -41,7 +41,7 @@ def test_jobs_that_are_decided_differently_are_warnings(arguments: list[str | Pa
     assert rest.partition("\n\n")[0].splitlines() == [
         "  0 of 2 jobs of --jobs",
         f"  warning: {dump}:114: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 "
-        "Admitted with b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so "
+        "Admitted with b; see docs/releases.md, and change the job or its queue first where it must not be so "
         "[KF825]",
         "  1 of 2 jobs of --objects",
     ]

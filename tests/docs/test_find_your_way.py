@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = "components|offline|policies|stacks|examples|tests|docs"
 PATH = re.compile(rf"`((?:{FOLDERS})/[^`\s*<{{]+)`")
-PAGES = ("docs/find-your-way.md", "CONTRIBUTING.md")
+PAGES = ("docs/architecture.md", "CONTRIBUTING.md")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -31,6 +31,6 @@ def test_there_are_some() -> None:
 
 
 def test_the_page_shows_the_smaller_one() -> None:
-    page = (ROOT / "docs" / "fleets-in-python.md").read_text()
+    page = (ROOT / "docs" / "programs.md").read_text()
     for name in ("fleet.py", "__main__.py"):
         assert (ROOT / "examples" / "typed-python" / "dws-multikueue" / name).read_text() in page

@@ -13,7 +13,7 @@ from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, KeyGrant, key_grants, required_apis
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "tasks" / "prepare-a-project.md"
+PAGE = ROOT / "docs" / "tasks" / "create-a-fleet.md"
 STACKS = sorted((ROOT / "stacks").glob("Pulumi.*.yaml"))
 KEY = "projects/keys-1/locations/us-central1/keyRings/r/cryptoKeys/k"
 

@@ -131,7 +131,7 @@ def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: 
 
 def test_without_a_pool_the_window_opens_the_reservation_by_itself() -> None:
     """The settings of the page, on Autopilot: nothing to say of them, and the job starts with the reservation."""
-    page = (Path(__file__).parents[2] / "docs/tasks/calendar.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/tasks/dws.md").read_text(encoding="utf-8")
     [block] = [each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "reservation-affinity" in each]
     reserved = {"name": "h100-december", "zone": "us-central1-a", "machineType": "a3-highgpu-8g", "count": 4}
     asked = {"start": "2026-12-01T00:00:00Z", "duration": "336h", "planningStatus": "SUBMITTED"}

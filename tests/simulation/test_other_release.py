@@ -73,7 +73,7 @@ def test_a_job_of_a_dump_that_the_later_release_admits() -> None:
     assert (found.jobs, len(found.differences)) == (2, 1)
     assert said(found) == [
         "test.yaml:9: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted "
-        "with b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so"
+        "with b; see docs/releases.md, and change the job or its queue first where it must not be so"
     ]
 
 

@@ -127,7 +127,7 @@ def _problem(each: Mapping[str, Any], versions: Sequence[str], places: Mapping[_
     if told[0] == told[1]:
         told = [f"{text}, {_when(each[side])}" for text, side in zip(told, ("before", "after"), strict=True)]
     wrong = "; ".join(f"with Kueue {version} {text}" for version, text in zip(versions, told, strict=True))
-    fix = "see docs/changed-decisions.md, and change the job or its queue first where it must not be so"
+    fix = "see docs/releases.md, and change the job or its queue first where it must not be so"
     problem = DECIDED_OTHERWISE.at("/".join(key), f"is decided differently: {wrong}", fix)
     return problem.behind(places[key]) if key in places else problem
 

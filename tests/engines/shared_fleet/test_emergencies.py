@@ -1,4 +1,4 @@
-"""What docs/tasks/break-glass.md and docs/tasks/recover-the-manager.md tell people to do, tried on the real Kueue."""
+"""What docs/tasks/break-glass.md tells people to do, tried on the real Kueue."""
 
 from __future__ import annotations
 

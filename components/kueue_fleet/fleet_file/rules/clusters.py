@@ -261,7 +261,7 @@ SHARED_VPC = Rule(
     why="A cluster in another project than the fleet's has its nodes in a network that the other project shares with "
     "it.",
     remedy="Name the network of the Shared VPC's host project in `network.existing`; see [Several "
-    "projects](tasks/several-projects.md)",
+    "projects](tasks/existing-clusters.md#several-projects)",
     source="https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc",
 )
 RESERVED_ELSEWHERE = Rule(

@@ -28,7 +28,8 @@ IMPORT_REFUSED = Rule(
 PROJECT = Rule(
     "KF908",
     seen="`the limit is N, but the fleet grows to M`",
-    why="The project lacks something that the fleet needs; see [Prepare a project](tasks/prepare-a-project.md).",
+    why="The project lacks something that the fleet needs; see "
+    "[Prepare a project](tasks/create-a-fleet.md#prepare-a-project).",
     remedy="Ask for it as the message says",
     source="https://cloud.google.com/docs/quotas/overview",
 )

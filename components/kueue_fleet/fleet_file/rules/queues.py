@@ -241,7 +241,7 @@ CLASS_ORDER = Rule(
     seen="`AnyBestEffort, with which GKE takes on-demand nodes`",
     why="GKE tries the next priority of a class when it gets no nodes, but with AnyBestEffort it uses on-demand nodes "
     "first.",
-    remedy="Put it last; see [Obtain machines](tasks/obtain-machines.md)",
+    remedy="Put it last; see [Obtain machines](tasks/fallback.md#who-falls-back)",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes",
 )
 CLASS_NODES = Rule(
@@ -256,7 +256,7 @@ CLASS_COUNTED = Rule(
     severity="warning",
     seen="`has no GPUs, but queue NAME counts nvidia.com/gpu`, `which Kueue counts alike`",
     why="Kueue counts quota of the flavor, and does not see the priority of its nodes.",
-    remedy="Write priorities with the same GPUs; see [Obtain machines](tasks/obtain-machines.md)",
+    remedy="Write priorities with the same GPUs; see [Obtain machines](tasks/fallback.md#who-falls-back)",
 )
 MIXED_SHARES = Rule(
     "KF749",

@@ -174,8 +174,8 @@ DECIDED_OTHERWISE = Rule(
     severity="warning",
     seen="`is decided differently`",
     why="Simulations of both releases decide differently about a job that waits or is submitted.",
-    remedy="See [what changed in Kueue's decisions](changed-decisions.md), and change the job or its queue first if "
-    "you do not want the new decision",
+    remedy="See [what changed in Kueue's decisions](releases.md#what-changed-in-the-decisions-from-017-to-019), and "
+    "change the job or its queue first if you do not want the new decision",
 )
 LOST_AT_ONCE = Rule(
     "KF826",
@@ -282,7 +282,7 @@ BUDGET = Rule(
     "KF839",
     seen="`but only the fleet's controller holds jobs back`",
     why="An enforced budget needs the fleet's controller on the cluster where jobs are submitted.",
-    remedy="Write what the message names, see [Budgets](budgets.md)",
+    remedy="Write what the message names, see [Budgets](goals.md#budgets)",
     source=THE_INPUT,
 )
 BUDGET_COUNT = Rule(
@@ -290,7 +290,7 @@ BUDGET_COUNT = Rule(
     severity="warning",
     seen="`so its jobs wait`, `so they hold no job back`",
     why="An enforced budget cannot have the intended effect.",
-    remedy="Write what the message names, see [Budgets](budgets.md)",
+    remedy="Write what the message names, see [Budgets](goals.md#budgets)",
 )
 CLAIMED_GPUS = Rule(
     "KF841",
@@ -311,7 +311,7 @@ QUOTA_WINDOW = Rule(
     "KF844",
     seen="`are both open at`, `no quota is another one in it`",
     why="A quota has one amount at any time, and a window that changes none is meant for one.",
-    remedy="Write what the message names, see [Quotas by time](tasks/quotas-by-time.md)",
+    remedy="Write what the message names, see [Quotas by time](tasks/change-quotas.md#quotas-by-time-of-the-week)",
     source=THE_INPUT,
 )
 DYNAMIC_SLICES = Rule(
