@@ -30,7 +30,7 @@ CLASSES = {
         "Read, check and print",
         ("kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"),
     ),
-    "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model",)),
+    "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model", "kueue_fleet.settings")),
     "python/jobs.md": ("Submit jobs", ("kueue_fleet.cli", "kueue_fleet.jobs")),
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
