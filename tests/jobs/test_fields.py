@@ -15,8 +15,8 @@ from tests.simulation.fleets import GPU, fleet_data
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.jobs.fields import check_job_fields, check_priorities
-from kueue_fleet.jobs.values import field_faults, object_faults
+from kueue_fleet.jobs.check.fields import check_job_fields, check_priorities
+from kueue_fleet.jobs.check.values import field_faults, object_faults
 from kueue_fleet.simulation.fleet import check_manifests
 
 POD = "spec/template/spec"
@@ -538,7 +538,7 @@ def _reduced(schemas: dict[str, Any], name: str, found: dict[str, dict[str, str]
 
 
 SOURCE = Path.home() / "go/pkg/mod/k8s.io/kubernetes@v1.36.3/api/openapi-spec/v3/apis__batch__v1_openapi.json"
-TABLE = json.loads(get_data("kueue_fleet.jobs", "fields.json") or b"")
+TABLE = json.loads(get_data("kueue_fleet.jobs.check", "fields.json") or b"")
 
 
 CHECKED = "00aed73c0eb9485b"

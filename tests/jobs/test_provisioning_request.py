@@ -10,7 +10,7 @@ from kueue_admission.api import ProvisioningRequestConfigSpec
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.jobs.provisioning_request import pod_set_templates, refused_by_gke
+from kueue_fleet.jobs.check.provisioning_request import pod_set_templates, refused_by_gke
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
 from small_fleets import standalone_data

@@ -183,7 +183,7 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
-    from kueue_fleet.jobs.shared_gpus import share_refusal
+    from kueue_fleet.jobs.check.shared_gpus import share_refusal
 
     for pod_set in found.job.pod_sets:
         refusal = share_refusal(fleet, found.cluster_queue, pod_set)

@@ -33,9 +33,9 @@ from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.storage import GcsFuse
 from kueue_fleet.gke.labels import ACCELERATOR, GCS_FUSE_VOLUMES, GPU_RESOURCE, TPU_RESOURCE
-from kueue_fleet.jobs.gpu_networks import add_networks
-from kueue_fleet.jobs.provisioning_request import requests_of
-from kueue_fleet.jobs.storage import claims_in
+from kueue_fleet.jobs.check.gpu_networks import add_networks
+from kueue_fleet.jobs.check.provisioning_request import requests_of
+from kueue_fleet.jobs.check.storage import claims_in
 
 _JOB: Final = "batch/job"
 _CONTAINER: Final = "main"

@@ -20,8 +20,8 @@ from kueue_fleet.dispatch.watchdog import add_given_up
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.jobs.check.provisioning_request import refused_by_gke
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.jobs.provisioning_request import refused_by_gke
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.objects.controller_values import enforced_budgets
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK

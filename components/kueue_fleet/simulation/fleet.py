@@ -36,17 +36,25 @@ from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices, list_prices
-from kueue_fleet.jobs.amounts import warn_of_amounts
-from kueue_fleet.jobs.compute_domains import check_channels, check_domains, claim_templates, claims_apart
-from kueue_fleet.jobs.dynamic_slices import as_placed, check_slice_jobs
-from kueue_fleet.jobs.fields import check_job_fields, check_priorities
+from kueue_fleet.jobs.check.amounts import warn_of_amounts
+from kueue_fleet.jobs.check.compute_domains import check_channels, check_domains, claim_templates, claims_apart
+from kueue_fleet.jobs.check.dynamic_slices import as_placed, check_slice_jobs
+from kueue_fleet.jobs.check.fields import check_job_fields, check_priorities
+from kueue_fleet.jobs.check.gpu_networks import warn_of_networks
+from kueue_fleet.jobs.check.nodes import check_job_nodes, stays_pending, warn_of_manager
+from kueue_fleet.jobs.check.pod_rules import check_pod_rules
+from kueue_fleet.jobs.check.pods_together import warn_of_pods_together
+from kueue_fleet.jobs.check.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
+from kueue_fleet.jobs.check.scheduling_gates import warn_of_gates
+from kueue_fleet.jobs.check.shared_gpus import check_shared_gpus
+from kueue_fleet.jobs.check.slices import check_slices
+from kueue_fleet.jobs.check.storage import check_storage_jobs
+from kueue_fleet.jobs.check.team_limits import check_team_limits, warn_of_many
+from kueue_fleet.jobs.check.team_rules import check_team_rules, warn_of_short_nodes
+from kueue_fleet.jobs.check.tpus import check_tpu_jobs
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
-from kueue_fleet.jobs.gpu_networks import warn_of_networks
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have
-from kueue_fleet.jobs.nodes import check_job_nodes, stays_pending, warn_of_manager
 from kueue_fleet.jobs.not_known import start_not_known
-from kueue_fleet.jobs.pod_rules import check_pod_rules
-from kueue_fleet.jobs.pods_together import warn_of_pods_together
 from kueue_fleet.jobs.problems import (
     STEP_LABEL,
     UNNAMED,
@@ -56,15 +64,7 @@ from kueue_fleet.jobs.problems import (
     check_jobs,
     check_kinds,
 )
-from kueue_fleet.jobs.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
-from kueue_fleet.jobs.scheduling_gates import warn_of_gates
-from kueue_fleet.jobs.shared_gpus import check_shared_gpus
-from kueue_fleet.jobs.slices import check_slices
-from kueue_fleet.jobs.storage import check_storage_jobs
-from kueue_fleet.jobs.team_limits import check_team_limits, warn_of_many
-from kueue_fleet.jobs.team_rules import check_team_rules, warn_of_short_nodes
 from kueue_fleet.jobs.topology_nodes import topology_nodes
-from kueue_fleet.jobs.tpus import check_tpu_jobs
 from kueue_fleet.jobs.undispatched import uncounted, warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster

@@ -18,8 +18,8 @@ from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import not_dispatched
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.jobs.check.nodes import NO_FLAVOR, nowhere_on
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.jobs.nodes import NO_FLAVOR, nowhere_on
 from kueue_fleet.jobs.workload_file import WorkloadFile
 
 

@@ -16,7 +16,7 @@ from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.rules.queues import UNIT
-from kueue_fleet.jobs.provisioning_request import of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check.provisioning_request import of_pod_set, pod_set_templates, queued_jobs
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _LEAST_BYTES: Final = Quantity("1Mi")

@@ -17,8 +17,8 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import GPU_RESOURCE, accelerator_of
-from kueue_fleet.jobs.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
+from kueue_fleet.jobs.check.provisioning_request import (
     job_fault,
     of_pod_set,
     pod_set_templates,

@@ -46,14 +46,14 @@ from kueue_fleet.gke.labels import (
     accelerator_resource,
 )
 from kueue_fleet.gke.machines import tpus
-from kueue_fleet.jobs.not_known import is_label_known
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,
     pod_set_templates,
     queued_jobs,
 )
+from kueue_fleet.jobs.not_known import is_label_known
 
 _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
 """Kinds that Autopilot judges when they are submitted, before Kueue adds the labels of a flavor."""

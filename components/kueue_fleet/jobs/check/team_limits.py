@@ -22,8 +22,8 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.jobs.amounts import amounts_of, requests_of
-from kueue_fleet.jobs.provisioning_request import of_job, pod_set_templates
+from kueue_fleet.jobs.check.amounts import amounts_of, requests_of
+from kueue_fleet.jobs.check.provisioning_request import of_job, pod_set_templates
 from kueue_fleet.jobs.workload_file import JobEntry
 from kueue_fleet.objects.teams import default_limits
 

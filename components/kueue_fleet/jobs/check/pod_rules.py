@@ -30,8 +30,8 @@ from kueue_admission.read.manifests import key_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.jobs.amounts import requests_of
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.amounts import requests_of
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_job,

@@ -19,7 +19,7 @@ from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.google_syntax import repository_location
 from kueue_fleet.gke.labels import GCS_FUSE_VOLUMES
-from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
 
 _BUCKET_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 

@@ -14,7 +14,7 @@ from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
 
 
 def warn_of_gates(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:

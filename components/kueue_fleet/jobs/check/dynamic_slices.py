@@ -30,14 +30,14 @@ from kueue_fleet.gke.labels import (
     TPU_TOPOLOGY,
 )
 from kueue_fleet.gke.tpu_slices import CUBE, PARTS_OF_CUBE, slice_nodes
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,
     pod_set_templates,
     queued_jobs,
 )
-from kueue_fleet.jobs.tpus import chips_of, tpu_pools
+from kueue_fleet.jobs.check.tpus import chips_of, tpu_pools
 
 _MACHINE: Final = "tpu7x-standard-4t"
 _KINDS: Final = ("Job", "JobSet")

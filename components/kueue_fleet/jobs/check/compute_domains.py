@@ -22,8 +22,8 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS
 from kueue_fleet.gke.accelerator_networks import has_compute_domains
-from kueue_fleet.jobs.gpu_networks import asks_for_gpus, pools_of
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.gpu_networks import asks_for_gpus, pools_of
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

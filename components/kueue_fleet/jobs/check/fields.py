@@ -29,8 +29,8 @@ from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
-from kueue_fleet.jobs.provisioning_request import job_fault, of_pod_set, pod_set_templates
-from kueue_fleet.jobs.values import field_faults, metadata_faults, object_faults
+from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates
+from kueue_fleet.jobs.check.values import field_faults, metadata_faults, object_faults
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),

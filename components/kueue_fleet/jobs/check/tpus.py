@@ -16,8 +16,8 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
-from kueue_fleet.jobs.amounts import requests_of
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.amounts import requests_of
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

@@ -15,7 +15,7 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

@@ -22,8 +22,8 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ZONE
-from kueue_fleet.jobs.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

@@ -22,8 +22,8 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.gpu_direct import INTERFACES, Plugin, annotations_of, daemon_container, plugin_of
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.jobs.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.provisioning_request import (
+from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
+from kueue_fleet.jobs.check.provisioning_request import (
     PodSetTemplate,
     job_fault,
     of_pod_set,

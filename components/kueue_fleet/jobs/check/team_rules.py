@@ -22,7 +22,7 @@ from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classe
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import QUEUED, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.jobs.provisioning_request import pod_set_templates, queued_jobs, requests_of
+from kueue_fleet.jobs.check.provisioning_request import pod_set_templates, queued_jobs, requests_of
 
 _OWN_CONTROLLERS: Final = frozenset(
     (

@@ -1,0 +1,1 @@
+"""What is wrong with jobs that could be read: one module per subject."""
