@@ -24,7 +24,8 @@ from kueue_fleet.gke.consumption import options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.job_findings import check_manifests
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "capacity.md"

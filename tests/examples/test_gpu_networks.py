@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import objects_on
 from kueue_fleet.objects.gpu_direct import INJECTOR
-from kueue_fleet.simulation.fleet import check_manifests
+from kueue_fleet.simulation.job_findings import check_manifests
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gpu-networks"
 FAMILIES = ("h100", "h100-mega", "h200", "b200")

@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
 from kueue_fleet.jobs.topology_nodes import topology_nodes
-from kueue_fleet.simulation.fleet import check_manifests
+from kueue_fleet.simulation.job_findings import check_manifests
 from kueue_rehearsal.fleet_engines import check_runs_here
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tpu-cubes"

@@ -17,7 +17,8 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.jobs.check.fields import check_job_fields, check_priorities
 from kueue_fleet.jobs.check.values import field_faults, object_faults
-from kueue_fleet.simulation.fleet import check_manifests
+from kueue_fleet.jobs.queued_job import QueuedJob, queued_jobs
+from kueue_fleet.simulation.job_findings import check_manifests
 
 POD = "spec/template/spec"
 MAIN = f"{POD}/containers/0"
@@ -44,11 +45,12 @@ JOBSET: dict[str, Any] = {
     "kind": "JobSet",
     "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": {"spec": JOB["spec"]}}]},
 }
+FLEET = parse_fleet(fleet_data())
 
 
 def said(changes: dict[str, Any], job: dict[str, Any] = JOB) -> list[str]:
     made = changed(job, changes)
-    found = [str(each) for each in check_job_fields([Document("j.yaml:1", made)])]
+    found = [str(each) for each in check_job_fields(FLEET, QueuedJob(Document("j.yaml:1", made), "", ()))]
     name = f"j.yaml:1: {made['kind']} team-a/{made['metadata']['name']}."
     assert all(text.startswith(name) for text in found)
     return [text.removeprefix(name) for text in found]
@@ -509,7 +511,7 @@ def test_what_pods_say_beside_their_priority_class(pod: dict[str, Any], said: st
         fleet_data() | {"priorityClasses": [{"name": "urgent", "value": 9, "preemptionPolicy": "Never"}]}
     )
     made = changed(JOB, {f"{POD}/{field}": value for field, value in pod.items()})
-    found = list(map(str, check_priorities(fleet, [Document("j.yaml:1", made)])))
+    found = list(map(str, check_priorities(fleet, next(queued_jobs(fleet, [Document("j.yaml:1", made)])))))
     assert len(found) == bool(said)
     assert all(said in each for each in found)
 

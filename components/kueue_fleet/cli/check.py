@@ -99,7 +99,7 @@ def _read(file: Path, *, as_published: bool) -> Reading:
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
-    from kueue_fleet.simulation.fleet import check_manifests
+    from kueue_fleet.simulation.job_findings import check_manifests
 
     with well_formed(jobs):
         manifests = read_objects(jobs)

@@ -55,7 +55,7 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
     from kueue_admission.forms.form_rules import JOB
-    from kueue_fleet.simulation.fleet import check_manifests
+    from kueue_fleet.simulation.job_findings import check_manifests
     from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 
     with well_formed(file):

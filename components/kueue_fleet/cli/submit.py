@@ -228,7 +228,7 @@ def _from_file(file: Path, queue: str | None, usual: str) -> Document:
 
 
 def _check(fleet: FleetSpec, job: Document, source: object) -> None:
-    from kueue_fleet.simulation.fleet import check_manifests
+    from kueue_fleet.simulation.job_findings import check_manifests
 
     with well_formed(source):
         found = check_manifests(fleet, [job])

@@ -10,7 +10,7 @@ from kueue_admission.decide.model import Admission
 from kueue_admission.forms.manifest import inside
 from kueue_admission.simulate.runner import Job
 from kueue_fleet.dispatch import GivenUp
-from kueue_fleet.jobs.check.provisioning_request import PodSetTemplate
+from kueue_fleet.jobs.queued_job import PodSetTemplate
 
 BACKOFF_LIMIT: Final = 6
 """Of Jobs that do not say another."""

@@ -22,8 +22,8 @@ from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.jobs.check.nodes import nowhere
-from kueue_fleet.jobs.check.provisioning_request import PodSetTemplate
 from kueue_fleet.jobs.check.team_rules import run_duration_fault
+from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 

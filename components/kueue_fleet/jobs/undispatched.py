@@ -15,8 +15,8 @@ from kueue_fleet.fleet_file.model.counted_requests import (
     needs_a_counted_request,
     not_dispatched,
 )
-from kueue_fleet.jobs.check.provisioning_request import job_fault
 from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.queued_job import job_fault
 
 
 def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator[Problem]:

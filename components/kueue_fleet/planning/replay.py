@@ -35,7 +35,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.jobs.check.nodes import too_large
-from kueue_fleet.jobs.check.provisioning_request import PodSetTemplate
+from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import ReclaimEntry, WaitEntry, WorkloadFile
 from kueue_fleet.simulation.fleet import parse_fleet_objects, result_of
 from kueue_fleet.simulation.fleet_run import FleetRun

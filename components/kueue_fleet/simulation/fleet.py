@@ -6,14 +6,12 @@ together.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
-from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.forms.form_rules import JOB_NEVER_STARTS
+from kueue_admission.decide.model import Workload
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
@@ -30,47 +28,28 @@ from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
-from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
-from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
-from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices, list_prices
-from kueue_fleet.jobs.check.amounts import warn_of_amounts
-from kueue_fleet.jobs.check.compute_domains import check_channels, check_domains, claim_templates, claims_apart
-from kueue_fleet.jobs.check.dynamic_slices import as_placed, check_slice_jobs
-from kueue_fleet.jobs.check.fields import check_job_fields, check_priorities
-from kueue_fleet.jobs.check.gpu_networks import warn_of_networks
-from kueue_fleet.jobs.check.nodes import check_job_nodes, stays_pending, warn_of_manager
-from kueue_fleet.jobs.check.pod_rules import check_pod_rules
+from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
+from kueue_fleet.jobs.check.dynamic_slices import as_placed
+from kueue_fleet.jobs.check.nodes import stays_pending
 from kueue_fleet.jobs.check.pods_together import warn_of_pods_together
-from kueue_fleet.jobs.check.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
-from kueue_fleet.jobs.check.scheduling_gates import warn_of_gates
-from kueue_fleet.jobs.check.shared_gpus import check_shared_gpus
-from kueue_fleet.jobs.check.slices import check_slices
-from kueue_fleet.jobs.check.storage import check_storage_jobs
-from kueue_fleet.jobs.check.team_limits import check_team_limits, warn_of_many
-from kueue_fleet.jobs.check.team_rules import check_team_rules, warn_of_short_nodes
-from kueue_fleet.jobs.check.tpus import check_tpu_jobs
-from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
-from kueue_fleet.jobs.most_on_workers import more_than_workers_have
-from kueue_fleet.jobs.not_known import start_not_known
+from kueue_fleet.jobs.check.team_limits import warn_of_many
+from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, pods_that_may_fail
 from kueue_fleet.jobs.problems import (
     STEP_LABEL,
     UNNAMED,
     Sources,
     as_in_files,
-    check_forms,
     check_jobs,
-    check_kinds,
 )
+from kueue_fleet.jobs.queued_job import pod_set_templates, queued_jobs
 from kueue_fleet.jobs.topology_nodes import topology_nodes
-from kueue_fleet.jobs.undispatched import uncounted, warn_of_undispatched
+from kueue_fleet.jobs.undispatched import warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.settings.windows import together
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.quota_times import QuotaTimes
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 
 
@@ -99,9 +78,10 @@ def prepare_fleet(
 
     jobs, _ = claims_apart(named)
     undispatched = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
+    queued = tuple(queued_jobs(fleet, jobs))
     warnings = (
-        *stays_pending(fleet, jobs),
-        *warn_of_pods_together(fleet, jobs),
+        *(warning for job in queued for warning in stays_pending(fleet, job)),
+        *(warning for job in queued for warning in warn_of_pods_together(fleet, job)),
         *undispatched,
         *warn_of_many(fleet, file.jobs, jobs),
     )
@@ -154,7 +134,7 @@ def _run_of(
     problems = [*check_jobs(fleet, file, submitted, manifests, sources), *check_domains(fleet, claims)]
     if problems:
         raise SimulationError(problems)
-    ordered = _by_kind(manifests)
+    ordered = by_kind(manifests)
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
@@ -172,16 +152,16 @@ def _run_of(
         run.expect(workload, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=BACKOFF_LIMIT)
     for document, workload in zip(ordered, workloads, strict=False):
         step = str(inside(document.data, "metadata", "labels").get(STEP_LABEL, ""))
-        _expect(run, document, replace(workload, created=file.steps.get(step, 0.0)))
+        expect_job(run, document, replace(workload, created=file.steps.get(step, 0.0)))
     return run
 
 
-def _by_kind(manifests: Sequence[Document]) -> list[Document]:
+def by_kind(manifests: Sequence[Document]) -> list[Document]:
     """In the order in which the core gives their workloads."""
     return sorted(manifests, key=lambda document: QUEUED.index(document.data["kind"]))
 
 
-def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
+def expect_job(run: FleetRun, document: Document, workload: Workload) -> None:
     """Let the workloads of a job that is given as a Kubernetes object arrive when `workload` is created."""
     metadata = document.data["metadata"]
     raw_labels = metadata.get("labels") or {}
@@ -199,96 +179,6 @@ def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
             templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
             may_fail=pods_that_may_fail(document.data),
         )
-
-
-class JobFindings(NamedTuple):
-    """What is wrong with jobs, and what is not known or not sure."""
-
-    problems: list[Problem]
-    warnings: list[Problem]
-
-
-def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> JobFindings:
-    """What is to be said of jobs before they are submitted to the fleet.
-
-    `form_only`: of their form and kind; Kueue finds the others.
-    """
-    try:
-        named, claims = claims_apart(name_documents(manifests))
-    except SimulationError as refused:
-        return JobFindings(list(refused.problems), [])
-    problems = [*check_kinds(fleet, named), *check_forms(named), *check_domains(fleet, claims)]
-    if problems or form_only:
-        return JobFindings(problems, [])
-    fleet = fleet_opened(fleet)
-    ordered = _by_kind(named)
-    try:
-        given = [*claim_templates(claims), *(as_placed(document.data) for document in ordered)]
-        parsed = parse_fleet_objects(fleet, fleet.home, given)
-    except SimulationError as refused:
-        return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
-    maybe = [
-        *check_shared_gpus(fleet, named),
-        *check_storage_jobs(fleet, named),
-        *check_channels(fleet, named, claims),
-    ]
-    problems = [
-        *check_provisioning_requests(fleet, named),
-        *check_tpu_jobs(fleet, named),
-        *check_slice_jobs(fleet, named),
-        *(each for each in maybe if each.severity == "error"),
-        *check_slices(fleet, named),
-        *check_job_nodes(fleet, named),
-        *check_pod_rules(fleet, named),
-        *check_job_fields(named),
-        *check_priorities(fleet, named),
-        *check_team_rules(fleet, named),
-        *check_team_limits(fleet, named),
-    ]
-    found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
-    if found.problems:
-        return found
-    times = QuotaTimes(fleet, {name: each.objects for name, each in parsed.items()}, None)
-    at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
-    queues = cluster_queue_of(fleet)
-    for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
-        # What starts while some window is open starts then.
-        starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
-        faults = list(itertools.takewhile(bool, starts))
-        if len(faults) == len(at_times) and faults[0] is not None:
-            (found.problems if faults[0].severity == "error" else found.warnings).append(faults[0])
-        elif fault := uncounted(fleet, queues.get(workload.local_queue, ""), dict(workload.requests)):
-            found.warnings.append(replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning"))
-    found.warnings.extend(each for each in maybe if each.severity == "warning")
-    found.warnings.extend(warn_of_manager(fleet, named))
-    found.warnings.extend(warn_of_short_nodes(fleet, named))
-    found.warnings.extend(warn_of_networks(fleet, named))
-    found.warnings.extend((*warn_of_pods_together(fleet, named), *warn_of_gates(fleet, named)))
-    return found
-
-
-def _not_started(
-    fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload
-) -> Problem | None:
-    """Why the job does not start where no other is, or why that is not known; None: it starts."""
-    for job in _alone(fleet, objects, document, workload):
-        if fault := start_not_known(fleet, job):
-            wrong = f"whether it starts is not known: {fault.wrong}"
-            return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
-        if why := job.record.why_not_started:
-            fix = "change what it asks for, or the quotas and nodes of its queue"
-            more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)
-            return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}{more and f': {more}'}", fix)
-    return None
-
-
-def _alone(fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload) -> list[FleetJob]:
-    """What happens to the job where no other is."""
-    run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
-    _expect(run, document, replace(workload, created=0.0))
-    run.drive(0.0, None)
-    run.settle()
-    return list(run.jobs.values())
 
 
 MoreWorkloads = Callable[[Context, list[Problem]], Iterable[Workload]]

@@ -35,9 +35,9 @@ from kueue_admission.simulate.records import State
 from kueue_admission.simulate.result import Snapshot
 from kueue_admission.simulate.runner import Arrival, ClusterRun, while_same
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.jobs.check.provisioning_request import PodSetTemplate
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.not_known import start_not_known
+from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 from kueue_fleet.simulation.admission_checks import Checks

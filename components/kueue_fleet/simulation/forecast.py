@@ -27,8 +27,8 @@ from kueue_admission.simulate.raw import name_documents
 from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
-from kueue_fleet.jobs.check.provisioning_request import pod_set_templates
 from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_kinds
+from kueue_fleet.jobs.queued_job import pod_set_templates
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun

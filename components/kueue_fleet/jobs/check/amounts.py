@@ -6,17 +6,17 @@ Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-conta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.rules.queues import UNIT
-from kueue_fleet.jobs.check.provisioning_request import of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.queued_job import QueuedJob, of_pod_set
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _LEAST_BYTES: Final = Quantity("1Mi")
@@ -27,14 +27,14 @@ _MOST_GIBIBYTES: Final = 4096
 """A larger number without a unit is taken to be in Mi."""
 
 
-def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def warn_of_amounts(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Amounts that miss their unit or have one too much, with the likely spelling."""
-    for job, _ in queued_jobs(fleet, manifests):
-        for pod_set in pod_set_templates(job.data):
-            for container in (pod_set.template.get("spec") or {}).get("containers") or ():
-                for name, text in requests_of(container).items():
-                    if fault := _fault(name, text, Quantity(text)):
-                        yield of_pod_set(job, pod_set, fault)
+    for pod_set in job.pod_sets:
+        for container in (pod_set.template.get("spec") or {}).get("containers") or ():
+            for name, text in requests_of(container).items():
+                if fault := _fault(name, text, Quantity(text)):
+                    yield of_pod_set(job, pod_set, fault)
 
 
 def requests_of(container: Mapping[str, Any]) -> dict[str, str]:

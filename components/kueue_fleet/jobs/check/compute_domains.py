@@ -9,7 +9,7 @@ templates/compute-domain-workload-claim-template.tmpl.yaml.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,14 +22,9 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS
 from kueue_fleet.gke.accelerator_networks import has_compute_domains
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.gpu_networks import asks_for_gpus, pools_of
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _DOMAIN: Final = "ComputeDomain"
 _KINDS: Final = (_DOMAIN, "ResourceClaimTemplate")
@@ -77,24 +72,24 @@ def check_domains(fleet: FleetSpec, claims: Iterable[Document]) -> Iterator[Prob
             yield JOB.at(label_of(data), wrong, "use a fleet of one cluster, of role standalone").behind(where)
 
 
-def check_channels(fleet: FleetSpec, jobs: Iterable[Document], claims: Sequence[Document]) -> Iterator[Problem]:
+@job_check
+def check_channels(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Pods that claim a channel where no node has one; a warning where several machines of A4X do without."""
-    domains = [each.data for each in claims if each.data["kind"] == _DOMAIN]
+    domains = [each.data for each in job.claims if each.data["kind"] == _DOMAIN]
     templates = {f"{key_of(each).partition('/')[0]}/{_template_name(each)}" for each in domains}
-    for job, name in queued_jobs(fleet, jobs):
-        queue, namespace = fleet.queue(name), key_of(job.data).partition("/")[0]
-        for pods in pod_set_templates(job.data) if queue is not None else ():
-            pools = list(pools_of(fleet, queue, pods)) if queue is not None else []
-            joined = [has_compute_domains(pool.machine_type) for pool in pools]
-            claimed = any(f"{namespace}/{each}" in templates for each in _claimed(pods))
-            if claimed and not any(joined):
-                wrong = "claims a channel of a ComputeDomain, which only nodes of A4X have, and comes to none of these"
-                yield of_pod_set(job, pods, job_fault(wrong, "remove the claim, or use a queue of A4X"))
-            alone = not claimed and pods.count > 1 and asks_for_gpus(pods)
-            if alone and joined and all(joined) and fleet.nvidia_dra_driver is not None:
-                wrong = "is in no ComputeDomain, so its machines reach each other over the network, not over NVLink"
-                fault = job_fault(wrong, "write a ComputeDomain beside it, as docs/tasks/gpu-networks.md shows")
-                yield replace(of_pod_set(job, pods, fault), severity="warning")
+    queue = fleet.queue(job.queue)
+    for pods in job.pod_sets if queue is not None else ():
+        pools = list(pools_of(fleet, queue, pods)) if queue is not None else []
+        joined = [has_compute_domains(pool.machine_type) for pool in pools]
+        claimed = any(f"{job.namespace}/{each}" in templates for each in _claimed(pods))
+        if claimed and not any(joined):
+            wrong = "claims a channel of a ComputeDomain, which only nodes of A4X have, and comes to none of these"
+            yield of_pod_set(job, pods, job_fault(wrong, "remove the claim, or use a queue of A4X"))
+        alone = not claimed and pods.count > 1 and asks_for_gpus(pods)
+        if alone and joined and all(joined) and fleet.nvidia_dra_driver is not None:
+            wrong = "is in no ComputeDomain, so its machines reach each other over the network, not over NVLink"
+            fault = job_fault(wrong, "write a ComputeDomain beside it, as docs/tasks/gpu-networks.md shows")
+            yield replace(of_pod_set(job, pods, fault), severity="warning")
 
 
 def _claimed(pods: PodSetTemplate) -> Iterator[str]:

@@ -10,7 +10,7 @@ its mirrors on GitHub have it (tpu-slice-controller, internal/webhooks and inter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import (
     SLICE_CONTROLLER,
@@ -30,14 +29,9 @@ from kueue_fleet.gke.labels import (
     TPU_TOPOLOGY,
 )
 from kueue_fleet.gke.tpu_slices import CUBE, PARTS_OF_CUBE, slice_nodes
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.tpus import chips_of, tpu_pools
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _MACHINE: Final = "tpu7x-standard-4t"
 _KINDS: Final = ("Job", "JobSet")
@@ -92,18 +86,18 @@ def _nodes(topology: object) -> int | None:
     return slice_nodes(_MACHINE, topology) if whole else None
 
 
-def check_slice_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_slice_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What keeps jobs from the slices that they ask for, or from cubes that they ask for no slice of."""
-    for job, queue in queued_jobs(fleet, manifests):
-        cubes = any(pool.entry.accelerator_topology_mode for pool in tpu_pools(fleet, queue))
-        for pod_set, pods in zip(pod_set_templates(job.data), _parallelism(job.data), strict=False):
-            chips = chips_of(inside(pod_set.template, "spec")) * pods
-            topology = inside(pod_set.template, "metadata", "annotations").get(TPU_SLICE_TOPOLOGY)
-            if topology is None and cubes and chips:
-                wrong = "requests TPUs of cubes, which run no pods until GKE's slice controller makes a slice of them"
-                yield of_pod_set(job, pod_set, job_fault(wrong, f"annotate the pods with {TPU_SLICE_TOPOLOGY}"))
-            elif topology is not None and (fault := _fault(fleet, queue, job.data["kind"], pod_set, topology, chips)):
-                yield of_pod_set(job, pod_set, fault)
+    cubes = any(pool.entry.accelerator_topology_mode for pool in tpu_pools(fleet, job.queue))
+    for pod_set, pods in zip(job.pod_sets, _parallelism(job.data), strict=False):
+        chips = chips_of(inside(pod_set.template, "spec")) * pods
+        topology = inside(pod_set.template, "metadata", "annotations").get(TPU_SLICE_TOPOLOGY)
+        if topology is None and cubes and chips:
+            wrong = "requests TPUs of cubes, which run no pods until GKE's slice controller makes a slice of them"
+            yield of_pod_set(job, pod_set, job_fault(wrong, f"annotate the pods with {TPU_SLICE_TOPOLOGY}"))
+        elif topology is not None and (fault := _fault(fleet, job.queue, job.kind, pod_set, topology, chips)):
+            yield of_pod_set(job, pod_set, fault)
 
 
 def _parallelism(job: Mapping[str, Any]) -> Iterator[int]:

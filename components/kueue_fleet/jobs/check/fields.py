@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
@@ -26,11 +26,11 @@ from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
-from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.values import field_faults, metadata_faults, object_faults
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -58,31 +58,31 @@ def _types() -> Mapping[str, Mapping[str, str]]:
     return dict(json.loads(get_data(__package__, "fields.json") or b""))
 
 
-def check_job_fields(manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_job_fields(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What is refused of Jobs and JobSets that could be read."""
-    for document in manifests:
-        for at, fault in _faults(document.data):
-            yield fault.rule.at(f"{label_of(document.data)}.{at}", fault.wrong, fault.fix).behind(document.where)
+    for at, fault in _faults(job.data):
+        yield fault.rule.at(f"{label_of(job.data)}.{at}", fault.wrong, fault.fix).behind(job.document.where)
 
 
-def check_priorities(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What a pod says beside its priority class, whose values Kubernetes writes into it; classes that there are not are
     found where jobs are read."""
     none = next((each for each in fleet.priority_classes if each.global_default), PriorityClassFields(value=0))
     classes = {"": none} | {each.name: each for each in fleet.priority_classes}
     classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in _SYSTEM_CLASSES.items()}
-    for document in manifests:
-        for pod_set in pod_set_templates(document.data):
-            pod = inside(pod_set.template, "spec")
-            named = str(pod.get("priorityClassName") or "")
-            found = classes.get(named)
-            wanted = {} if found is None else {"priority": found.value, "preemptionPolicy": found.preemption_policy}
-            for field, value in wanted.items():
-                if pod.get(field) not in (None, value):
-                    of = f"of priority class {named}" if named else "of pods without a priority class"
-                    wrong = f"has {field} {pod[field]}, and Kubernetes makes no pod with another than the {value} {of}"
-                    fix = "remove it, and name a priority class if it needs one"
-                    yield of_pod_set(document, pod_set, job_fault(wrong, fix))
+    for pod_set in job.pod_sets:
+        pod = inside(pod_set.template, "spec")
+        named = str(pod.get("priorityClassName") or "")
+        found = classes.get(named)
+        wanted = {} if found is None else {"priority": found.value, "preemptionPolicy": found.preemption_policy}
+        for field, value in wanted.items():
+            if pod.get(field) not in (None, value):
+                of = f"of priority class {named}" if named else "of pods without a priority class"
+                wrong = f"has {field} {pod[field]}, and Kubernetes makes no pod with another than the {value} {of}"
+                fix = "remove it, and name a priority class if it needs one"
+                yield of_pod_set(job, pod_set, job_fault(wrong, fix))
 
 
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:

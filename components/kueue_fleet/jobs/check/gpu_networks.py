@@ -16,34 +16,28 @@ from typing import Any
 
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.problem import Problem
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.gpu_direct import INTERFACES, Plugin, annotations_of, daemon_container, plugin_of
 from kueue_fleet.gke.labels import GPU_RESOURCE
+from kueue_fleet.jobs.check import right_job_check
 from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 
-def warn_of_networks(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@right_job_check
+def warn_of_networks(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What pods of several nodes lack, where all nodes that they may come to have networks of their own for GPUs."""
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        for template in pod_set_templates(job.data) if queue is not None else ():
-            several = queue is not None and template.count > 1 and asks_for_gpus(template)
-            pools = list(pools_of(fleet, queue, template)) if queue is not None and several else []
-            if pools and all(pool.networks for pool in pools) and (lacking := list(_lacking(pools[0], template))):
-                wrong = f"runs on GPUs of pool {pools[0].name}, whose networks it does not use: it lacks "
-                fix = "add it as docs/tasks/gpu-networks.md shows, or let `kueue-fleet submit` make the job"
-                fault = job_fault(wrong + ", ".join(lacking), fix)
-                yield replace(of_pod_set(job, template, fault), severity="warning")
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets if queue is not None else ():
+        several = queue is not None and template.count > 1 and asks_for_gpus(template)
+        pools = list(pools_of(fleet, queue, template)) if queue is not None and several else []
+        if pools and all(pool.networks for pool in pools) and (lacking := list(_lacking(pools[0], template))):
+            wrong = f"runs on GPUs of pool {pools[0].name}, whose networks it does not use: it lacks "
+            fix = "add it as docs/tasks/gpu-networks.md shows, or let `kueue-fleet submit` make the job"
+            fault = job_fault(wrong + ", ".join(lacking), fix)
+            yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
 def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> None:

@@ -23,7 +23,6 @@ from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pods import parse_pod_set, parse_toleration
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
@@ -46,14 +45,9 @@ from kueue_fleet.gke.labels import (
     accelerator_resource,
 )
 from kueue_fleet.gke.machines import tpus
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.check import job_check, right_job_check
 from kueue_fleet.jobs.not_known import is_label_known
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
 """Kinds that Autopilot judges when they are submitted, before Kueue adds the labels of a flavor."""
@@ -79,42 +73,41 @@ class ChosenPods:
         return tuple(dict.fromkeys((*self.labels, *terms)))
 
 
-def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_job_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What keeps the pods of jobs from all nodes, and what Autopilot refuses."""
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        for template in pod_set_templates(job.data):
-            if queue is None or not template.count:
-                continue
-            here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
-            fault = _refused(fleet, queue, job.data["kind"], template, here) or nowhere(fleet, queue, template)
-            if fault:
-                yield of_pod_set(job, template, fault)
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets:
+        if queue is None or not template.count:
+            continue
+        here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
+        fault = _refused(fleet, queue, job.kind, template, here) or nowhere(fleet, queue, template)
+        if fault:
+            yield of_pod_set(job, template, fault)
 
 
-def stays_pending(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+def stays_pending(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Warnings of jobs that Kueue admits, as it looks at quota and the labels of flavors, and that no node takes."""
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        for template in pod_set_templates(job.data) if queue is not None else ():
-            if template.count and queue is not None and (fault := nowhere(fleet, queue, template)) is not None:
-                found = of_pod_set(job, template, fault)
-                wrong = f"{found.wrong}, so that Kueue admits it and its pods stay pending"
-                yield replace(found, severity="warning", wrong=wrong)
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets if queue is not None else ():
+        if template.count and queue is not None and (fault := nowhere(fleet, queue, template)) is not None:
+            found = of_pod_set(job, template, fault)
+            wrong = f"{found.wrong}, so that Kueue admits it and its pods stay pending"
+            yield replace(found, severity="warning", wrong=wrong)
 
 
-def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@right_job_check
+def warn_of_manager(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What a manager on Autopilot is likely to refuse, though no pod of a job ever runs there.
 
     The reports are of clusters that run the pods; Google's own sample for such a manager has the selector in its Job.
     """
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        if queue is None or not fleet.is_dispatched(name) or job.data["kind"] not in _CREATED_AS_WRITTEN:
-            continue
-        for template in pod_set_templates(job.data):
-            if fault := _refused(fleet, queue, job.data["kind"], template, [fleet.home]):
-                yield replace(of_pod_set(job, template, fault), severity="warning")
+    queue = fleet.queue(job.queue)
+    if queue is None or not fleet.is_dispatched(job.queue) or job.kind not in _CREATED_AS_WRITTEN:
+        return
+    for template in job.pod_sets:
+        if fault := _refused(fleet, queue, job.kind, template, [fleet.home]):
+            yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
 def pod_set_of(template: PodSetTemplate) -> PodSet:

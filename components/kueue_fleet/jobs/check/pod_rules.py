@@ -10,7 +10,7 @@ pkg/webhooks/jobset_webhook.go (ValidateCreate).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kueue_admission.forms import syntax
@@ -26,18 +26,16 @@ from kueue_admission.forms.names import (
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
-from kueue_admission.read.manifests import key_of
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.amounts import requests_of
-from kueue_fleet.jobs.check.provisioning_request import (
+from kueue_fleet.jobs.queued_job import (
     PodSetTemplate,
+    QueuedJob,
     job_fault,
     of_job,
     of_pod_set,
-    pod_set_templates,
-    queued_jobs,
 )
 from kueue_fleet.objects.pod_security import annotation_controls, controls
 
@@ -49,30 +47,30 @@ _LONGEST: Final = 63
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
-def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_pod_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Every job and pod set that is refused."""
-    for job, queue in queued_jobs(fleet, manifests):
-        team = fleet.team_in(key_of(job.data).partition("/")[0])
-        standard = team.pod_security if team else "privileged"
-        pod_sets = pod_set_templates(job.data)
-        whole = (
-            *_of_whole(job.data),
-            *_autoscaled(fleet, queue, job.data),
-            *_too_many(fleet, queue, pod_sets),
-            *_managed_by(fleet, queue, job.data, team),
+    team = fleet.team_in(job.namespace)
+    standard = team.pod_security if team else "privileged"
+    pod_sets = job.pod_sets
+    whole = (
+        *_of_whole(job.data),
+        *_autoscaled(fleet, job.queue, job.data),
+        *_too_many(fleet, job.queue, pod_sets),
+        *_managed_by(fleet, job.queue, job.data, team),
+    )
+    yield from (of_job(job.document, JOB, fault.wrong, fault.fix) for fault in whole)
+    for pod_set in pod_sets:
+        pod = inside(pod_set.template, "spec")
+        faults = (
+            *_of_job(job.data, pod, pod_set.count),
+            *_of_topology(job.data, pod_set),
+            *_containers(pod),
+            *_devices(pod),
+            *_of_pod_resources(pod),
+            *_security(pod_set.template, standard),
         )
-        yield from (of_job(job, JOB, fault.wrong, fault.fix) for fault in whole)
-        for pod_set in pod_sets:
-            pod = inside(pod_set.template, "spec")
-            faults = (
-                *_of_job(job.data, pod, pod_set.count),
-                *_of_topology(job.data, pod_set),
-                *_containers(pod),
-                *_devices(pod),
-                *_of_pod_resources(pod),
-                *_security(pod_set.template, standard),
-            )
-            yield from (of_pod_set(job, pod_set, fault) for fault in faults)
+        yield from (of_pod_set(job, pod_set, fault) for fault in faults)
 
 
 def _of_whole(job: Manifest) -> Iterator[Fault]:

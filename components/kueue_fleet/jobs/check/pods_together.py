@@ -9,7 +9,7 @@ https://kubernetes.io/docs/concepts/services-networking/ (one pod of a node has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -17,19 +17,13 @@ from kueue_admission.decide.pods import PodSet, Requirement
 from kueue_admission.forms.manifest import Manifest, inside, maps_in
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.forms.problem import Problem
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ZONE
+from kueue_fleet.jobs.check import right_job_check
 from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _JOB_NAMES: Final = {
@@ -46,21 +40,21 @@ class _Most(NamedTuple):
     why: str
 
 
-def warn_of_pods_together(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@right_job_check
+def warn_of_pods_together(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs of which some pods stay pending on each flavor that they may have; nothing where nodes are not known."""
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        for template in pod_set_templates(job.data) if queue is not None else ():
-            if queue is None or template.count < 2:
-                continue
-            most = _most(fleet, queue, _names(job.data), template)
-            if most is not None and most.pods < template.count:
-                wrong = (
-                    f"has {template.count} pods that never all run at once, at most {most.pods}, as {most.why}: Kueue "
-                    "admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
-                )
-                fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
-                yield replace(of_pod_set(job, template, fault), severity="warning")
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets if queue is not None else ():
+        if queue is None or template.count < 2:
+            continue
+        most = _most(fleet, queue, _names(job.data), template)
+        if most is not None and most.pods < template.count:
+            wrong = (
+                f"has {template.count} pods that never all run at once, at most {most.pods}, as {most.why}: Kueue "
+                "admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
+            )
+            fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
+            yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
 def _names(job: Manifest) -> dict[str, str]:

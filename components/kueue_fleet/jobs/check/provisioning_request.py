@@ -7,39 +7,20 @@ arePodSetsSimilar).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api import ProvisioningRequestConfigSpec
-from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.known_messages import known_message
-from kueue_admission.forms.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
-from kueue_admission.forms.problem import Problem, Rule
+from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
-from kueue_admission.read.fields import Fields
-from kueue_admission.read.job_pod_sets import roles_of
-from kueue_admission.read.manifests import label_of
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, of_job
 
 _SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
 _SIMILAR: Final = "IdenticalWorkloadSchedulingRequirements"
-
-
-@dataclass(frozen=True, slots=True)
-class PodSetTemplate:
-    """The pods of one role of a job, as its manifest has them."""
-
-    name: str
-    count: int
-    template: Mapping[str, Any]
-
-
-def pod_set_templates(job: Mapping[str, Any]) -> list[PodSetTemplate]:
-    """The pod sets of a job that was read without problems."""
-    return [PodSetTemplate(role.name, role.count, role.template.data) for role in roles_of(Fields(job, "", []))]
 
 
 def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplate]) -> str:
@@ -53,40 +34,14 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
     return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
 
 
-def queued_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[tuple[Document, str]]:
-    """Each job with its ClusterQueue: empty, where it has none."""
-    queues = cluster_queue_of(fleet)
-    for job in manifests:
-        metadata = job.data["metadata"]
-        namespace = metadata.get("namespace") or "default"
-        queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
-        yield job, queue
-
-
-def job_fault(wrong: str, fix: str) -> Fault:
-    """What is wrong with a pod set, by which the job is refused or waits."""
-    return Fault(wrong, fix, JOB)
-
-
-def of_pod_set(job: Document, pod_set: PodSetTemplate, fault: Fault) -> Problem:
-    """The problem that a pod set of the job has this fault."""
-    return of_job(job, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix)
-
-
-def of_job(job: Document, rule: Rule, wrong: str, fix: str) -> Problem:
-    """The problem that the job breaks a rule."""
-    return rule.at(label_of(job.data), wrong, fix).behind(job.where)
-
-
-def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_provisioning_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What GKE would say of the jobs."""
-    for job, queue in queued_jobs(fleet, manifests):
-        pod_sets = pod_set_templates(job.data)
-        for config in requests_of(fleet, queue):
-            refused = refused_by_gke(config, pod_sets)
-            if refused:
-                yield of_job(job, known_message("KF111"), refused, _fix(config, pod_sets))
-                break
+    for config in requests_of(fleet, job.queue):
+        refused = refused_by_gke(config, job.pod_sets)
+        if refused:
+            yield of_job(job.document, known_message("KF111"), refused, _fix(config, job.pod_sets))
+            break
 
 
 def requests_of(fleet: FleetSpec, queue: str) -> Iterator[ProvisioningRequestConfigSpec]:

@@ -6,28 +6,26 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check import right_job_check
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 
-def warn_of_gates(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@right_job_check
+def warn_of_gates(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Pods that stay behind a gate when their job is admitted."""
-    for job, queue in queued_jobs(fleet, manifests):
-        for template in pod_set_templates(job.data) if queue else ():
-            gates = [
-                str(gate.get("name")) for gate in maps_in(inside(template.template, "spec").get("schedulingGates"))
-            ]
-            if others := [gate for gate in gates if not gate.startswith(f"{KUEUE_GROUP}/")]:
-                wrong = (
-                    f"has the scheduling gate {', '.join(others)}, which Kueue does not take away: once admitted, the "
-                    "job keeps its quota while its pods wait for another controller"
-                )
-                fault = job_fault(wrong, "see that a controller takes it away, or remove it")
-                yield replace(of_pod_set(job, template, fault), severity="warning")
+    for template in job.pod_sets if job.queue else ():
+        gates = [str(gate.get("name")) for gate in maps_in(inside(template.template, "spec").get("schedulingGates"))]
+        if others := [gate for gate in gates if not gate.startswith(f"{KUEUE_GROUP}/")]:
+            wrong = (
+                f"has the scheduling gate {', '.join(others)}, which Kueue does not take away: once admitted, the "
+                "job keeps its quota while its pods wait for another controller"
+            )
+            fault = job_fault(wrong, "see that a controller takes it away, or remove it")
+            yield replace(of_pod_set(job, template, fault), severity="warning")

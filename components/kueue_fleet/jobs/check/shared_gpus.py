@@ -5,25 +5,20 @@ Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.unknown import if_known
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import GPU_RESOURCE, accelerator_of
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.nodes import pod_set_of, possible_flavors
-from kueue_fleet.jobs.check.provisioning_request import (
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 
 class _Nodes(NamedTuple):
@@ -42,15 +37,15 @@ class ShareRefusal(NamedTuple):
     everywhere: bool
 
 
-def check_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_shared_gpus(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Requests that no node takes, though Kueue admits them and GKE makes nodes for them; and, as warnings, those that
     some of the nodes do not take to which the pods may come."""
-    for job, name in queued_jobs(fleet, manifests):
-        for template in pod_set_templates(job.data):
-            refusal = share_refusal(fleet, name, pod_set_of(template))
-            if refusal is not None:
-                problem = of_pod_set(job, template, job_fault(refusal.wrong, refusal.fix))
-                yield problem if refusal.everywhere else replace(problem, severity="warning")
+    for template in job.pod_sets:
+        refusal = share_refusal(fleet, job.queue, pod_set_of(template))
+        if refusal is not None:
+            problem = of_pod_set(job, template, job_fault(refusal.wrong, refusal.fix))
+            yield problem if refusal.everywhere else replace(problem, severity="warning")
 
 
 def share_refusal(fleet: FleetSpec, queue_name: str, pod_set: PodSet) -> ShareRefusal | None:

@@ -6,33 +6,27 @@ pkg/cache/scheduler/tas_flavor_snapshot.go (only whole slices are placed).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.names import POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _SIZE: Final = f"{POD_SET_ANNOTATION}slice-size"
 _LEVEL: Final = f"{POD_SET_ANNOTATION}slice-required-topology"
 
 
-def check_slices(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_slices(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Slices that Kueue refuses, or that leave pods over."""
-    for job, _ in queued_jobs(fleet, manifests):
-        for pod_set in pod_set_templates(job.data):
-            if fault := _slices(pod_set):
-                yield of_pod_set(job, pod_set, fault)
+    for pod_set in job.pod_sets:
+        if fault := _slices(pod_set):
+            yield of_pod_set(job, pod_set, fault)
 
 
 def _annotations(pod_set: PodSetTemplate) -> Mapping[str, Any]:

@@ -6,12 +6,11 @@ the service account).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from kueue_admission.forms.problem import Problem
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry
@@ -19,7 +18,8 @@ from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.google_syntax import repository_location
 from kueue_fleet.gke.labels import GCS_FUSE_VOLUMES
-from kueue_fleet.jobs.check.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 _BUCKET_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 
@@ -33,17 +33,16 @@ def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
     return {entry.name: entry for entry in fleet.storage if team in entry.teams}
 
 
-def check_storage_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
-    for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        namespace = str(job.data["metadata"].get("namespace") or "default")
-        clusters = [each for each in fleet.queue_clusters(queue) if each in fleet.job_clusters] if queue else []
-        for template in pod_set_templates(job.data) if queue is not None else ():
-            found = _of_pods(fleet, namespace, clusters, fleet.team_in(namespace), template.template)
-            for severity, wrong, fix in dict.fromkeys(found):
-                problem = of_pod_set(job, template, job_fault(wrong, fix))
-                yield replace(problem, severity="warning") if severity == "warning" else problem
+    queue = fleet.queue(job.queue)
+    clusters = [each for each in fleet.queue_clusters(queue) if each in fleet.job_clusters] if queue else []
+    for template in job.pod_sets if queue is not None else ():
+        found = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
+        for severity, wrong, fix in dict.fromkeys(found):
+            problem = of_pod_set(job, template, job_fault(wrong, fix))
+            yield replace(problem, severity="warning") if severity == "warning" else problem
 
 
 def _of_pods(

@@ -22,8 +22,9 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.amounts import amounts_of, requests_of
-from kueue_fleet.jobs.check.provisioning_request import of_job, pod_set_templates
+from kueue_fleet.jobs.queued_job import QueuedJob, of_job, pod_set_templates
 from kueue_fleet.jobs.workload_file import JobEntry
 from kueue_fleet.objects.teams import default_limits
 
@@ -35,23 +36,23 @@ _MOST_NAMED: Final = 3
 _Amounts = defaultdict[str, Decimal]
 
 
-def check_team_limits(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_team_limits(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs that ask for more than a ResourceQuota of their namespace gives, were they alone there."""
     teams = _teams(fleet)
-    for job in manifests:
-        if (team := teams.get(_namespace(job))) is None:
-            continue
-        asked = _asked(job.data)
-        for name, limit in _limits(team).items():
-            where = f"resourceQuota[{name}] of team {team.name}"
-            if asked[name] > limit:
-                wrong = f"has {_shown(name, asked[name])}, and {where} gives {_shown(name, limit)}"
-                yield of_job(
-                    job, JOB, f"{wrong}: Kueue admits it, and not all of it is made", "request less, or raise it"
-                )
-            elif (of := _compute_of(name)) and (silent := _silent(job.data, *of)) and not _defaults(team, *of):
-                wrong = f"container {silent} has no {'.'.join(of)}, and {where} refuses pods without"
-                yield of_job(job, JOB, wrong, "write it, or give the team a limitRange with a default")
+    if (team := teams.get(job.namespace)) is None:
+        return
+    asked = _asked(job.data)
+    for name, limit in _limits(team).items():
+        where = f"resourceQuota[{name}] of team {team.name}"
+        if asked[name] > limit:
+            wrong = f"has {_shown(name, asked[name])}, and {where} gives {_shown(name, limit)}"
+            yield of_job(
+                job.document, JOB, f"{wrong}: Kueue admits it, and not all of it is made", "request less, or raise it"
+            )
+        elif (of := _compute_of(name)) and (silent := _silent(job.data, *of)) and not _defaults(team, *of):
+            wrong = f"container {silent} has no {'.'.join(of)}, and {where} refuses pods without"
+            yield of_job(job.document, JOB, wrong, "write it, or give the team a limitRange with a default")
 
 
 def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Iterable[Document]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ The API server decides by what `objects.team_policy` and `objects.run_duration_p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.forms.form_rules import JOB, Fault
@@ -14,7 +14,6 @@ from kueue_admission.forms.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, P
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import label_of
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.queued_nodes import QUEUED_LABELS, leads_to_queued_nodes
@@ -22,7 +21,9 @@ from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classe
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import QUEUED, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.jobs.check.provisioning_request import pod_set_templates, queued_jobs, requests_of
+from kueue_fleet.jobs.check import job_check, right_job_check
+from kueue_fleet.jobs.check.provisioning_request import requests_of
+from kueue_fleet.jobs.queued_job import QueuedJob, pod_set_templates
 
 _OWN_CONTROLLERS: Final = frozenset(
     (
@@ -41,18 +42,18 @@ Source: kueue@v0.19.2 pkg/controller/jobs (CanDefaultManagedBy).
 """
 
 
-def check_team_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_team_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Everything that a policy of the fleet refuses."""
     teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
     is_dispatched = fleet.cluster(fleet.home).role == "manager"
-    for job, queue in queued_jobs(fleet, manifests):
-        faults = list(_run_duration(fleet, job.data, queue))
-        if (team := teams.get(inside(job.data, "metadata").get("namespace") or "default")) is not None:
-            faults += [*_priorities(fleet, team, job.data), *_places(fleet, job.data, queue)]
-            if is_dispatched:
-                faults += [*_managed_by(job.data), *_accounts(team, job.data)]
-        for path, fault in faults:
-            yield fault.rule.at(f"{label_of(job.data)}.{path}", fault.wrong, fault.fix).behind(job.where)
+    faults = list(_run_duration(fleet, job.data, job.queue))
+    if (team := teams.get(job.namespace)) is not None:
+        faults += [*_priorities(fleet, team, job.data), *_places(fleet, job.data, job.queue)]
+        if is_dispatched:
+            faults += [*_managed_by(job.data), *_accounts(team, job.data)]
+    for path, fault in faults:
+        yield fault.rule.at(f"{label_of(job.data)}.{path}", fault.wrong, fault.fix).behind(job.document.where)
 
 
 def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
@@ -111,28 +112,28 @@ def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple
         yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", fault
 
 
-def warn_of_short_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@right_job_check
+def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs that declare a longer run than any node lives that DWS makes for them; what GKE says of these is not known.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (maxRunDuration of the node pool).
     """
-    for job, name in queued_jobs(fleet, manifests):
-        seconds = whole_number(str(inside(job.data, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)))
-        queue = fleet.queue(name)
-        if seconds is None or queue is None:
-            continue
-        flavors = [flavor for each in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(each)) is not None]
-        pools = [pool for each in flavors for on in fleet.clusters_of(each) for pool in fleet.flavor_nodes(each, on)]
-        lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
-        if (
-            lives
-            and len(lives) == len({pool.name for pool in pools})
-            and all(seconds > each.seconds for each in lives.values())
-        ):
-            path, last = f"{label_of(job.data)}.metadata.annotations[{RUN_DURATION_ANNOTATION}]", next(iter(lives))
-            wrong = f"{seconds}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
-            fix = "write less, or make the pool's maxRunDuration longer"
-            yield JOB.at(path, wrong, fix, severity="warning").behind(job.where)
+    seconds = whole_number(str(inside(job.data, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)))
+    queue = fleet.queue(job.queue)
+    if seconds is None or queue is None:
+        return
+    flavors = [flavor for each in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(each)) is not None]
+    pools = [pool for each in flavors for on in fleet.clusters_of(each) for pool in fleet.flavor_nodes(each, on)]
+    lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
+    if (
+        lives
+        and len(lives) == len({pool.name for pool in pools})
+        and all(seconds > each.seconds for each in lives.values())
+    ):
+        path, last = f"{label_of(job.data)}.metadata.annotations[{RUN_DURATION_ANNOTATION}]", next(iter(lives))
+        wrong = f"{seconds}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
+        fix = "write less, or make the pool's maxRunDuration longer"
+        yield JOB.at(path, wrong, fix, severity="warning").behind(job.document.where)
 
 
 def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:

@@ -12,32 +12,26 @@ from typing import Any, Final
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
-from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.amounts import requests_of
-from kueue_fleet.jobs.check.provisioning_request import (
-    PodSetTemplate,
-    job_fault,
-    of_pod_set,
-    pod_set_templates,
-    queued_jobs,
-)
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
 _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
 
 
-def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+@job_check
+def check_tpu_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What keeps the Jobs and JobSets from the TPU pools of their queues.
 
     Queues whose TPU nodes GKE makes are left out, and pools of which it makes slices: see `dynamic_slices`.
     """
-    for job, queue in queued_jobs(fleet, manifests):
-        pools = [pool for pool in tpu_pools(fleet, queue) if pool.entry.accelerator_topology_mode is None]
-        for pod_set in pod_set_templates(job.data) if pools else ():
-            if fault := _fault(pod_set, pools):
-                yield of_pod_set(job, pod_set, fault)
+    pools = [pool for pool in tpu_pools(fleet, job.queue) if pool.entry.accelerator_topology_mode is None]
+    for pod_set in job.pod_sets if pools else ():
+        if fault := _fault(pod_set, pools):
+            yield of_pod_set(job, pod_set, fault)
 
 
 def tpu_pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:

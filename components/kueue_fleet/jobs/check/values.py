@@ -22,7 +22,7 @@ from kueue_admission.forms.form_rules import Fault, FaultError
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.suggest import nearest
-from kueue_fleet.jobs.check.provisioning_request import job_fault
+from kueue_fleet.jobs.queued_job import job_fault
 
 Faults = Iterator[tuple[str, Fault]]
 """Where below the object, beginning with a dot or empty, and what is wrong there."""
