@@ -77,8 +77,9 @@ def cpu_of(process: int) -> float:
 
 
 def measure(count: int) -> dict[str, float]:
-    """Seconds of `ui` in a process of its own, on API servers with COUNT Workloads; of CPU, or as the name says."""
-    fleet, command = load_fleet(STACK), [sys.executable, "-c", "from kueue_fleet.cli import main; main()", "ui"]
+    """Seconds of `status --page` in a process, on API servers with COUNT Workloads; of CPU, or as the name says."""
+    fleet = load_fleet(STACK)
+    command = [sys.executable, "-c", "from kueue_fleet.cli import main; main()", "status", "--page"]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         served = stack.enter_context(serve(fleet.cluster_names, patch, Path(folder) / "kubeconfig"))
         for tables in served.tables.values():

@@ -39,9 +39,27 @@ def test_every_command_has_help(name: str) -> None:
 def test_the_list_of_commands() -> None:
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
     rows = [line for line in shown.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS]
-    assert [row.split()[0] for row in rows] == list(COMMANDS)
-    assert all(listed.help in row for listed, row in zip(COMMANDS.values(), rows, strict=True))
+    listed = {name: each for name, each in COMMANDS.items() if each.group}
+    assert [row.split()[0] for row in rows] == list(listed)
+    assert all(each.help in row for each, row in zip(listed.values(), rows, strict=True))
+    assert len(rows) <= 20
+    assert {each.group for each in listed.values()} <= {line.removesuffix(":") for line in shown.splitlines()}
     assert "Exit codes: 0 done; 1 " in shown
+
+
+def test_help_names_the_other_commands_at_its_end() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout.split())
+    hidden = [name for name, each in COMMANDS.items() if not each.group and not each.instead]
+    assert f"Not in the list: {', '.join(hidden)}." in shown
+
+
+@pytest.mark.parametrize("name", [name for name, listed in COMMANDS.items() if listed.instead])
+def test_an_old_name_says_what_to_write(name: str) -> None:
+    done = CliRunner().invoke(app, [name, "--help"])
+    assert done.exit_code == 0
+    assert (
+        f"{name}: is an old name, which the next release does not have; write {COMMANDS[name].instead}" in done.stderr
+    )
 
 
 def test_help_imports_neither_models_nor_components() -> None:

@@ -221,7 +221,7 @@ def test_what_clusters_say(command: Command, monkeypatch: pytest.MonkeyPatch) ->
     assert_harmless(as_json)
     assert json.loads(as_json.out)["pending"][0]["reason"] == HOSTILE
     for options in ([], ["-o", "json"]):
-        ended = command(["top", FLEET, *options])
+        ended = command(["status", "--usage", FLEET, *options])
         assert_harmless(ended)
         assert SHOWN in ended.out or "x\\u001b[31m" in ended.out
 

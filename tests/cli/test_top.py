@@ -1,4 +1,4 @@
-"""`kueue-fleet top`: what it prints of objects that clusters list."""
+"""`kueue-fleet status --usage`: what it prints of objects that clusters list."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["top", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(app, ["status", "--usage", *arguments], catch_exceptions=False)
 
 
 def test_queues_flavors_with_their_nodes_and_teams(file: str) -> None:

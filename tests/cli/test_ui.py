@@ -103,7 +103,7 @@ def test_without_a_store_no_hours_are_shown_and_goals_are_not_known() -> None:
 def refusing(tmp_path: Path) -> list[str]:
     """A call for a fleet whose clusters refuse connections."""
     kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1")
-    return [PROGRAM, "ui", STACK, "--kubeconfig", str(tmp_path / "kubeconfig"), "--every", "1"]
+    return [PROGRAM, "status", "--page", STACK, "--kubeconfig", str(tmp_path / "kubeconfig"), "--every", "1"]
 
 
 def test_its_first_line_is_the_address_and_ctrl_c_ends_it(refusing: list[str]) -> None:

@@ -32,6 +32,10 @@ class Listed(NamedTuple):
     module: str
     help: str
     extra: str = ""
+    group: str = "Commands"
+    """Above it in `--help`; a command with an empty one is not there."""
+    instead: str = ""
+    """Of an old name: what to write. Whoever uses the old name is warned."""
 
 
 class Command(TyperCommand):
@@ -88,6 +92,8 @@ class Commands(TyperGroup):
             raise console.mistyped(f"there is no command {args[0]}; {fix}")
         if sum(each == "-" or (each.startswith("--") and each.endswith("=-")) for each in _own(args)) > 1:
             raise console.mistyped(f"{args[0]}: `-` is given twice; only one can be read from stdin")
+        if args and args[0] in self.listed and (new := self.listed[args[0]].instead):
+            console.warning(f"{args[0]}: is an old name, which the next release does not have; write {new}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -105,8 +111,9 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, from their lines alone."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in self.listed.items()])
+        for group in dict.fromkeys(listed.group for listed in self.listed.values() if listed.group):
+            with formatter.section(group):
+                formatter.write_dl([(name, each.help) for name, each in self.listed.items() if each.group == group])
 
 
 @cache

@@ -144,12 +144,17 @@ def refuse_idle(context: typer.Context, names: str, where: str) -> None:
         typed_as(each)
         for each in context.command.params
         if (each.name in names.split() if names else each.param_type_name == "option")
-        and (source := context.get_parameter_source(str(each.name))) is not None
-        and source.name == "COMMANDLINE"
+        and is_typed(context, str(each.name))
     ]
     if idle:
         does, them = ("does", "it") if len(idle) == 1 else ("do", "them")
         raise console.mistyped(f"{', '.join(idle)}: {does} nothing {where}; leave {them} out")
+
+
+def is_typed(context: typer.Context, name: str) -> bool:
+    """Whether the parameter of this name was typed, and has not its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def check_seconds(option: str, value: float | None) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_admission.cli import console, simulate_goals
+from kueue_admission.cli import console, options, simulate_goals
 from kueue_admission.cli.console import Styled
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
@@ -42,11 +42,24 @@ def status(
     prices: PricesFile = None,
     store: HistoryOption = None,
     output: OutputOption = Output.text,
+    usage: Annotated[
+        bool,
+        typer.Option("--usage", help="Who uses the GPUs now, by queue, flavor and team, and what each team used."),
+    ] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="Serve it as a page on 127.0.0.1, by default updated each second.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of --page; 0: a free one.")] = 0,
 ) -> None:
     """Show a live fleet: clusters, queues with use against quota, what is stuck, what waits and why, DWS requests.
 
     With --store also whether the last seven days met the fleet's goals. Reads only. Exits 1 if a cluster could not
     be read.
+
+    --usage shows who uses the GPUs instead, with ready nodes, and each team's week since Monday 00:00 UTC: GPU hours,
+    their cost, waits, budget. The week counts the Workloads that are still on the manager. --page has both, and each
+    job, why it waits, what would change it and its logs, under an address with a secret in it; it needs the extra
+    `controller`.
 
     \b
     Examples:
@@ -55,7 +68,21 @@ def status(
       kueue-fleet status . --kubeconfig kubeconfig
       kueue-fleet status stacks/Pulumi.prod.yaml --watch
       kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
+      kueue-fleet status stacks/Pulumi.prod.yaml --usage
+      kueue-fleet status . --page --store gs://my-bucket/history
     """
+    if page:
+        from kueue_fleet.cli.ui import EVERY, ui
+
+        options.refuse_idle(context, "usage watch output", "with --page")
+        ui(file, kubeconfig, every if options.is_typed(context, "every") else EVERY, port, prices, store)
+        return
+    options.refuse_idle(context, "port", "without --page")
+    if usage:
+        from kueue_fleet.cli.top import top
+
+        top(context, file, kubeconfig, watch, every, prices, store, output)
+        return
     interval = watch_interval(context, watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)

@@ -1,4 +1,4 @@
-"""`top`: who uses the GPUs of a live fleet, and what each team used and waited this week."""
+"""`top`, the old name of `status --usage`: who uses the GPUs of a live fleet, and what each team used this week."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ def top(
 
     \b
     Examples:
-      kueue-fleet top stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
-      kueue-fleet top . --kubeconfig kubeconfig
-      kueue-fleet top stacks/Pulumi.prod.yaml --watch
-      kueue-fleet top stacks/Pulumi.prod.yaml -o json | jq .weeks
+      kueue-fleet top . --watch
     """
     interval = watch_interval(context, watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
@@ -58,7 +55,7 @@ def top(
     check_store(store)
     if store is not None and not goals_of(fleet):
         console.warning(f"--store: {fleet.name} has no goals to judge")
-    reader = FleetReader("top", fleet, kubeconfig, patience(interval), nodes=True, again=watch)
+    reader = FleetReader("status", fleet, kubeconfig, patience(interval), nodes=True, again=watch)
     show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 
 

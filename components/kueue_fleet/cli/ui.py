@@ -1,4 +1,4 @@
-"""`ui`: a live page about a fleet for administrators, on this machine alone."""
+"""`ui`, the old name of `status --page`: a live page about a fleet for administrators, on this machine alone."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
 
+EVERY = 1.0
+"""Seconds between two looks at the clusters, unless others are given."""
 _HISTORY_EVERY = timedelta(minutes=5)
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 def ui(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 1.0,
+    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = EVERY,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     prices: PricesFile = None,
     store: HistoryOption = None,
@@ -47,9 +49,7 @@ def ui(
 
     \b
     Examples:
-      kueue-fleet ui stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
-      kueue-fleet ui . --port 8090 --every 10
-      kueue-fleet ui stacks/Pulumi.prod.yaml --store gs://my-bucket/history
+      kueue-fleet ui . --port 8090
     """
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
@@ -57,10 +57,10 @@ def ui(
     try:
         from kueue_fleet.cli.ui_server import PageServer
     except ImportError:
-        raise console.CommandError("ui needs aiohttp; pip install 'kueue-fleet[controller]'") from None
+        raise console.CommandError("status --page: needs aiohttp; run: pip install 'kueue-fleet[controller]'") from None
     # What is wrong with the kubeconfig is said at once; what fails later is said on the page.
     history = History(fleet, store)
-    reader = FleetReader("ui", fleet, kubeconfig, patience(every), nodes=True, again=True)
+    reader = FleetReader("status", fleet, kubeconfig, patience(every), nodes=True, again=True)
     server = PageServer(
         look(fleet, reader, table, history),
         lambda: look(fleet, reader, table, history),
@@ -140,7 +140,7 @@ def what_if(fleet: FleetSpec, kubeconfig: Path | None, asked: Mapping[str, str])
     if cluster not in fleet.cluster_names:
         return f"Not tried: the fleet has no cluster {cluster!r}; choose one of {', '.join(fleet.cluster_names)}"
     try:
-        return live_what_if.what_if(cluster, Clusters("ui", kubeconfig).admission_objects(cluster), asked)
+        return live_what_if.what_if(cluster, Clusters("status", kubeconfig).admission_objects(cluster), asked)
     except (ApiError, console.CommandError, SimulationError) as failed:
         return f"Not tried: {failed}"
 
@@ -151,6 +151,6 @@ def _about(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str,
     from kueue_fleet.kube.answers import ApiError
 
     try:
-        return told(find_job("ui", name, fleet.home, namespace, kubeconfig))
+        return told(find_job("status", name, fleet.home, namespace, kubeconfig))
     except (ApiError, console.CommandError) as failed:
         return f"Not known: {failed}"

@@ -1,4 +1,4 @@
-"""Serves the page of `ui` on 127.0.0.1: files, what it shows as server-sent events, jobs by search, and why one waits.
+"""Serves the page of `status --page` on 127.0.0.1: files, what it shows as server-sent events, jobs by search, why.
 
 Nothing is written anywhere. Every answer needs the secret in the path, and the name of this machine in `Host`, so that
 neither another user of the machine nor a page of the internet (DNS rebinding) gets one.

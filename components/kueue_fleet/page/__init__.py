@@ -1,4 +1,4 @@
 """The live page: its files, how they are served, and the page for teams that runs beside the controller.
 
-That of administrators, `kueue-fleet ui`, is in the command line, which reads the clusters.
+That of administrators, `kueue-fleet status --page`, is in the command line, which reads the clusters.
 """

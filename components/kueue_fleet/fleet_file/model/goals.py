@@ -50,7 +50,7 @@ class WaitGoal(RuledModel):
 
 
 class Goals(RuledModel):
-    """What the jobs of a queue or a team are to get. `simulate`, `replay`, `plan`, `status` and `top` judge by it."""
+    """What the jobs of a queue or a team are to get. `simulate`, `replay`, `plan` and `status` judge by it."""
 
     wait: WaitGoal | None = None
     """How long they may wait."""

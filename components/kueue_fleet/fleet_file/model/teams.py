@@ -255,7 +255,7 @@ class TeamEntry(RuledModel):
     priority_classes: ListOfText[DnsSubdomain] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
-    """The most that it may use in a week or month; `status`, `top` and `simulate` warn near the limit."""
+    """The most that it may use in a week or month; `status` and `simulate` warn near the limit."""
     resource_claim_templates: ListOf[ClaimTemplate] = ()
     """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
     them. Kubernetes 1.34 or newer."""

@@ -103,4 +103,4 @@ at("change").addEventListener("submit", async (event) => {
 });
 const events = new EventSource("live/events");
 events.onmessage = (event) => draw(JSON.parse(event.data));
-events.onerror = () => { at("state").textContent = "The connection to kueue-fleet ui is lost; start it again, or wait."; at("state").className = "bad"; };
+events.onerror = () => { at("state").textContent = "The connection to kueue-fleet status --page is lost; start it again, or wait."; at("state").className = "bad"; };
