@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.bench.page_figures import ROOT, names_in, pages, shown, stored, with_figures
 
@@ -23,6 +25,15 @@ def test_every_figure_is_shown_somewhere() -> None:
 
 def test_a_figure_says_when_and_where_it_was_measured() -> None:
     assert all(figure["date"] and "cores" in figure["machine"] for figure in FIGURES.values())
+
+
+def test_no_figure_is_older_than_the_release_that_ships_it() -> None:
+    """Run `make bench PARTS=...` for those that are: they were measured before the release that came before."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    _, unreleased, *_ = re.split(r"^## .*$", text, flags=re.MULTILINE)
+    dates = re.findall(r"^## \S+ \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
+    before = dates[0 if unreleased.strip() else 1]
+    assert [name for name, figure in FIGURES.items() if figure["date"] < before] == []
 
 
 @pytest.mark.parametrize(
