@@ -358,6 +358,32 @@ def test_an_admitted_job_that_is_still_suspended(tmp_path: Path, suspend: bool, 
     assert ("kubectl logs deployment/kueue-controller-manager -n kueue-system" in found["next_step"]) == held
 
 
+@pytest.mark.parametrize(
+    ("kind", "does_nothing"), [("PriorityClass", True), ("WorkloadPriorityClass", False), (None, False)]
+)
+def test_a_priority_label_that_a_workload_does_not_follow(tmp_path: Path, kind: str | None, does_nothing: bool) -> None:
+    given, train = job("train", 1), job("train", 1)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    workload = {
+        "apiVersion": QUEUE,
+        "kind": "Workload",
+        "metadata": {"name": "job-train-1", "namespace": "team-a", "uid": "w", "ownerReferences": [owner]},
+        "spec": {
+            "queueName": given["metadata"]["labels"]["kueue.x-k8s.io/queue-name"],
+            "priority": 10,
+            "podSets": [{"name": "main", "count": 1, "template": {"spec": given["spec"]["template"]["spec"]}}],
+            **({"priorityClassRef": {"kind": kind, "name": "low"}} if kind else {}),
+        },
+    }
+    train["metadata"]["uid"] = "u"
+    train["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
+    urgent = {"apiVersion": QUEUE, "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 5000}
+    objects = write(tmp_path / "o.yaml", [*CLUSTER, urgent, train, workload])
+    [found] = explain("team-a/train", "--objects", str(objects))
+    said = "The label kueue.x-k8s.io/priority-class: urgent of Job team-a/train does nothing"
+    assert (said in found["headline"]) == does_nothing
+
+
 @pytest.mark.parametrize(("limit", "longer"), [("1h", True), ("3h", False)])
 def test_a_wait_is_compared_with_the_goals_of_the_fleet(tmp_path: Path, limit: str, longer: bool) -> None:
     data = standalone_data()

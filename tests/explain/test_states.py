@@ -15,6 +15,7 @@ from kueue_admission.decide.model import (
     Admission,
     ClusterQueue,
     Configuration,
+    FlavorQuotas,
     Objects,
     PodSetAssignment,
     ResourceFlavor,
@@ -227,3 +228,18 @@ def test_a_namespace_that_the_queue_does_not_select(selector: LabelSelector | No
     found = explained(made, job("a", 1))
     assert [(change.what, change.admits) for change in found.changes] == [(what, True)]
     assert found.next_step == f"{what[:1].upper()}{what[1:]}."
+
+
+def test_flavors_of_two_groups_that_contradict_each_other() -> None:
+    groups = (
+        ResourceGroup(("cpu",), (FlavorQuotas("cpu", (("cpu", ResourceQuota(8000)),)),)),
+        ResourceGroup(("gpu",), (FlavorQuotas("gpu", (("gpu", ResourceQuota(8)),)),)),
+    )
+    flavors = (ResourceFlavor("cpu", (("kind", "cpu"),)), ResourceFlavor("gpu", (("kind", "gpu"),)))
+    pods = PodSet(requests=(("cpu", 1000), ("gpu", 1)))
+    made = replace(objects(queue(groups=groups)), flavors=flavors)
+    found = explained(made, job("a", pod_sets=(pods,)))
+    [text] = found.nodes
+    assert text.startswith("Flavors cpu and gpu of pod set main have different values of the node label kind, cpu and")
+    alone = PodSet(requests=(("cpu", 1000),))
+    assert explained(made, job("a", pod_sets=(alone,))).nodes == ()

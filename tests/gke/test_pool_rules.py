@@ -202,6 +202,14 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"machine_type": "a4x-highgpu-4g", "disk_type": "hyperdisk-balanced"},
     ),
     ("pool-boot-disk", {"machine_type": "g4-standard-48", "disk_type": "pd-balanced"}, {"disk_type": "pd-balanced"}),
+    *(
+        (
+            "pool-boot-disk",
+            {"machine_type": machine, "disk_type": "pd-ssd"},
+            {"machine_type": machine, "disk_type": "hyperdisk-balanced"},
+        )
+        for machine in ("c4-standard-8", "c4a-standard-8", "n4-standard-8")
+    ),
     ("pool-boot-disk", {"disk_type": "ssd"}, {"disk_type": "pd-ssd"}),
     ("pool-boot-disk", {"disk_gb": 65_537}, {"disk_gb": 65_536}),
     ("pool-boot-disk", {"disk_type": "pd-extreme", "disk_gb": 499}, {"disk_type": "pd-extreme", "disk_gb": 500}),

@@ -279,7 +279,7 @@ def test_nodes_that_gke_makes_for_a_topology_are_not_known() -> None:
     assert "whether it starts is not known: flavor l4 has topology hosts, and no node pool of the" in warned.wrong
 
 
-def test_a_manager_on_autopilot_is_warned_of() -> None:
+def test_a_manager_on_autopilot_refuses_a_job_that_selects_no_gpu() -> None:
     data = changed(
         pools_data(),
         {
@@ -292,6 +292,5 @@ def test_a_manager_on_autopilot_is_warned_of() -> None:
     )
     fleet = parse_fleet(data)
     jobs = documents(**TEAM)
-    assert check_manifests(fleet, jobs).problems == []
-    [found] = map(str, check_manifests(fleet, jobs).warnings)
+    [found] = map(str, check_manifests(fleet, jobs).problems)
     assert "and Autopilot refuses that when it is made on manager" in found

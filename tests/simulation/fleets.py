@@ -19,7 +19,7 @@ def fleet_data(**changes: Any) -> dict[str, Any]:
         "name": "lab",
         "project": "lab-project",
         "clusters": [
-            {"name": "manager", "role": "manager", "region": "europe-west4"},
+            {"name": "manager", "role": "manager", "region": "europe-west4", "mode": "Standard"},
             {
                 "name": EUROPE,
                 "role": "worker",

@@ -38,6 +38,7 @@ def found(
     return list(map(str, check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).problems))
 
 
+T4 = {"type": "nvidia-tesla-t4", "count": 2}
 NEVER = "j.yaml:1: Job team-a/j: never starts: "
 ON_NO_NODE = "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use): a pod asks for "
 CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
@@ -133,3 +134,13 @@ def test_a_queue_that_is_not_there_has_its_namesake_in_the_namespace() -> None:
     ]
     [text] = found(fleet_data(), queue="x")
     assert text.endswith("there is no LocalQueue team-a/x; use one of the LocalQueues of team-a: gpu")
+
+
+def test_the_nodes_of_another_flavor_that_hold_its_pods_are_named() -> None:
+    data = fleet_data()
+    data["nodePools"] += [{"name": "t4", "machineType": "n1-standard-16", "accelerator": T4, "nodeCount": 1}]
+    data["flavors"] += [{"name": "t4", "nodePool": "t4"}]
+    [group] = data["clusterQueues"][0]["resourceGroups"]
+    group["flavors"] += [{"name": "t4", "resources": group["flavors"][0]["resources"]}]
+    [text] = found(data, requests={GPU: 2})
+    assert "let its pods select cloud.google.com/gke-accelerator: nvidia-tesla-t4, whose nodes hold them, or" in text

@@ -8,8 +8,10 @@ import pytest
 from tests.simulation.fleets import GPU, fleet_data, workload_file
 from tests.simulation.test_jobs_that_never_start import found
 
+from kueue_admission.cli.simulate_tables import show
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.result import waiting_times
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 
@@ -28,9 +30,9 @@ def gpus_alone(strategy: str = "IgnoreUndeclared") -> dict[str, Any]:
     return fleet_data(clusterQueues=[queue], kueue={"configuration": configuration})
 
 
-def prepared(data: dict[str, Any], requests: dict[str, Any]) -> Prepared:
+def prepared(data: dict[str, Any], requests: dict[str, Any], until: float = 600) -> Prepared:
     entry = {"name": "j", "namespace": "team-a", "queue": "gpu", "requests": requests, "runSeconds": 60}
-    return prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=600)
+    return prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=until)
 
 
 @pytest.mark.parametrize("requests", [{"cpu": 1}, {}, {"nvidia.com/gpus": 1}])
@@ -42,6 +44,7 @@ def test_a_job_of_which_nothing_is_counted_never_starts(requests: dict[str, Any]
 
 def test_autopilot_may_add_what_counts() -> None:
     data = fleet_data()
+    data["clusters"][0]["mode"] = "Autopilot"
     containers = [{"name": "c", "image": "m:1"}]
     assert found(data, containers=containers) == []
     data["clusters"][0]["mode"] = "Standard"
@@ -55,6 +58,14 @@ def test_a_simulation_leaves_it_unfinished_and_says_why() -> None:
     ]
     [record] = made.run().records
     assert (record.finished_at, record.why_not_started) == (None, NOWHERE)
+
+
+def test_a_job_that_is_evicted_without_having_run_counts_as_waiting(capsys: pytest.CaptureFixture[str]) -> None:
+    result = prepared(gpus_alone(), {"cpu": 1}, until=20_000).run()
+    [wait] = waiting_times(result.records)
+    assert (wait.admitted, wait.mean) == (0, None)
+    show(result)
+    assert f"team-a/j was admitted 6 times and never ran: {NOWHERE}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_other_requests_hold_back_waits() -> None:

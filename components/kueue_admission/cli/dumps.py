@@ -133,6 +133,12 @@ class Dump:
         jobs = (each for each in self._manifests if (each["kind"], key_of(each)) in owners)
         return next((label_of(each) for each in jobs if PrintedJob.of(each).is_suspended), "")
 
+    def idle_priority_label(self, key: str) -> str:
+        """What the job of the workload `key`, which is here, has as a priority label that does nothing; else empty."""
+        from kueue_admission.explain.priority_label import priority_label_without_effect
+
+        return priority_label_without_effect(self._index.workloads[key], self._manifests)
+
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue.
 
@@ -259,6 +265,10 @@ class Simulated:
 
     def suspended_job(self, key: str) -> str:
         """See `Dump`: what is admitted runs."""
+        return ""
+
+    def idle_priority_label(self, key: str) -> str:
+        """See `Dump`: each follows its label."""
         return ""
 
     def explain_unmanaged(self, name: str) -> Explanation | None:

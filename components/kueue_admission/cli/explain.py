@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -264,16 +265,19 @@ def explain_clusters(
     ]
     unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
     explained = [
-        explain_on(
-            snapshot,
-            key,
-            cluster=cluster.name,
-            dispatch=dispatch if cluster is home else cluster.dispatch(key),
-            written=cluster.written(key),
-            unplaceable=unplaceable if cluster is home else (),
-            links=cluster.links,
-            suspended_job=cluster.suspended_job(key),
-            with_changes=with_changes,
+        _with(
+            cluster.idle_priority_label(key),
+            explain_on(
+                snapshot,
+                key,
+                cluster=cluster.name,
+                dispatch=dispatch if cluster is home else cluster.dispatch(key),
+                written=cluster.written(key),
+                unplaceable=unplaceable if cluster is home else (),
+                links=cluster.links,
+                suspended_job=cluster.suspended_job(key),
+                with_changes=with_changes,
+            ),
         )
         if any(each.key == key for each in snapshot.workloads)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
@@ -281,6 +285,10 @@ def explain_clusters(
     ]
     explained = list(map(with_doubts, explained, left_out))
     return explained if with_nodes is None else list(map(with_nodes, snapshots, explained))
+
+
+def _with(sentence: str, made: Explanation) -> Explanation:
+    return replace(made, headline=f"{made.headline} {sentence}") if sentence else made
 
 
 def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:

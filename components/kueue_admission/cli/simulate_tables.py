@@ -61,6 +61,10 @@ def show(result: Result) -> None:
     _show_snapshots(result)
     _show_contended(result)
     _show_budgets(result)
+    in_vain = [record for record in result.records if record.runs and record.wait is None]
+    for record in in_vain[:_SHOWN_PAIRS]:
+        times = console.count(len(record.runs), "time")
+        console.paragraph(f"{record.key} was admitted {times} and never ran: {record.why_not_started}")
     for workload in workloads[:_SHOWN_WORKLOADS]:
         if workload["state"] == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in workload["message"]:
             console.line(f"{workload['namespace']}/{workload['name']} keeps its quota: {workload['message']}")

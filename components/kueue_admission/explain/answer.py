@@ -255,7 +255,7 @@ class Explanation:
     links: tuple[Link, ...] = ()
     """What is missing or not Active below its ClusterQueue, each with its cause behind it."""
     nodes: tuple[str, ...] = ()
-    """What its flavors' nodes are to its pods beyond what Kueue counts, by who knows their provider; else nothing."""
+    """What its flavors' nodes are to its pods beyond what Kueue counts, more of it by who knows their provider."""
     goals: tuple[str, ...] = ()
     """How its wait compares with goals, by who knows them; else nothing."""
     lost: tuple[LostCapacity, ...] = ()

@@ -26,6 +26,7 @@ from kueue_admission.explain.headlines import (
     still_suspended,
     unprinted_kind,
 )
+from kueue_admission.explain.label_conflicts import label_conflicts
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.next_cycles import not_ready
 from kueue_admission.explain.other_changes import (
@@ -106,6 +107,7 @@ def explain(
         checks=checks_of(found.engine, info),
         links=links.broken(queue.spec) if links is not None and queue is not None else (),
         lost=links.lost(info.cluster_queue) if links is not None and found.state == "Pending" else (),
+        nodes=label_conflicts(snapshot.objects.flavors, workload.status.admission, entry),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(found.decided),
         turns=outlook.turns if outlook is not None and found.fits else (),

@@ -117,6 +117,8 @@ class Trials:
             outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
         elif (after.reason, after.message) == (self.before.reason, self.before.message):
             return False
+        elif kind == "nodeSelector" and after.reason == self.before.reason:
+            return False  # What one flavor has, another that the pods need too lacks.
         else:
             outcome = f"not yet admitted: then {after.reason}{_in_the_way(after)}"
         change = Change(kind, what, outcome, after.admits, preempts)

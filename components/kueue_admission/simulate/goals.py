@@ -26,7 +26,7 @@ def seen(record: Record, team: str, end: float) -> Seen:
         record.priority,
         dict(record.requests).get(GPU_RESOURCE, 0),
         record.arrived_at,
-        record.first_admitted_at,
+        None if record.wait is None else record.first_admitted_at,
         held,
         bool(record.not_known),
     )

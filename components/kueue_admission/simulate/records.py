@@ -147,6 +147,12 @@ class Record:
         return f"{self.reason}: {self.message}" if self.message and self.reserved_at is None else self.message
 
     @property
+    def wait(self) -> float | None:
+        """Seconds until it was first admitted; None: never, or only to be evicted before its pods had nodes."""
+        in_vain = bool(self.runs and self.evictions) and all(run.started_at is None for run in self.runs)
+        return None if self.first_admitted_at is None or in_vain else self.first_admitted_at - self.arrived_at
+
+    @property
     def flavors(self) -> dict[str, dict[str, str]]:
         """The flavor of each resource of each pod set, from the reservation."""
         return {} if self.admission is None else {ps.name: dict(ps.flavors) for ps in self.admission.pod_sets}

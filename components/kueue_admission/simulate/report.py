@@ -269,10 +269,10 @@ def _waits_by(group_of: Mapping[str, str], result: Result, unit: float) -> list[
     for record in result.records:
         name = group_of[record.key]
         waits = groups.setdefault(name, [])
-        if record.first_admitted_at is None:
+        if (wait := record.wait) is None:
             waiting[name] = waiting.get(name, 0) + 1
         else:
-            waits.append((record.first_admitted_at - record.arrived_at) / unit)
+            waits.append(wait / unit)
     return [
         {
             "name": name,
@@ -319,7 +319,7 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
                 elif phase is Phase.RUNNING:
                     entry[1] += price * held
         last = record.runs[-1] if record.runs else None
-        wait = None if record.first_admitted_at is None else (record.first_admitted_at - record.arrived_at) / unit
+        wait = None if record.wait is None else record.wait / unit
         reason = "not known whether it starts" if record.not_known else record.reason
         state = record.state.value if record.finished_at is not None else f"{record.state.value}: {reason}"
         jobs.append(

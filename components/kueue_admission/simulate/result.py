@@ -215,7 +215,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How long the workloads of one class waited for their first admission. Seconds, over those that were admitted."""
+    """How long the workloads of one class waited: `Record.wait`, over those that have one."""
 
     name: str
     workloads: int
@@ -233,6 +233,6 @@ def waiting_times(records: Iterable[Record]) -> list[Waiting]:
 
 
 def _waiting(name: str, records: Sequence[Record]) -> Waiting:
-    waits = [r.first_admitted_at - r.arrived_at for r in records if r.first_admitted_at is not None]
+    waits = [wait for record in records if (wait := record.wait) is not None]
     mean = math.fsum(waits) / len(waits) if waits else None
     return Waiting(name, len(records), len(waits), mean, max(waits, default=None))

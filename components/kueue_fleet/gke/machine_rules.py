@@ -16,6 +16,7 @@ from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 from kueue_fleet.gke.machines import (
     BOOT_DISKS,
+    DATA_HYPERDISKS,
     DISKS_NOT_TAKEN,
     HYPERDISK_ONLY,
     LEAST_DISK_GB,
@@ -118,7 +119,8 @@ def check_boot_disk(pool: Pool) -> Iterator[Breach]:
 
 def _disk_type(disk: str, machine: str) -> Iterator[Breach]:
     if disk not in BOOT_DISKS:
-        yield Breach("disk_type", f"is {disk}, from which no machine boots", instead(disk, BOOT_DISKS, "kinds of disk"))
+        fix = "write hyperdisk-balanced" if disk in DATA_HYPERDISKS else instead(disk, BOOT_DISKS, "kinds of disk")
+        yield Breach("disk_type", f"is {disk}, from which no machine boots", fix)
     elif not disk.startswith("hyperdisk-") and machine.startswith(HYPERDISK_ONLY):
         yield Breach(
             "disk_type",

@@ -39,10 +39,14 @@ NOT_COMPACT: Final = ("e2-", "n1-", "t2a-", "t2d-")
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement and
 https://cloud.google.com/compute/docs/instances/placement-policies-overview
 """
-HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-")
+HYPERDISK_ONLY: Final = (
+    *("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-"),
+    *("c4-", "c4a-", "c4d-", "h4d-", "n4-", "n4a-", "n4d-"),
+)
 """Beginnings of the machine types that boot from Hyperdisk only.
 
-Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines and
+Source: https://cloud.google.com/compute/docs/accelerator-optimized-machines,
+https://cloud.google.com/compute/docs/general-purpose-machines and
 https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
 TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
@@ -54,6 +58,8 @@ BOOT_DISKS: Final = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "hype
 
 Source: https://cloud.google.com/compute/docs/disks and https://cloud.google.com/compute/docs/disks/hyperdisks
 """
+DATA_HYPERDISKS: Final = ("hyperdisk-ml", "hyperdisk-throughput", "hyperdisk-balanced-high-availability")
+"""Kinds of Hyperdisk that are for data alone. Source: as above."""
 MOST_DISK_GB: Final = 65_536
 """Size of the largest disk of any kind, in GiB, which Google calls GB.
 

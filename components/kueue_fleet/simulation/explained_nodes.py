@@ -33,7 +33,7 @@ def with_nodes(snapshot: Snapshot, made: Explanation) -> Explanation:
     flavors = [each for each in snapshot.objects.flavors if each.name in names]
     if workload is None or not flavors:
         return made
-    notes = [note for flavor in flavors for note in _notes(snapshot, flavor, made)]
+    notes = [*made.nodes, *(note for flavor in flavors for note in _notes(snapshot, flavor, made))]
     refusals = [text for flavor in flavors for text in _refusals(snapshot, flavor, workload)]
     made = replace(made, nodes=(*notes, *(f"A node would refuse its pods: {text}" for text in refusals)))
     if made.state != "Admitted" or not refusals:

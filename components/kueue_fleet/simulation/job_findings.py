@@ -24,6 +24,7 @@ from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.jobs.check import check_job
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
+from kueue_fleet.jobs.check.nodes import roomier
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 from kueue_fleet.jobs.not_known import start_not_known
@@ -91,6 +92,9 @@ def _not_started(
             return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
         if why := job.record.why_not_started:
             fix = "change what it asks for, or the quotas and nodes of its queue"
+            rooms = [roomier(fleet, job.record.cluster_queue, each) for each in pod_set_templates(document.data)]
+            if job.record.runs and any(rooms):
+                fix = f"let its pods select {next(filter(None, rooms))}, whose nodes hold them, or {fix}"
             more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)
             return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}{more and f': {more}'}", fix)
     return None

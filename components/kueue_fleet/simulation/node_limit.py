@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.decide.pods import PodSet
@@ -21,6 +22,8 @@ from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.jobs.check.nodes import NO_FLAVOR, nowhere_on
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.workload_file import WorkloadFile
+
+_MEBIBYTE: Final = 1 << 20
 
 
 @dataclass(slots=True)
@@ -96,7 +99,7 @@ class Nodes:
                 for _ in range(assignment.count):
                     place = _find(pools, requests, job.record.key, requested=bool(requested), grows=not flavors & out)
                     if place is None:
-                        why = _why_not(pools, requests)
+                        why = _why_not(pools, requests, sorted(flavors))
                         break
                     given.append(place)
             if why:
@@ -210,16 +213,24 @@ def _find(
     return None
 
 
-def _why_not(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]]) -> str:
+def _why_not(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]], flavors: Sequence[str]) -> str:
+    if not pools:
+        return f"no node pool is of all of its flavors {' and '.join(flavors)}"
     full = ", ".join(f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools)
     small = [
         f"a pod asks for {format_request(resource, amount)} {resource}, and a node of {pool.name} has "
-        f"{format_amount(resource, pool.allocatable.get(resource, 0))}"
+        f"{_whole(resource, pool.allocatable.get(resource, 0))}"
         for pool in pools
         for resource, amount in requests
         if pool.allocatable and pool.allocatable.get(resource, 0) < amount
     ]
-    return f"its pods do not all fit on node pool {full or 'none'}{f': {small[0]}' if small else ''}"
+    return f"its pods do not all fit on node pool {full}{f': {small[0]}' if small else ''}"
+
+
+def _whole(resource: str, amount: int) -> str:
+    """The amount; of bytes no more than whole mebibytes, as nodes never have a round number of them."""
+    in_bytes = resource in ("memory", "ephemeral-storage") and amount >= _MEBIBYTE
+    return format_amount(resource, amount // _MEBIBYTE * _MEBIBYTE if in_bytes else amount)
 
 
 def _fits(free: Mapping[str, int], requests: Sequence[tuple[str, int]]) -> bool:

@@ -57,3 +57,24 @@ def test_kueue_sees_the_nodes_of_a_topology_and_the_last_flavor_is_tried_last() 
     assert mixed({**MIXED, "topologies": [{"name": "t", "levels": levels}], **seen}) == []
     order = ["on-demand", "reserved"]
     assert mixed({**MIXED, "clusterQueues/0/resourceGroups": [group(["nvidia.com/gpu"], order)]}) == []
+
+
+KINDS = {"nodePools/1/machineType": "a3-highgpu-8g"}
+
+
+def of_manager(mode: str, changes: dict[str, Any]) -> list[str]:
+    data = changed(pools_data(), changes)
+    credentials = {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-01-01"}
+    manager = {"name": "manager", "role": "manager", "region": "us-central1", "mode": mode}
+    data["clusters"] = [manager, {**data["clusters"][0], "role": "worker"}]
+    return [text for text in problems({**data, "multiKueue": {"credentials": credentials}}) if "one of them" in text]
+
+
+def test_a_queue_of_two_kinds_of_gpu_under_a_manager_on_autopilot() -> None:
+    [text] = of_manager("Autopilot", KINDS)
+    assert "manager runs Autopilot, which refuses a job for GPUs that selects no cloud.google.com" in text
+
+
+@pytest.mark.parametrize(("mode", "changes"), [("Standard", KINDS), ("Autopilot", {})])
+def test_one_kind_of_gpu_or_a_standard_manager(mode: str, changes: dict[str, Any]) -> None:
+    assert of_manager(mode, changes) == []

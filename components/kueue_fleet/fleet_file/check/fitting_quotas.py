@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.rules.queues import EMPTY_QUEUE, MIXED_NODES
+from kueue_fleet.fleet_file.rules.queues import AUTOPILOT_MANAGER, EMPTY_QUEUE, MIXED_NODES
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 
 _Most = Mapping[str, Mapping[FlavorResource, Quantity]]
@@ -36,6 +36,7 @@ def _queues(scope: Scope) -> Iterator[Problem]:
         most = {name: by_cluster[name][queue.name] for name in here if queue.name in by_cluster[name]}
         yield from _nothing(scope, queue, most)
         yield from _mixed_nodes(scope, queue, most)
+        yield from _kinds_of_gpu(scope, queue, most)
 
 
 @where_read
@@ -82,6 +83,36 @@ def _mixed_nodes(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterato
                     f"{ACCELERATOR}: {pools[largest][0].accelerator}",
                 )
                 break
+
+
+@where_read
+def _kinds_of_gpu(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Problem]:
+    """Jobs that are made on a manager on Autopilot select one kind of GPU; those of a compute class may have several.
+
+    Source: `kueue_fleet.jobs.nodes`.
+    """
+    fleet = scope.fleet
+    if not fleet.is_dispatched(queue.name) or fleet.cluster(fleet.home).mode != "Autopilot":
+        return
+    flavors = [flavor for name in queue.flavor_names if (flavor := fleet.flavor(name)) is not None]
+    kinds = dict.fromkeys(
+        kind
+        for flavor in flavors
+        for on in most
+        for kind in (
+            *(pool.accelerator for pool in _pools(fleet, flavor.name, on)),
+            fleet.flavor_on(flavor, on).node_labels.get(ACCELERATOR),
+        )
+        if kind and on in fleet.clusters_of(flavor)
+    )
+    if len(kinds) > 1 and not any(flavor.compute_class for flavor in flavors):
+        listed = " and ".join(kinds)
+        yield AUTOPILOT_MANAGER.at(
+            f"{scope.path(queue)}.resourceGroups",
+            f"lead to nodes with {listed}, and {fleet.home} runs Autopilot, which refuses a job for GPUs that selects "
+            f"no {ACCELERATOR}: each job can run on one of them only",
+            "write mode: Standard for the manager, or make a queue for each kind of GPU",
+        )
 
 
 def _pools(fleet: FleetSpec, name: str, cluster: str) -> Sequence[ResolvedNodePool]:

@@ -297,3 +297,12 @@ MIXED_NODES = Rule(
     remedy="Use a queue for each size of nodes, a topology, or select the kind of GPU in the pods",
     source="https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/",
 )
+AUTOPILOT_MANAGER = Rule(
+    "KF755",
+    severity="warning",
+    seen="`each job can run on one of them only`",
+    why="Autopilot refuses Jobs and Pods for GPUs without an accelerator selector where they are created, although "
+    "the manager runs none of them. A job with a selector waits for that kind alone.",
+    remedy="Use a Standard cluster as manager, or a queue for each kind of GPU",
+    source="https://github.com/GoogleCloudPlatform/ai-on-gke/pull/983",
+)

@@ -45,7 +45,7 @@ from kueue_fleet.gke.labels import (
     accelerator_resource,
 )
 from kueue_fleet.gke.machines import tpus
-from kueue_fleet.jobs.check import job_check, right_job_check
+from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.not_known import is_label_known
 from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
@@ -81,6 +81,8 @@ def check_job_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         if queue is None or not template.count:
             continue
         here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
+        if fleet.is_dispatched(job.queue) and job.kind in _CREATED_AS_WRITTEN:
+            here.insert(0, fleet.home)
         fault = _refused(fleet, queue, job.kind, template, here) or nowhere(fleet, queue, template)
         if fault:
             yield of_pod_set(job, template, fault)
@@ -94,20 +96,6 @@ def stays_pending(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             found = of_pod_set(job, template, fault)
             wrong = f"{found.wrong}, so that Kueue admits it and its pods stay pending"
             yield replace(found, severity="warning", wrong=wrong)
-
-
-@right_job_check
-def warn_of_manager(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
-    """What a manager on Autopilot is likely to refuse, though no pod of a job ever runs there.
-
-    The reports are of clusters that run the pods; Google's own sample for such a manager has the selector in its Job.
-    """
-    queue = fleet.queue(job.queue)
-    if queue is None or not fleet.is_dispatched(job.queue) or job.kind not in _CREATED_AS_WRITTEN:
-        return
-    for template in job.pod_sets:
-        if fault := _refused(fleet, queue, job.kind, template, [fleet.home]):
-            yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
 def pod_set_of(template: PodSetTemplate) -> PodSet:
@@ -159,6 +147,20 @@ def too_large(fleet: FleetSpec, queue: str, pods: PodSet) -> str:
         return ""
     resource, amount = lacking[0][0]
     return f"{format_request(resource, amount)} {resource}"
+
+
+def roomier(fleet: FleetSpec, queue: str, template: PodSetTemplate) -> str:
+    """The label of GPU nodes that hold a pod of this role, if those of other flavors do not; else empty."""
+    entry, pods = fleet.queue(queue), pod_set_of(template)
+    found = [
+        (pool.accelerator, all(pool.allocatable.get(name, 0) >= amount for name, amount in pods.node_requests))
+        for cluster in (fleet.clusters_of(entry) if entry is not None else ())
+        for flavor, _ in (possible_flavors(fleet, entry, pods, cluster) if entry is not None else ())
+        for pool in fleet.flavor_nodes(flavor, cluster)
+        if pool.accelerator and pool.machine is not None
+    ]
+    kinds = {kind for kind, holds in found if holds} - {kind for kind, holds in found if not holds}
+    return f"{ACCELERATOR}: {min(kinds)}" if kinds and len(kinds) < len({kind for kind, _ in found}) else ""
 
 
 def _refused(
