@@ -71,7 +71,7 @@ def fleet_data() -> Data:
         "name": "test-fleet",
         "project": "my-project",
         "clusters": [
-            {"name": "manager", "role": "manager", "region": "europe-west4"},
+            {"name": "manager", "role": "manager", "region": "europe-west4", "mode": "Standard"},
             {"name": "worker-a", "role": "worker", "region": "us-east4"},
             {"name": "worker-b", "role": "worker", "region": "europe-west4"},
         ],

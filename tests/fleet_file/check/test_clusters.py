@@ -13,7 +13,7 @@ def many(workers: int) -> list[dict[str, Any]]:
     """A manager, the two workers of the fleet's flavors, and so many workers in all."""
     others = ("a", "b", *(f"n{number}" for number in range(2, workers)))
     return [
-        {"name": "manager", "role": "manager", "region": "us-east4"},
+        {"name": "manager", "role": "manager", "region": "us-east4", "mode": "Standard"},
         *({"name": f"worker-{name}", "role": "worker", "region": "us-east4"} for name in others),
     ]
 
@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "manager alone": (
         {
-            "clusters": [{"name": "manager", "role": "manager", "region": "us-east4"}],
+            "clusters": [{"name": "manager", "role": "manager", "region": "us-east4", "mode": "Standard"}],
             "flavors/1/clusters": REMOVED,
             "multiKueue": REMOVED,
         },

@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "flavor with nodePool: on-demand, or remove the pool"
             ),
             (
-                'flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
+                'warning: flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
                 "others; on-demand does not have it; write nodePool: on-demand instead of nodeLabels, or add the "
                 "label to a pool"
             ),
@@ -99,8 +99,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "flavor with nodePool: on-demand, or remove the pool"
             ),
             (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has the "
-                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; on-demand has '
+                "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has "
+                'the label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; on-demand has '
                 '"nvidia-l4"; write nodePool: on-demand instead of nodeLabels, or add the label to a pool'
             ),
         ],
@@ -147,7 +147,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(limits(nvidia_l4=None), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
         [
             (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these "
+                "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these "
                 "labels on batch, and GKE makes no nodes with nvidia-l4 there; add it to "
                 "nodeAutoProvisioning.resourceLimits of batch, or add a node pool"
             ),
@@ -158,8 +158,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is not a known "
             "accelerator of GKE; did you mean nvidia-l4?",
-            "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these labels on "
-            "batch, and GKE makes no nodes with nvidia-l5 there; add it to "
+            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these labels "
+            "on batch, and GKE makes no nodes with nvidia-l5 there; add it to "
             "nodeAutoProvisioning.resourceLimits of batch, or add a node pool",
         ],
     ),
@@ -177,8 +177,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(nodeLabels={ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "x"}),
         [
             (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: there is no node pool x on batch; "
-                "name a node pool of this file with nodePool, or remove the label"
+                "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: there is no node pool x on "
+                "batch; name a node pool of this file with nodePool, or remove the label"
             ),
         ],
     ),
@@ -310,7 +310,7 @@ def test_a_new_standard_cluster_without_pools_has_no_nodes_for_jobs() -> None:
 def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
     by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
     assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [
-        "flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
+        "warning: flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
         "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it "
         "until then"
     ]

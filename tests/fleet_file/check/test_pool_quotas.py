@@ -145,7 +145,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "flavors[any-l4]: flavors spot, any-l4 share nodes on batch, and queues may use 74 "
+                "warning: flavors[any-l4]: flavors spot, any-l4 share nodes on batch, and queues may use 74 "
                 "nvidia.com/gpu of them, but the nodes hold 72; give each flavor a node pool of its own, or "
                 "lower nominalQuota"
             )
@@ -155,7 +155,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(limits(nvidia_l4=15), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
         [
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits: nvidia-l4 15, but queues may use 16; set its "
+                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: nvidia-l4 15, but queues may use 16; set its "
                 "maximum to 16, or lower nominalQuota"
             ),
         ],

@@ -29,6 +29,7 @@ COHORT_ALONE = Rule(
 )
 FLAVOR_WITHOUT_NODES = Rule(
     "KF717",
+    severity="warning",
     seen="`no node pool of CLUSTER has the label …`",
     why="The flavor has no nodes: no pool has its labels, and GKE does not create any. Jobs that get its quota stay "
     "pending.",
@@ -80,6 +81,7 @@ NO_NODES = Rule(
 )
 SHARED_NODES = Rule(
     "KF724",
+    severity="warning",
     seen="`flavors A, B share nodes on CLUSTER`",
     why="The nodes are enough for each flavor, but not for all of them together.",
     remedy="Give each flavor a node pool of its own, or lower `nominalQuota`",
@@ -108,6 +110,7 @@ TPU_SLICES = Rule(
 )
 PROVISIONING_LIMIT = Rule(
     "KF728",
+    severity="warning",
     seen="`allows at most N, but queues may use M`",
     why="The limits of node auto-provisioning are below the quota.",
     remedy="Raise the limit, or lower `nominalQuota`",
