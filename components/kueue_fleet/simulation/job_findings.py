@@ -29,7 +29,7 @@ from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds
-from kueue_fleet.jobs.queued_job import of_job, queued_jobs
+from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queued_jobs
 from kueue_fleet.jobs.undispatched import uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.settings.windows import together

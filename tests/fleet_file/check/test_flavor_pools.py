@@ -158,8 +158,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is not a known "
             "accelerator of GKE; did you mean nvidia-l4?",
-            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these labels "
-            "on batch, and GKE makes no nodes with nvidia-l5 there; add it to "
+            "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these "
+            "labels on batch, and GKE makes no nodes with nvidia-l5 there; add it to "
             "nodeAutoProvisioning.resourceLimits of batch, or add a node pool",
         ],
     ),
@@ -310,9 +310,9 @@ def test_a_new_standard_cluster_without_pools_has_no_nodes_for_jobs() -> None:
 def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
     by_hand = {"name": "calendar", "nodeLabels": {"cloud.google.com/gke-nodepool": "calendar"}}
     assert problems(changed(pools_data(), {"flavors/5": by_hand})) == [
-        "warning: flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and the quota "
-        "of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which closes it "
-        "until then"
+        "warning: flavors[calendar].nodeLabels: lead to calendar only, which waits for its calendar reservation, and "
+        "the quota of a flavor by hand stays open meanwhile; write nodePool: calendar instead of nodeLabels, which "
+        "closes it until then"
     ]
     active = {"flavors/5": by_hand, "nodePools/5/capacity/active": True}
     assert problems(changed(pools_data(), active)) == []

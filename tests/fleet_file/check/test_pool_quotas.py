@@ -155,8 +155,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(limits(nvidia_l4=15), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
         [
             (
-                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: nvidia-l4 15, but queues may use 16; set its "
-                "maximum to 16, or lower nominalQuota"
+                "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: nvidia-l4 15, but queues may use 16; "
+                "set its maximum to 16, or lower nominalQuota"
             ),
         ],
     ),

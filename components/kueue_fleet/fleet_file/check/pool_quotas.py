@@ -149,7 +149,8 @@ def _one_flavor(
             f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
             f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
             f"lower nominalQuota to {_text(resource, held)} in all, or {more}",
-            "error" if scarce else "warning",
+            # What somebody else made may have nodes that the file does not tell of.
+            "error" if scarce and not cluster.existing else "warning",
         ).on(cluster.name)
 
 
@@ -175,7 +176,7 @@ def _no_nodes(
         f"write {-(-totals[resource] // in_zone)}, or autoscaling with a maximum instead, or lower nominalQuota to 0"
         if in_zone
         else f"use machines that have {resource}, or lower nominalQuota to 0",
-        "error" if resource in ACCELERATOR_RESOURCES else "warning",
+        "error" if resource in ACCELERATOR_RESOURCES and not cluster.existing else "warning",
     )
 
 
