@@ -46,7 +46,7 @@ def test_quotas_that_stand_for_no_limit_become_what_nodes_hold() -> None:
     [_, fixed, _] = found.data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
     assert [quota["nominalQuota"] for quota in fixed["resources"]] == [717, "2794Gi", 16]
     assert (
-        "clusterQueues[cluster-queue]: nominalQuota of google.com/tpu in flavor on-demand: 1000000000 becomes 16, what "
+        "clusterQueues[cluster-queue]: nominalQuota of google.com/tpu in flavor on-demand: 1G becomes 16, what "
         "its nodes hold" in found.notes
     )
 
