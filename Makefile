@@ -14,6 +14,7 @@ OPTIONS ?=
 OWNER ?= OWNER
 ROUNDS ?= 20
 RELEASE ?=
+VERSION ?=
 EXAMPLES ?= 1
 FLEETS ?= 1000
 SEED ?= 20261121
@@ -134,6 +135,10 @@ wheels: $(READY) ## wheels of kueue-fleet's distributions, in build/wheels, as a
 	@sed -i 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml build/release/components/*/README.md
 	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
 	@ls build/wheels/kueue_*.whl
+
+.PHONY: release
+release: $(READY) ## what a release is, built and tried from a package index here; VERSION=0.3.0: also its version, changelog, commit and tag
+	@OWNER=$(OWNER) $(BIN)/python -m tests.publish $(VERSION)
 
 .PHONY: compiled-wheel
 compiled-wheel: $(READY) ## the wheel of kueue-admission for this Python, its decisions compiled by mypyc, in build/wheels (100 s of CPU)

@@ -18,6 +18,8 @@ DOORS = {
     "contribute": ROOT / "CONTRIBUTING.md",
 }
 """Lists of pages, of which the site makes its navigation."""
+WRITTEN = [page for page in PAGES if (ROOT / "docs") in page.parents]
+GENERATED = {"reference.md", "troubleshooting.md"}
 
 
 def links(page: Path) -> list[Path]:
@@ -50,9 +52,15 @@ def test_every_page_is_listed_at_one_door() -> None:
         for door in DOORS.values()
         for target in re.findall(r"^- \[[^]]+\]\(([^):#]+\.md)\)", door.read_text(), re.MULTILINE)
     ]
-    pages = {page for page in PAGES if (ROOT / "docs") in page.parents} - {*DOORS.values()}
+    pages = {*WRITTEN} - {*DOORS.values()}
     assert {page for page in listed if listed.count(page) > 1} == set()
     assert pages - set(listed) == set()
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if page.name not in GENERATED], ids=lambda page: page.name)
+def test_a_page_says_in_one_line_what_one_can_do_after_it(page: Path) -> None:
+    _, first, *_ = page.read_text().split("\n\n")
+    assert re.fullmatch(r"[A-Z][^\n]{20,118}[.]", first), first
 
 
 def test_the_readme_is_short() -> None:
