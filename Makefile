@@ -35,7 +35,7 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 
 # What needs no engine, nor a browser.
 FAST := $(filter-out tests/engines tests/browser,$(patsubst %/,%,$(wildcard tests/*/))) $(wildcard tests/test_*.py)
-ON_CONTROL_PLANES := $(addprefix tests/engines/,shared_cluster shared_fleet dws_stack/test_whole_rehearsal.py)
+ON_CONTROL_PLANES := $(addprefix tests/engines/,shared_cluster shared_fleet dws_stack/test_whole_rehearsal.py test_three_stacks.py)
 
 # Twice the cores: tests on control planes wait for a part of their time.
 .PHONY: test

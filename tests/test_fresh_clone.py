@@ -35,7 +35,14 @@ def test_projects_of_the_repository_use_its_lock_and_its_environment(file: str) 
     assert (ROOT / file).parent.joinpath(options["virtualenv"]).resolve() == ROOT / ".venv"
 
 
-@pytest.mark.parametrize("file", ["examples/platform-repo/Pulumi.yaml", "components/pulumi_plugin/PulumiPlugin.yaml"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "examples/platform-repo/Pulumi.yaml",
+        "examples/three-stacks/Pulumi.yaml",
+        "components/pulumi_plugin/PulumiPlugin.yaml",
+    ],
+)
 def test_projects_with_requirements_of_their_own_say_so_as_the_lock_above_them_would_be_found(file: str) -> None:
     assert runtime(file)["toolchain"] == "pip"
     assert (ROOT / file).with_name("requirements.txt").is_file()

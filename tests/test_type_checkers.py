@@ -19,6 +19,7 @@ from tests.docs.console import blocks
 
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
+THREE_STACKS = EXAMPLES / "three-stacks"
 DOCS = TESTS.parent / "docs"
 _FROM_CONFIG, _SINGLE, *_ = blocks(DOCS / "programs.md", "python")
 OF_USERS = {
@@ -27,6 +28,9 @@ OF_USERS = {
     "single.py": _SINGLE,
     "batch_platform.py": (EXAMPLES / "typed-python" / "batch-platform" / "fleet.py").read_text(),
     "single_components.py": (EXAMPLES / "single-components" / "__main__.py").read_text(),
+    "three_stacks.py": (THREE_STACKS / "__main__.py").read_text(),
+    "team.py": (THREE_STACKS / "team" / "__main__.py").read_text(),
+    **{f"company/{path.name}": path.read_text() for path in (THREE_STACKS / "company").glob("*.py")},
 }
 """What new users read or begin with, by the name of a module."""
 OF_TESTS = [*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py"]
@@ -40,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where all of them are."""
     made = tmp_path_factory.mktemp("typed")
     for name, program in {**PROGRAMS, "wrong.py": WRONG.read_text()}.items():
+        (made / name).parent.mkdir(exist_ok=True)
         (made / name).write_text(program)
     return made
 

@@ -143,6 +143,16 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
             self._note("update", request)
         return provider_pb2.UpdateResponse(properties=self._outputs(request, inputs, "news"))
 
+    def Read(self, request: Any, context: Any) -> Any:
+        """What is there under this id, whichever stack made it; nothing for an id that is not known."""
+        kind, (name, *place) = type_of(request.urn).rsplit(":", 1)[-1], request.id.split("/")[::-1]
+        for key, inputs in self.world.objects.items():
+            if "/".join(key) == request.id or key[1:] == (kind, "/".join(place), name):
+                found = struct_pb2.Struct()
+                found.update(inputs)
+                return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)
+        return provider_pb2.ReadResponse()
+
     def Delete(self, request: Any, context: Any) -> Any:
         key = key_of(request, plain(request.old_inputs))
         with self.world.lock:
@@ -195,7 +205,8 @@ def key_of(request: Any, inputs: Mapping[str, Any]) -> Key:
     metadata = inputs.get("metadata", inputs)
     cluster = place_of(request.urn).split("/")[0] if package == "kubernetes" else package
     place = metadata.get("namespace") or metadata.get("role") or metadata.get("region") or ""
-    name = next(metadata[each] for each in ("name", "accountId", "member", "service") if each in metadata)
+    named = (metadata[each] for each in ("name", "accountId", "member", "service") if each in metadata)
+    name = next(named, request.urn.split("::", 3)[3])  # as the provider names what has none
     return (cluster, kind, place, str(name))
 
 
