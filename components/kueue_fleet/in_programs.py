@@ -10,7 +10,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
-from kueue_admission.forms import Problem, SpecError
+from kueue_admission.forms import Problem, SpecError, errors_of
 from kueue_admission.forms.arguments import misfits
 from kueue_admission.forms.late import OUTPUT_TEXT
 from kueue_admission.forms.signatures import shown
@@ -27,6 +27,15 @@ SpecError.raised_as = ProgramError
 
 _NAMES: "Final[WeakKeyDictionary[Any, set[Any]]]" = WeakKeyDictionary()
 """What was declared, by the run of a program."""
+_OF_RESOURCES: Final = (
+    "additional_secret_outputs",
+    "custom_timeouts",
+    "delete_before_replace",
+    "ignore_changes",
+    "import_",
+    "replace_on_changes",
+)
+"""Options that components do not pass on. Source: https://www.pulumi.com/docs/iac/concepts/options/."""
 _PARENT: Final = "\0"
 """Stands for the name of a former parent, which Pulumi knows later."""
 
@@ -77,8 +86,10 @@ class OwnComponent(pulumi.ComponentResource):
                 readable = isinstance(name, str) and OUTPUT_TEXT not in name
                 where = f"{cls.__name__} {name}" if readable else cls.__name__
                 found = [*misfits(cls.__init__, where, (None, *args), kwargs), *_wrong_options(cls, where, opts)]
-                if found:
+                if errors_of(found):
                     raise SpecError(found)
+                for warning in found:
+                    pulumi.log.warn(warning.coded)
             return cls._claimed(name, opts)
 
     @classmethod
@@ -93,6 +104,10 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
     """What Pulumi would say of options by a traceback, or not at all."""
     if not isinstance(opts, pulumi.ResourceOptions):
         return
+    for option in _OF_RESOURCES:
+        if getattr(opts, option) is not None:
+            fix = "set it by a transform, on the resources in it"
+            yield COMPONENT.at(f"{where}.opts.{option}", "has no effect on a component", fix, "warning")
     parent: Any = opts.parent
     provider: Any = opts.provider
     wanted = f"give a provider of {component.of_provider}"

@@ -181,6 +181,52 @@ def test_a_pool_of_one_cluster_says_so() -> None:
     assert [each["clusters"] for each in made] == [["a"], ["b"]]
 
 
+@pytest.mark.parametrize(
+    ("config", "fields", "lost"),
+    [
+        ({"kubeletConfig": {"cpuCfsQuota": True}}, {}, "config.kubeletConfig.cpuCfsQuota"),
+        (
+            {"ephemeralStorageLocalSsdConfig": {"dataCacheCount": 2}},
+            {},
+            "config.ephemeralStorageLocalSsdConfig.dataCacheCount",
+        ),
+        ({}, {"placementPolicy": {"policyName": "close"}}, "placementPolicy.policyName"),
+        (
+            {},
+            {"networkConfig": {"networkPerformanceConfig": {"totalEgressBandwidthTier": "TIER_1"}}},
+            "networkConfig.networkPerformanceConfig",
+        ),
+        ({"metadata": {"serial-port-enable": "1"}}, {}, "config.metadata[serial-port-enable]"),
+        ({"resourceLabels": {"cost": "cc-1"}}, {}, "config.resourceLabels[cost]"),
+        (
+            {"containerdConfig": {"privateRegistryAccessConfig": {"enabled": True}}},
+            {},
+            "config.containerdConfig",
+        ),
+        ({"bootDisk": {"provisionedIops": "5000"}}, {}, "config.bootDisk.provisionedIops"),
+    ],
+)
+def test_what_a_block_holds_beside_the_files_fields_is_named(
+    config: dict[str, Any], fields: dict[str, Any], lost: str
+) -> None:
+    [_], _, notes = node_pool_entries({"a": [pool({**POOL["config"], **config}, **fields)]})
+    assert notes == [f"node pool l4-reserved of a: {lost} left out: a fleet file has no field for it"]
+
+
+def test_what_gke_reports_of_a_pool_is_not_named() -> None:
+    reported = {
+        "networkConfig": {"podRange": "pods", "podIpv4CidrBlock": "10.4.0.0/14", "enablePrivateNodes": True},
+        "autoscaling": {**SCALING, "minNodeCount": 1},
+    }
+    of_gke = {
+        "metadata": {"disable-legacy-endpoints": "true"},
+        "resourceLabels": {"goog-gke-node-pool-provisioning-model": "on-demand"},
+        "bootDisk": {"diskType": "pd-balanced", "sizeGb": "100"},
+    }
+    _, _, notes = node_pool_entries({"a": [pool({**POOL["config"], **of_gke}, **reported)]})
+    assert notes == []
+
+
 def test_another_machine_under_the_same_name_is_refused() -> None:
     _, problems, _ = node_pool_entries({"a": [POOL], "b": [pool({"machineType": "g2-standard-48"})]})
     assert [str(problem) for problem in problems] == [

@@ -145,9 +145,10 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Read(self, request: Any, context: Any) -> Any:
         """What is there under this id, whichever stack made it; nothing for an id that is not known."""
-        kind, (name, *place) = type_of(request.urn).rsplit(":", 1)[-1], request.id.split("/")[::-1]
+        kind = type_of(request.urn).rsplit(":", 1)[-1]
         for key, inputs in self.world.objects.items():
-            if "/".join(key) == request.id or key[1:] == (kind, "/".join(place), name):
+            ids = {"/".join(key), "/".join(filter(None, (key[2], key[3]))), inputs.get("selfLink")}
+            if key[1] == kind and request.id in ids:
                 found = struct_pb2.Struct()
                 found.update(inputs)
                 return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)

@@ -145,8 +145,10 @@ def changed(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def plugin_lab(folder: Path, programs: Sequence[Path]) -> Iterator[PluginLab]:
+def plugin_lab(
+    folder: Path, programs: Sequence[Path], provider: type[MemoryProvider] = PlanningProvider
+) -> Iterator[PluginLab]:
     """A lab whose PATH has `programs`; its providers end with the block."""
     world = World()
-    with serve(world, PlanningProvider) as providers:
+    with serve(world, provider) as providers:
         yield PluginLab(folder, programs, providers, world)

@@ -48,14 +48,14 @@ def worker(name: str, cluster: str) -> None:
     kf.MultiKueue("mk", workers={name: access})
 
 
-def pool(cluster: str) -> None:
+def pool(cluster: pulumi.Input[str], account_of: str = "acme-lab-1") -> None:
     kf.NodePool(
         "p",
         kf.Pool("p", "g2-standard-12", nodes=2),
         cluster_spec=kf.Standalone("lab", "us-central1", mode="Standard"),
         project="acme-lab-1",
         cluster=cluster,
-        service_account="nodes-1@acme-lab-1.iam.gserviceaccount.com",
+        service_account=f"nodes-1@{account_of}.iam.gserviceaccount.com",
     )
 
 
@@ -105,6 +105,37 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             lambda: pool("other"),
             "NodePool p.cluster: is other, and cluster_spec is lab; give the entry of that cluster [KF913]",
         ),
+        (
+            lambda: pool(pulumi.Output.from_input("other")),
+            "NodePool p.cluster: is other, and cluster_spec is lab; give the entry of that cluster [KF913]",
+        ),
+        (
+            lambda: pool("lab", "acme-other-2"),
+            "NodePool p.service_account: is an account of acme-other-2, and the nodes are in acme-lab-1; name one of "
+            "that project, or allow it to be used there [KF677]",
+        ),
+        (
+            lambda: kf.LocalQueue("gpu", namespace=kf.Cohort("c", {}).name, cluster_queue="q"),
+            "LocalQueue gpu.namespace: is the name of Cohort c; give that of a namespace [KF913]",
+        ),
+        (
+            lambda: (flavor(), kf.KueueInstall("kueue")),
+            "ResourceFlavor l4: KueueInstall is declared after it, so that Pulumi may make this one first; declare it "
+            "before [KF920]",
+        ),
+        (
+            lambda: (
+                kf.LocalQueue("gpu", namespace="vision", cluster_queue="q"),
+                kf.Namespaces("n", ["vision"]),
+            ),
+            "LocalQueue gpu: Namespace vision is declared after it, so that Pulumi may make this one first; declare it "
+            "before [KF920]",
+        ),
+        (
+            lambda: kf.Cohort("c", {}, opts=pulumi.ResourceOptions(ignore_changes=["spec"])),
+            "Cohort c.opts.ignore_changes: has no effect on a component; set it by a transform, on the resources in it "
+            "[KF913]",
+        ),
     ],
 )
 def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, warnings: list[str]) -> None:
@@ -122,6 +153,8 @@ def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, war
         lambda: flavor(**{"example.com/rack": "r1"}),
         lambda: worker("std", "std"),
         lambda: pool("lab"),
+        lambda: kf.LocalQueue("gpu", namespace=kf.Namespaces("n", ["a"]).names["a"], cluster_queue="q"),
+        lambda: (kf.KueueInstall("kueue"), kf.Namespaces("n", ["a"]), flavor()),
     ],
 )
 def test_what_may_be_meant_is_none(program: Callable[[], object], warnings: list[str]) -> None:
@@ -138,3 +171,24 @@ def test_the_same_name_on_another_cluster_is_not_that_of_this(warnings: list[str
 
     pulumi_mocks.run(program)
     assert [text for text in warnings if "declares no ResourceFlavor far" in text]
+
+
+def test_kueue_and_the_namespace_are_there_before_what_needs_them() -> None:
+    def program() -> None:
+        kf.KueueInstall("kueue")
+        kf.Namespaces("n", ["vision"])
+        kf.LocalQueue("gpu", namespace="vision", cluster_queue="q")
+
+    made = pulumi_mocks.run(program)
+    queue = made.one("LocalQueue", custom=True)
+    assert made.is_before(made.one("Release"), queue)
+    assert made.is_before(made.one("Namespace", "n/vision"), queue)
+
+
+def test_kueue_of_another_cluster_is_not_waited_for() -> None:
+    def program() -> None:
+        kf.KueueInstall("kueue")
+        there = pulumi_kubernetes.Provider("there", kubeconfig="{}")
+        kf.Cohort("c", {}, opts=pulumi.ResourceOptions(provider=there))
+
+    assert pulumi_mocks.run(program).one("Cohort", custom=True).dependencies == ()

@@ -7,13 +7,14 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.google_cloud import pool_state
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
+from kueue_fleet.fleet_file.check.google_cloud import OWN_LABELS
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, pool_fields
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE, IMPORT_FORM
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
@@ -35,6 +36,15 @@ config locations maxPodsConstraint
 conditions etag instanceGroupUrls networkConfig podIpv4CidrSize selfLink status statusMessage updateInfo version
 """
 """The same of the pool itself."""
+_PROPERTIES: Final = {row.property for row in ROWS}
+_BLOCKS: Final = {each[: at.start()] for each in _PROPERTIES for at in re.finditer(r"\.", each)}
+_REPORTED: Final = re.compile(
+    r"autoscaling\.(enabled|autoprovisioned|m..NodeCount)$|management\.upgradeOptions$|upgradeSettings\.blueGreenSettings$"
+    r"|networkConfig\.(podRange|podIpv4\w+|enablePrivateNodes|createPodRange|subnetwork|networkTierConfig)$"
+    r"|nodeConfig\.kubeletConfig\.insecureKubeletReadonlyPortEnabled$|nodeConfig\.gcfsConfig"
+)
+"""Properties in such blocks that GKE reports, or that a fleet sets or says in another way."""
+_LEGACY_ENDPOINTS: Final = "disable-legacy-endpoints"
 # Google sets these itself.
 _GKE_TAINTS: Final = (GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
@@ -112,6 +122,7 @@ def _left_out(pool: Object) -> list[str]:
     fields = [f"config.{name}" for name, value in config.items() if value and name not in said]
     fields += [name for name, value in pool.items() if value and name not in said]
     fields += [f"config.accelerators[{number}]" for number in range(1, len(config.get("accelerators") or ()))]
+    fields += [*_inside(pool_state(pool)), *_of_owner(config)]
     found = [f"{', '.join(fields)} left out: a fleet file has no field for it"] if fields else []
     if config.get("imageType", "COS_CONTAINERD") != "COS_CONTAINERD":
         found.append(f"image {config['imageType']} becomes COS_CONTAINERD")
@@ -123,6 +134,29 @@ def _left_out(pool: Object) -> list[str]:
     if affinity == "ANY_RESERVATION" and (config.get("spot") or config.get("preemptible")):
         found.append("it may take nodes of any reservation, and will take none")
     return found
+
+
+def _inside(block: Object, path: str = "") -> Iterator[str]:
+    """What a block holds for which a fleet file has no field, though it has some for others in the block."""
+    for key, value in block.items():
+        here = f"{path}{key}"
+        if here in _BLOCKS and isinstance(value, Mapping):
+            yield from _inside(value, f"{here}.")
+        elif path not in ("", "nodeConfig.") and value and here not in _PROPERTIES and not _REPORTED.match(here):
+            yield here.replace("nodeConfig.", "config.")
+
+
+def _of_owner(config: Object) -> Iterator[str]:
+    """Metadata, labels of the bill and settings of containerd that are neither GKE's nor the fleet's."""
+    yield from (f"config.metadata[{key}]" for key in config.get("metadata") or () if key != _LEGACY_ENDPOINTS)
+    yield from (f"config.resourceLabels[{key}]" for key in config.get("resourceLabels") or () if not _is_known(key))
+    if any((config.get("containerdConfig") or {}).values()):
+        yield "config.containerdConfig"
+    yield from (f"config.bootDisk.{key}" for key in config.get("bootDisk") or () if key.startswith("provisioned"))
+
+
+def _is_known(label: str) -> bool:
+    return label.startswith("goog-") or label in OWN_LABELS
 
 
 def _entry(pool: Object) -> Data:

@@ -57,7 +57,8 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
         if cluster in configurations:
             wanted = kueue_configuration(fleet, cluster)
             notes += _changed(f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], wanted))
-    notes += [f"{text} left out: a fleet file has no place for it" for text in _grouped(left)]
+    stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
+    notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(left)]
     return notes + [f"{text} new" for text in _grouped(made)]
 
 

@@ -19,6 +19,7 @@ from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.check.clusters import account_elsewhere
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, GoogleServiceAccountAddress, ProjectId, Zone
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -84,9 +85,15 @@ class NodePool(Component):
         if spec.clusters is not None and cluster_spec.name not in spec.clusters:
             wrong = f"is on {', '.join(spec.clusters)}, and cluster_spec is {cluster_spec.name}"
             raise SpecError([COMPONENT.at(f"{where}.clusters", wrong, "remove clusters from the entry")])
-        if isinstance(cluster, str) and cluster != cluster_spec.name:
-            wrong = f"is {cluster}, and cluster_spec is {cluster_spec.name}"
-            judge([COMPONENT.at(f"{where}.cluster", wrong, "give the entry of that cluster", "warning")], opts)
+
+        def compare(cluster: str) -> None:
+            if cluster != cluster_spec.name:
+                wrong = f"is {cluster}, and cluster_spec is {cluster_spec.name}"
+                judge([COMPONENT.at(f"{where}.cluster", wrong, "give the entry of that cluster", "warning")], opts)
+
+        pulumi.Output.from_input(cluster).apply(compare)
+        if isinstance(service_account, str) and isinstance(project, str):
+            judge(account_elsewhere(f"{where}.service_account", service_account, project), opts)
         if self.in_file:
             zone = location if isinstance(location, str) else None
             of_zone = zone_in_region(f"{where}.location", zone, cluster_spec.region) if zone else ()

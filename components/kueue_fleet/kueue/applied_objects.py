@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version as installed_version
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import pulumi
 
@@ -22,6 +23,8 @@ FORMER_KUEUE_VERSIONS = ("v1beta1",)
 alias an upgrade would delete the object and create it again."""
 
 _SECRET_OUTPUTS = ["data", "stringData"]
+_NAMED: "WeakKeyDictionary[pulumi.Output[str], KubernetesObject]" = WeakKeyDictionary()
+"""Outputs that are the name of an object."""
 
 
 class KubernetesObject(pulumi.CustomResource):
@@ -62,7 +65,9 @@ class KubernetesObject(pulumi.CustomResource):
     @property
     def name(self) -> pulumi.Output[str]:
         """The same, once the object is there."""
-        return self.urn.apply(lambda _: self.object_name)
+        name = self.urn.apply(lambda _: self.object_name)
+        _NAMED[name] = self
+        return name
 
     def output(self, key: str) -> pulumi.Output[Any]:
         """The top-level property `key` of the object as the API server has it."""
@@ -79,6 +84,11 @@ class HelmRelease(pulumi.CustomResource):
         """Declare the release; `properties` are those of `helm.v3.ReleaseArgs`, camelCase."""
         opts.version = opts.version or _provider_version()
         super().__init__("kubernetes:helm.sh/v3:Release", name, {"compat": "true", "status": None, **properties}, opts)
+
+
+def object_named_by(name: Any) -> KubernetesObject | None:
+    """The object whose `name` this output is, if it is one."""
+    return _NAMED.get(name) if isinstance(name, pulumi.Output) else None
 
 
 def provider_of(made: pulumi.Resource) -> pulumi.ProviderResource | None:

@@ -15,11 +15,12 @@ from kueue_admission.forms.base import DnsLabel, SpecModel
 from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet import component
-from kueue_fleet.component import judge
+from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
-from kueue_fleet.kueue.applied_objects import KubernetesObject, claim_object, is_kueue_object
+from kueue_fleet.kueue.applied_objects import KubernetesObject, claim_object, is_kueue_object, provider_of
 from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
 from kueue_fleet.kueue.webhook_retry import webhook_retry
+from kueue_fleet.kueue.whole_program import needed_there, note_made
 
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
@@ -251,14 +252,16 @@ def declare_object(
     """
     if not patch:
         claim_object(parent, manifest)
+    alone, provider = not is_judged(pulumi.ResourceOptions(parent=parent)), provider_of(parent)
+    needs = needed_there(provider, manifest, of_kueue=is_kueue_object(manifest)) if alone else []
     condition = ACTIVE_CONDITION if expect_active else wait_for
     replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
-    return KubernetesObject(
+    made = KubernetesObject(
         name,
         _annotated(manifest, {WAIT_FOR_ANNOTATION: condition}) if condition else manifest,
         pulumi.ResourceOptions(
             parent=parent,
-            depends_on=list(depends_on),
+            depends_on=[*depends_on, *needs],
             deleted_with=parent.deleted_with,
             replace_on_changes=replacing or None,
             delete_before_replace=True if replacing else None,
@@ -268,6 +271,8 @@ def declare_object(
         ),
         patch=patch,
     )
+    note_made(provider, made, manifest)
+    return made
 
 
 def _annotated(manifest: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_va
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import Operator
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
-from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
+from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject, provider_of
 from kueue_fleet.kueue.component import Component, declare_object
+from kueue_fleet.kueue.whole_program import note_made
 from kueue_fleet.objects.charts import (
     RELEASES,
     ClusterChart,
@@ -178,6 +179,7 @@ class KueueInstall(_Installation):
             take_ownership=take_ownership,
             before=[self.priority_class] if self.priority_class else [],
         )
+        note_made(provider_of(self), self.release, None)
 
 
 class JobSetInstall(_Installation):

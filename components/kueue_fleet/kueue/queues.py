@@ -32,7 +32,9 @@ from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import QUOTA_FOLLOWS_ANNOTATION
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
+from kueue_fleet.kueue.applied_objects import object_named_by
 from kueue_fleet.kueue.asked import asked_for
 from kueue_fleet.kueue.component import ModelComponent, StatusComponent
 
@@ -162,6 +164,10 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
             spec = LocalQueueSpec(cluster_queue=cluster_queue)
         if namespace is None and not (isinstance(spec, Mapping) and "kind" in spec):
             raise SpecError([COMPONENT.at(where, "no namespace is given", "give namespace=...")])
+        other = object_named_by(namespace)
+        if other is not None and other.manifest["kind"] != "Namespace":
+            wrong = f"is the name of {other.manifest['kind']} {other.object_name}"
+            judge([COMPONENT.at(f"{where}.namespace", wrong, "give that of a namespace", "warning")], opts)
         own = inside(spec, "metadata").get("namespace", namespace)
         if namespace is not None and own != namespace:
             wrong = f"is {namespace}, and the manifest is in {own}"

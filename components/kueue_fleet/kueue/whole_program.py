@@ -7,7 +7,7 @@ does not declare may exist without it, so that each finding is a warning.
 import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -17,6 +17,10 @@ from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.rules.commands import NOT_CHECKED
 from kueue_fleet.in_programs import run_of_program
+
+_Key = tuple[str, str]
+"""Kind and name of an object; of Kueue itself, which gives a cluster the kinds, `KUEUE`."""
+_KUEUE: Final = ("KueueInstall", "")
 
 
 @dataclass
@@ -29,6 +33,10 @@ class _Cluster:
     """Of cohorts, by name."""
     references: list[tuple[str, str, str]] = field(default_factory=list)
     """Path, kind and name."""
+    made: dict[_Key, pulumi.Resource] = field(default_factory=dict)
+    """What others wait for."""
+    early: list[tuple[str, _Key]] = field(default_factory=list)
+    """Objects, and what they need that was not declared before."""
 
 
 _CLUSTERS: "WeakKeyDictionary[Any, dict[Any, _Cluster]]" = WeakKeyDictionary()
@@ -53,6 +61,26 @@ def note_reference(provider: pulumi.ProviderResource | None, path: str, kind: st
     _cluster(provider).references.append((path, kind, name))
 
 
+def needed_there(
+    provider: pulumi.ProviderResource | None, manifest: Manifest, *, of_kueue: bool
+) -> list[pulumi.Resource]:
+    """What has to be on the cluster before the object, of what the program declares: its namespace, and Kueue."""
+    cluster, namespace = _cluster(provider), manifest["metadata"].get("namespace")
+    needs = [_KUEUE] if of_kueue else []
+    needs += [("Namespace", namespace)] if isinstance(namespace, str) else []
+    where = f"{manifest['kind']} {manifest['metadata']['name']}"
+    cluster.early += [(where, key) for key in needs if key not in cluster.made]
+    return [cluster.made[key] for key in needs if key in cluster.made]
+
+
+def note_made(provider: pulumi.ProviderResource | None, made: pulumi.Resource, manifest: Manifest | None) -> None:
+    """A resource that others wait for: a Namespace, or, without a manifest, the release of Kueue."""
+    if manifest is None:
+        _cluster(provider).made[_KUEUE] = made
+    elif manifest["kind"] == "Namespace":
+        _cluster(provider).made["Namespace", str(manifest["metadata"]["name"])] = made
+
+
 def _cluster(provider: pulumi.ProviderResource | None) -> _Cluster:
     run = run_of_program()
     if run not in _CLUSTERS:
@@ -66,7 +94,7 @@ def _judge_at_the_end(clusters: Mapping[Any, _Cluster]) -> None:
 
     def judge_all() -> None:
         for cluster in clusters.values():
-            for problem in dict.fromkeys([*_missing(cluster), *_cycles(cluster.parents)]):
+            for problem in dict.fromkeys([*_missing(cluster), *_too_early(cluster), *_cycles(cluster.parents)]):
                 pulumi.log.warn(problem.coded)
 
     try:
@@ -82,6 +110,13 @@ def _missing(cluster: _Cluster) -> Iterator[Problem]:
         if known and name not in known and kind != "Cohort":
             wrong = f"this program declares no {kind} {name}"
             yield NOT_CHECKED.at(path, wrong, instead(name, sorted(known), f"{kind}s"))
+
+
+def _too_early(cluster: _Cluster) -> Iterator[Problem]:
+    for where, key in cluster.early:
+        if key in cluster.made:
+            wrong = f"{' '.join(filter(None, key))} is declared after it, so that Pulumi may make this one first"
+            yield NOT_CHECKED.at(where, wrong, "declare it before")
 
 
 def _cycles(parents: Mapping[str, Any]) -> Iterator[Problem]:

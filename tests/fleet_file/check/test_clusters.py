@@ -27,6 +27,13 @@ FIRST_20 = [cluster["name"] for cluster in many(20)[1:]]
 LAST_20 = [cluster["name"] for cluster in many(100)[81:]]
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nodes with an account of another project": (
+        {"clusters/1/nodeServiceAccount": "nodes-1@other-project.iam.gserviceaccount.com"},
+        [
+            "warning: clusters[worker-a].nodeServiceAccount: is an account of other-project, and the nodes are in "
+            "my-project; name one of that project, or allow it to be used there"
+        ],
+    ),
     "none": (
         {"clusters": [], "flavors/1/clusters": REMOVED},
         [

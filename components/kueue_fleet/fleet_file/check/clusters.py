@@ -12,9 +12,17 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.accounts import account_address
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
-from kueue_fleet.fleet_file.rules.clusters import NO_WORKERS, ROLES, RUNS_NO_JOBS, TOO_MANY_WORKERS, UNLISTED_WORKER
+from kueue_fleet.fleet_file.rules.clusters import (
+    ACCOUNT_ELSEWHERE,
+    NO_WORKERS,
+    ROLES,
+    RUNS_NO_JOBS,
+    TOO_MANY_WORKERS,
+    UNLISTED_WORKER,
+)
 from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
 
@@ -28,8 +36,19 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
     yield from _section(scope)
     for cluster in scope.fleet.clusters:
         yield from _region(scope, cluster)
+        path = f"{scope.path(cluster)}.nodeServiceAccount"
+        yield from account_elsewhere(path, cluster.node_service_account, scope.fleet.project_of(cluster.name))
     yield from _workers(scope)
     yield from _dispatched(scope)
+
+
+def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[Problem]:
+    """What is likely wrong with the account of nodes in a project."""
+    own = account_address("", project)
+    if address is not None and not address.endswith(own):
+        theirs = address.partition("@")[2].partition(".iam.")[0]
+        wrong = f"is an account of {theirs}, and the nodes are in {project}"
+        yield ACCOUNT_ELSEWHERE.at(path, wrong, "name one of that project, or allow it to be used there")
 
 
 @where_read

@@ -322,3 +322,11 @@ SYSTEM_POOL_TOO_SMALL = Rule(
     remedy="Write a larger `systemPool.machineType`, or request less in `kueue.resources`",
     source="https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes",
 )
+ACCOUNT_ELSEWHERE = Rule(
+    "KF677",
+    severity="warning",
+    seen="`an account of PROJECT, and the nodes are in PROJECT`",
+    why="Google attaches accounts of another project to machines only if that project allows it.",
+    remedy="Name an account of the cluster's project, or lift `iam.disableCrossProjectServiceAccountUsage` there",
+    source="https://cloud.google.com/iam/docs/attach-service-accounts#different-project",
+)
