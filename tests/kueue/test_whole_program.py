@@ -119,8 +119,8 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             "LocalQueue gpu.namespace: is the name of Cohort c; give that of a namespace [KF913]",
         ),
         (
-            lambda: (flavor(), kf.KueueInstall("kueue")),
-            "ResourceFlavor l4: KueueInstall is declared after it, so that Pulumi may make this one first; declare it "
+            lambda: (kf.Cohort("c", {}), kf.KueueInstall("kueue")),
+            "Cohort c: KueueInstall is declared after it, so that Pulumi may make this one first; declare it "
             "before [KF920]",
         ),
         (
@@ -154,7 +154,7 @@ def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, war
         lambda: worker("std", "std"),
         lambda: pool("lab"),
         lambda: kf.LocalQueue("gpu", namespace=kf.Namespaces("n", ["a"]).names["a"], cluster_queue="q"),
-        lambda: (kf.KueueInstall("kueue"), kf.Namespaces("n", ["a"]), flavor()),
+        lambda: (kf.KueueInstall("kueue"), kf.Namespaces("n", ["a"]), kf.Cohort("c", {})),
     ],
 )
 def test_what_may_be_meant_is_none(program: Callable[[], object], warnings: list[str]) -> None:
