@@ -357,7 +357,7 @@ def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
 def _container(fleet: FleetSpec) -> dict[str, Any]:
     section = fleet.admission_controller
     assert section is not None
-    # Measured: docs/controller.md.
+    # Measured: docs/measurements.md.
     mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS) + (128 if section.history is not None else 0)
 
     def field(name: str, path: str) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Tally:
     seconds: float = 0.0
 
     def row(self, name: str) -> str:
-        """A row of the table in docs/controller.md."""
+        """A row of the table that docs/measurements.md sums up."""
         middle, worst = (f"{of(self.recovered):.1f}" if self.recovered else "-" for of in (statistics.median, max))
         return f"| {name} | {self.rounds} | {len(self.recovered)} | {self.seconds:.0f} | {middle} | {worst} |"
 
