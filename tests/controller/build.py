@@ -21,7 +21,7 @@ from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionControllerArgs
 
 GPU = "nvidia.com/gpu"

@@ -15,8 +15,8 @@ from kueue_admission.forms.names import (
     OVER_BUDGET_UNTIL_LABEL,
 )
 from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION
-from kueue_fleet.objects.controller_configuration import LEDGER_NAME
 from kueue_fleet.settings.budgets import period_of
+from kueue_fleet.settings.configuration import LEDGER_NAME
 from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
 
 LEDGER = "/api/v1/configmaps"

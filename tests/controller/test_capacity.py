@@ -21,8 +21,8 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 from kueue_fleet.objects.controller_values import controller_configuration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 
 GPU, LABEL, NODES = "nvidia.com/gpu", "cloud.google.com/gke-nodepool", "/api/v1/nodes"
 
@@ -210,7 +210,16 @@ def test_a_date_is_left_to_the_controller() -> None:
     dated = fleet_at(fleet(nodePools=[pool]), datetime(2026, 6, 2, tzinfo=UTC))
     following = controller_configuration(dated).following
     assert following is not None
-    assert "active" not in following.wire()["nodePools"][0]["capacity"]
+    assert not following.at(datetime(2026, 6, 2, tzinfo=UTC)).cluster("us").is_closed("h100")
+    assert following.at(datetime(2026, 7, 1, tzinfo=UTC)).cluster("us").is_closed("h100")
+
+
+def test_the_configuration_is_the_same_on_every_day() -> None:
+    calendar = {"type": "calendar", "reservation": "june", "start": "2026-06-01T00:00:00Z", "duration": "336h"}
+    spec = fleet(nodePools=[{**fleet().wire()["nodePools"][0], "capacity": calendar}])
+    days = (datetime(2026, month, 2, tzinfo=UTC) for month in (5, 6, 7))
+    first, *others = (controller_configuration(fleet_at(spec, day)) for day in days)
+    assert others == [first, first]
 
 
 def test_it_may_read_nodes_and_write_those_queues_alone() -> None:

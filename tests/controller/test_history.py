@@ -24,8 +24,8 @@ from kueue_fleet.controller.history import IF_THERE, PATHS, HistoryWriter
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.kube.watching import Watch
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 from kueue_fleet.objects.controller_values import controller_configuration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 
 WORKLOADS = PATHS["Workload"]
 

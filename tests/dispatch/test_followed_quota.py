@@ -17,7 +17,8 @@ from kueue_fleet.dispatch.followed_quota import follow_capacity
 from kueue_fleet.dispatch.node_states import NodeState, SteadyNodes, read_node
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
-from kueue_fleet.fleet_file.model.per_cluster import queue_on
+from kueue_fleet.fleet_file.fleet_quotas import fleet_quotas
+from kueue_fleet.settings.fleet_quotas import FleetQuotas
 
 GPU, POOL = "nvidia.com/gpu", "cloud.google.com/gke-nodepool"
 NOW = 1_800_000_000.0
@@ -62,14 +63,14 @@ def nodes(well: int, out: int = 0) -> list[NodeState]:
 
 def follow(spec: FleetSpec, *found: NodeState) -> tuple[dict[str, tuple[str, str | None]], tuple[LostCapacity, ...]]:
     """Nominal quota and lending limit of each queue."""
-    followed = follow_capacity(spec, {"batch": found}, NOW)
+    followed = follow_capacity(fleet_quotas(spec), {"batch": found}, NOW)
     return amounts(followed.fleet), followed.lost
 
 
-def amounts(spec: FleetSpec) -> dict[str, tuple[str, str | None]]:
+def amounts(quotas: FleetQuotas) -> dict[str, tuple[str, str | None]]:
     found = {}
-    for entry in spec.cluster_queues:
-        [group] = queue_on(spec, entry, "batch").resource_groups
+    for entry in quotas.cluster_queues:
+        [group] = quotas.quotas_on(entry, "batch")
         [quota] = group.flavors[0].resources
         lends = quota.lending_limit
         found[entry.name] = (quota.nominal_quota.plain, None if lends is None else lends.plain)
@@ -80,9 +81,9 @@ TEAMS = (queue("red", 16), queue("blue", 8), queue("slack", 8, slack=True))
 
 
 def test_a_fleet_whose_nodes_are_there_is_itself() -> None:
-    spec = fleet(*TEAMS[:2])
-    followed = follow_capacity(spec, {"batch": nodes(4)}, NOW)
-    assert followed.fleet is spec
+    quotas = fleet_quotas(fleet(*TEAMS[:2]))
+    followed = follow_capacity(quotas, {"batch": nodes(4)}, NOW)
+    assert followed.fleet is quotas
     assert not followed.lost
 
 
@@ -111,9 +112,9 @@ def test_what_else_the_file_says_of_a_cluster_stays() -> None:
     red, reserve = queue("red", 99), queue("reserve", 99, slack=True)
     for made, own in ((red, {"nominalQuota": 24, "borrowingLimit": 5}), (reserve, {"nominalQuota": 8})):
         made["resourceGroups"][0]["flavors"][0]["resources"][0]["perCluster"] = {"batch": own}
-    followed = follow_capacity(fleet(red, reserve), {"batch": nodes(2, 2)}, NOW).fleet
+    followed = follow_capacity(fleet_quotas(fleet(red, reserve)), {"batch": nodes(2, 2)}, NOW).fleet
     assert amounts(followed) == {"red": ("16", None), "reserve": ("8", "0")}
-    [group] = queue_on(followed, followed.cluster_queues[0], "batch").resource_groups
+    [group] = followed.quotas_on(followed.cluster_queues[0], "batch")
     assert str(group.flavors[0].resources[0].borrowing_limit) == "5"
 
 
@@ -168,10 +169,11 @@ def test_a_calendar_pool_opens_and_closes_by_its_dates_alone() -> None:
     start = datetime.fromtimestamp(NOW, UTC)
     calendar = {"type": "calendar", "reservation": "june", "start": start.isoformat(), "duration": "336h"}
     spec = fleet(queue("red", 32), capacity=calendar)
+    # As `pulumi up` decided it on another day.
+    quotas = fleet_quotas(fleet_at(spec, start))
     for hours, quota in ((-1, "0"), (1, "32"), (335, "32"), (337, "0")):
-        # As `pulumi up` decided it on another day.
-        dated = fleet_at(fleet_at(spec, start), start + timedelta(hours=hours))
-        assert follow(dated, *nodes(4))[0] == {"red": (quota, None)}
+        followed = follow_capacity(quotas.at(start + timedelta(hours=hours)), {"batch": nodes(4)}, NOW)
+        assert amounts(followed.fleet) == {"red": (quota, None)}
 
 
 def usable(found: Mapping[str, tuple[str, str | None]], slack: Sequence[str]) -> int:
@@ -193,7 +195,7 @@ def test_never_above_the_file_nor_above_capacity_and_nothing_is_given_away(
     queues += [queue("slack", gpus, slack=True) for gpus in slack]
     total = sum(teams) + sum(slack)
     spec = fleet(*queues, nodes=max(-(-total // ON_NODE), 1))
-    before, (found, _) = amounts(spec), follow(spec, *nodes(well, out))
+    before, (found, _) = amounts(fleet_quotas(spec)), follow(spec, *nodes(well, out))
     assert usable(found, ["slack"]) == min(total, well * ON_NODE)
     assert all(int(found[name][0]) <= int(before[name][0]) for name in found)
     teams_now = sum(int(found[f"t{index}"][0]) for index in range(len(teams)))

@@ -16,8 +16,8 @@ from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policie
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 from kueue_fleet.objects.controller_values import controller_configuration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}

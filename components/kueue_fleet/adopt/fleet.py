@@ -221,10 +221,10 @@ def _cluster(
 ) -> Data:
     role = "manager" if cluster.name == platform.manager else "worker" if platform.manager else "standalone"
     own = configurations[cluster.name]
-    told = {each["name"]: each for each in platform.following.get("clusters", ())}
+    told = {each["name"]: each.get("file") or {} for each in platform.following.get("clusters", ())}
     return {
         # What only Google Cloud says otherwise.
-        **{field: value for field, value in told.get(cluster.name, {}).items() if field != "kueue"},
+        **told.get(cluster.name, {}),
         "name": cluster.name,
         "role": role,
         "region": cluster.region,

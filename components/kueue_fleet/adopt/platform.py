@@ -16,7 +16,7 @@ from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_ob
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.rules.commands import IMPORT_REFUSED
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 Specs = Mapping[str, Data]

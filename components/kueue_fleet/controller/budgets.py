@@ -22,8 +22,8 @@ from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch.budgets import BudgetDecision, Ledger, TeamRun, decide_budget
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.objects.controller_configuration import LEDGER_NAME, ControllerConfiguration
 from kueue_fleet.settings.budgets import period_of
+from kueue_fleet.settings.configuration import LEDGER_NAME, ControllerConfiguration
 
 COUNT_SECONDS: Final = 5.0
 """Between two counts."""

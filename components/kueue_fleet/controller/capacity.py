@@ -23,14 +23,10 @@ from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.dispatch.followed_quota import follow_capacity
 from kueue_fleet.dispatch.node_states import NodeState, SteadyNodes, read_node
-from kueue_fleet.fleet_file.calendar_pools import fleet_at
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import following_clusters, quotas_on
-from kueue_fleet.fleet_file.quota_windows import fleet_in, open_windows
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
+from kueue_fleet.settings.fleet_quotas import FleetQuotas, QueueQuotas
 
 LOOK_SECONDS: Final = 5.0
 """Pause between two looks at all nodes."""
@@ -47,7 +43,7 @@ class CapacityWriter:
 
     def __init__(
         self,
-        following: FleetSpec | None,
+        following: FleetQuotas | None,
         home: Api,
         workers: Mapping[str, Api],
         metrics: Metrics,
@@ -64,7 +60,7 @@ class CapacityWriter:
         if following is None:
             return
         for cluster in following.clusters:
-            queues = [each for each in following.cluster_queues if cluster.name in following_clusters(following, each)]
+            queues = [each for each in following.cluster_queues if cluster.name in following.clusters_written(each)]
             if queues:
                 api = self._apis[cluster.name] = workers.get(cluster.name, home)
                 if cluster.runs_jobs and any(queue.quota_follows == "capacity" for queue in queues):
@@ -93,21 +89,19 @@ class CapacityWriter:
             await self.look(self._fleet)
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def look(self, fleet: FleetSpec) -> None:
+    async def look(self, fleet: FleetQuotas) -> None:
         """Look at all nodes once, and write what has changed or is due."""
         now = self._clock()
         known = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
-        moment = datetime.fromtimestamp(now, UTC)
-        given = fleet_in(fleet_at(fleet, moment), open_windows(fleet, moment))
-        found = follow_capacity(given, known, now)
+        found = follow_capacity(fleet.at(datetime.fromtimestamp(now, UTC)), known, now)
         self._metrics.lost_capacity.clear()
         for lost in found.lost:
             for resource, amount in lost.amounts:
                 gauge = self._metrics.lost_capacity.labels(lost.cluster, lost.flavor, resource)
                 gauge.set(float(Quantity(amount).decimal))
         for queue in found.fleet.cluster_queues:
-            for cluster in following_clusters(found.fleet, queue):
-                nodes_of = (cluster,) if cluster in self._watches else found.fleet.dispatch_workers(queue.name)
+            for cluster in found.fleet.clusters_written(queue):
+                nodes_of = (cluster,) if cluster in self._watches else queue.workers
                 if queue.quota_follows == "file" or known.keys() >= set(nodes_of):
                     there = [each for each in found.lost if each.cluster in nodes_of]
                     await self._write(cluster, queue, _body(found.fleet, queue, cluster, there), now)
@@ -116,7 +110,7 @@ class CapacityWriter:
         read = (read_node(node, now) for node in self._nodes[cluster].values())
         return self._steady.steady(cluster, [state for state in read if state is not None], now)
 
-    async def _write(self, cluster: str, queue: ClusterQueueEntry, body: Json, now: float) -> None:
+    async def _write(self, cluster: str, queue: QueueQuotas, body: Json, now: float) -> None:
         before, at = self._written.get((cluster, queue.name), (None, 0.0))
         if body == before and now - at < AGAIN_SECONDS:
             return
@@ -133,9 +127,9 @@ class CapacityWriter:
             log.info("quota written", extra={"fields": {**fields, "lost": lost}})
 
 
-def _body(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, lost: Iterable[LostCapacity]) -> Json:
+def _body(fleet: FleetQuotas, queue: QueueQuotas, cluster: str, lost: Iterable[LostCapacity]) -> Json:
     """The quotas of a queue, and what its flavors lost: all that is the controller's of the ClusterQueue."""
-    groups = quotas_on(fleet, queue, cluster)
+    groups = fleet.quotas_on(queue, cluster)
     told = [each for each in lost if each.flavor in queue.flavor_names]
     said = {LOST_CAPACITY_ANNOTATION: write_lost(told)} if told else None
     made = cluster_queue_manifest(queue.name, ClusterQueueSpec.model_construct(resource_groups=groups), said)

@@ -26,7 +26,7 @@ from kueue_fleet.dispatch import (
     waits_on_workers_since,
 )
 from kueue_fleet.dispatch.settings import fallback_rules
-from kueue_fleet.objects.controller_configuration import QueueFallback
+from kueue_fleet.settings.configuration import QueueFallback
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that moves on to another flavor."""

@@ -22,7 +22,7 @@ from kueue_fleet.kube.watching import Watch
 
 if TYPE_CHECKING:
     from kueue_fleet.controller.metrics import Metrics
-    from kueue_fleet.objects.controller_configuration import ControllerConfiguration, RecordedFleet
+    from kueue_fleet.settings.configuration import ControllerConfiguration, RecordedFleet
 
 PATHS: Final = {"Workload": f"/apis/{KUEUE_API}/workloads", "Node": "/api/v1/nodes"}
 """What is recorded, and where API servers have it."""

@@ -47,7 +47,7 @@ from kueue_fleet.kube.access import Kubeconfigs
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import KubeApi, read_by_record
 from kueue_fleet.kube.kubeconfig import kubeconfig_files
-from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
+from kueue_fleet.settings.configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16
 """Workloads that are looked at at the same time: most of it is waiting for the API server."""

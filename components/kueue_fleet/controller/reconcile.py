@@ -46,7 +46,7 @@ from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
-from kueue_fleet.objects.controller_configuration import ControllerConfiguration
+from kueue_fleet.settings.configuration import ControllerConfiguration
 from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
 
 _ASK_AGAIN_SECONDS: Final = 600.0

@@ -19,14 +19,16 @@ from kueue_admission.decide.amounts import format_request
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
-from kueue_fleet.fleet_file.calendar_pools import fleet_having
-from kueue_fleet.fleet_file.model.capacity import Reserved
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import cohorts_on
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import GPU_RESOURCE, NODE_POOL
-from kueue_fleet.settings.quotas import ClusterQuota, FleetResourceGroup, FleetResourceQuota
+from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.settings.fleet_quotas import (
+    ClusterCapacity,
+    EntryQuotas,
+    FlavorNodes,
+    FleetQuotas,
+    PoolCapacity,
+    QueueQuotas,
+)
+from kueue_fleet.settings.quotas import ClusterQuota, FleetResourceGroup, groups_with
 
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
 _MIB: Final = 2**20
@@ -41,20 +43,20 @@ Place = tuple[str, str]
 class FollowedQuota:
     """The fleet with quotas as they are to be now."""
 
-    fleet: FleetSpec
+    fleet: FleetQuotas
     lost: tuple[LostCapacity, ...]
 
 
-def follow_capacity(fleet: FleetSpec, nodes: Nodes, now: float) -> FollowedQuota:
+def follow_capacity(fleet: FleetQuotas, nodes: Nodes, now: float) -> FollowedQuota:
     """The quotas of queues that follow capacity, with these nodes at `now`; those on other clusters stay as they are.
 
     Pools of calendar reservations are open or closed as the fleet says.
     """
-    changed: dict[tuple[str, Place], dict[str, ClusterQuota]] = {}
+    changed: dict[str, dict[Place, dict[str, ClusterQuota]]] = {}
     lost = []
-    for cluster in nodes:
-        for flavor in fleet.flavors:
-            if cluster in fleet.clusters_of(flavor) and not fleet.is_closed(flavor.name, cluster):
+    for cluster in (each for name in nodes for each in fleet.clusters if each.name == name):
+        for flavor in cluster.flavors:
+            if not cluster.is_closed(flavor.name):
                 capacity = _Capacity(fleet, nodes, cluster, flavor, now)
                 amounts = []
                 for place, claims in _claims(fleet, cluster, flavor.name).items():
@@ -62,41 +64,12 @@ def follow_capacity(fleet: FleetSpec, nodes: Nodes, now: float) -> FollowedQuota
                     if missing and claims.following:
                         amounts.append((place[1], str(_quantity(place[1], missing))))
                     for queue, quota in claims.cut(place[1], missing):
-                        changed.setdefault((queue, place), {})[cluster] = quota
+                        changed.setdefault(queue, {}).setdefault(place, {})[cluster.name] = quota
                 if amounts:
-                    lost.append(LostCapacity(cluster, flavor.name, tuple(amounts), capacity.reasons))
-    queues = tuple(_with(queue, changed) for queue in fleet.cluster_queues) if changed else fleet.cluster_queues
-    return FollowedQuota(fleet_having(fleet, cluster_queues=queues) if changed else fleet, tuple(lost))
-
-
-def _with(
-    queue: ClusterQueueEntry, changed: Mapping[tuple[str, Place], Mapping[str, ClusterQuota]]
-) -> ClusterQueueEntry:
-    groups = []
-    for group in queue.resource_groups:
-        flavors = []
-        for flavor in group.flavors:
-            resources = tuple(
-                quota.model_copy(update={"per_cluster": {**quota.per_cluster, **_merged(quota, found)}})
-                if (found := changed.get((queue.name, (flavor.name, quota.name))))
-                else quota
-                for quota in flavor.resources
-            )
-            flavors.append(flavor.model_copy(update={"resources": resources}))
-        groups.append(group.model_copy(update={"flavors": tuple(flavors)}))
-    return queue.model_copy(update={"resource_groups": tuple(groups)})
-
-
-def _merged(quota: FleetResourceQuota, found: Mapping[str, ClusterQuota]) -> dict[str, ClusterQuota]:
-    """What was found, with what the file says otherwise of these clusters."""
-    return {
-        cluster: quota.per_cluster[cluster].model_copy(
-            update={name: getattr(other, name) for name in other.model_fields_set}
-        )
-        if cluster in quota.per_cluster
-        else other
-        for cluster, other in found.items()
-    }
+                    lost.append(LostCapacity(cluster.name, flavor.name, tuple(amounts), capacity.reasons))
+    queues = (queue for queue in fleet.cluster_queues if queue.name in changed)
+    groups = {queue.name: groups_with(queue.resource_groups, changed[queue.name]) for queue in queues}
+    return FollowedQuota(fleet.having(groups) if changed else fleet, tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +132,16 @@ def _shares(amounts: Sequence[int], target: int, unit: int) -> list[int]:
     return [share * unit for share in shares]
 
 
-def _claims(fleet: FleetSpec, cluster: str, flavor: str) -> Mapping[Place, _Claims]:
+def _claims(fleet: FleetQuotas, cluster: ClusterCapacity, flavor: str) -> Mapping[Place, _Claims]:
     """By resource of a flavor, who may use it on a cluster."""
     found: dict[Place, _Claims] = {}
-    queues = [queue for queue in fleet.cluster_queues if cluster in fleet.clusters_of(queue)]
-    entries: list[ClusterQueueEntry | CohortEntry] = [*queues, *cohorts_on(fleet, cluster)]
+    cohorts = {cohort.name: cohort for cohort in fleet.cohorts}
+    queues = (queue for queue in fleet.cluster_queues if cluster.name in queue.clusters)
+    entries: list[EntryQuotas] = [*queues, *(cohorts[name] for name in cluster.cohorts)]
     for entry in entries:
-        for quota in _quotas_on(entry.resource_groups, cluster, flavor):
+        for quota in _quotas_on(entry.resource_groups, cluster.name, flavor):
             claims, nominal = found.setdefault((flavor, quota.name), _Claims()), quota.nominal_quota
-            if not isinstance(entry, ClusterQueueEntry) or entry.quota_follows == "file":
+            if not isinstance(entry, QueueQuotas) or entry.quota_follows == "file":
                 claims.fixed += nominal.counted(quota.name)
             elif entry.slack:
                 lent = nominal if quota.lending_limit is None else min(nominal, quota.lending_limit)
@@ -190,33 +164,34 @@ def _quotas_on(groups: Iterable[FleetResourceGroup], cluster: str, flavor: str) 
 class _Capacity:
     """What the nodes of a flavor hold."""
 
-    def __init__(self, fleet: FleetSpec, nodes: Nodes, cluster: str, flavor: FlavorEntry, now: float) -> None:
-        pools = fleet.flavor_nodes(flavor, cluster)
-        names, labels = {pool.name for pool in pools}, fleet.flavor_on(flavor, cluster).node_labels
+    def __init__(
+        self, fleet: FleetQuotas, nodes: Nodes, cluster: ClusterCapacity, flavor: FlavorNodes, now: float
+    ) -> None:
+        pools = [cluster.pool(name) for name in flavor.pools]
         self._nodes = [
             node
-            for node in nodes[cluster]
-            if (node.labels.get(NODE_POOL) in names if pools else labels.items() <= node.labels.items())
+            for node in nodes[cluster.name]
+            if (node.labels.get(NODE_POOL) in flavor.pools if pools else flavor.labels.items() <= node.labels.items())
         ]
         self._now = now
-        self._pools = {pool.name: (pool, self._usable(fleet, nodes, pool)) for pool in pools}
-        self._sized = bool(self._pools) and all(pool.sized for pool, _ in self._pools.values())
+        left = {pool.name: _left_in_reservation(fleet, nodes, cluster.name, pool) for pool in pools}
+        self._pools = {pool.name: (pool, self._usable(pool, left[pool.name])) for pool in pools}
+        self._sized = bool(self._pools) and all(pool.is_sized for pool, _ in self._pools.values())
 
-    def _in(self, pool: ResolvedNodePool) -> list[NodeState]:
+    def _in(self, pool: PoolCapacity) -> list[NodeState]:
         return [node for node in self._nodes if node.labels.get(NODE_POOL) == pool.name]
 
-    def _usable(self, fleet: FleetSpec, nodes: Nodes, pool: ResolvedNodePool) -> int:
+    def _usable(self, pool: PoolCapacity, left: int) -> int:
         """How many nodes of a pool run pods, or can come: of a pool without autoscaling none comes by itself."""
         here = self._in(pool)
         well = sum(not node.out for node in here)
-        most = well if pool.autoscaling is None else max(well, pool.max_nodes - (len(here) - well))
-        most = min(most, pool.max_nodes, _left_in_reservation(fleet, nodes, pool))
-        return max(most, 0) // pool.slice_nodes * pool.slice_nodes
+        most = max(well, pool.max_nodes - (len(here) - well)) if pool.grows else well
+        return max(min(most, pool.max_nodes, left), 0) // pool.slice_nodes * pool.slice_nodes
 
     def of(self, resource: str, promised: int) -> int:
         """How much there is of a resource: by the pools, or where their size is not known, what is promised less what
         nodes that are out have."""
-        per_node = {name: _on_node(pool, resource) for name, (pool, _) in self._pools.items()}
+        per_node = {name: pool.on_node(resource) for name, (pool, _) in self._pools.items()}
         if not self._sized or None in per_node.values():
             return promised - sum(node.amounts.get(resource, 0) for node in self._nodes if node.out)
         total = 0
@@ -233,40 +208,28 @@ class _Capacity:
         missing = [
             f"{short} of {pool.max_nodes} nodes of {pool.name} are missing"
             for pool, usable in self._pools.values()
-            if pool.autoscaling is None and (short := pool.max_nodes - len(self._in(pool))) > 0
+            if not pool.grows and (short := pool.max_nodes - len(self._in(pool))) > 0
         ]
         taken = [
-            f"{pool.capacity.reservation} has machines for {usable} nodes of {pool.name}"
+            f"{pool.reservation} has machines for {usable} nodes of {pool.name}"
             for pool, usable in self._pools.values()
-            if isinstance(pool.capacity, Reserved) and not out and not missing and usable < pool.max_nodes
+            if pool.reservation is not None and not out and not missing and usable < pool.max_nodes
         ]
         return (*out, *missing, *taken)
 
 
-def _on_node(pool: ResolvedNodePool, resource: str) -> int | None:
-    """What pods may ask of one node of the pool; None: not known."""
-    if pool.machine is not None:
-        return pool.allocatable.get(resource)
-    return pool.devices_per_node or None if resource == GPU_RESOURCE else None
-
-
-def _left_in_reservation(fleet: FleetSpec, nodes: Nodes, pool: ResolvedNodePool) -> int:
+def _left_in_reservation(fleet: FleetQuotas, nodes: Nodes, cluster: str, pool: PoolCapacity) -> int:
     """How many machines the pool can have of its reservation: those that no other pool has."""
-    if not isinstance(pool.capacity, Reserved):
+    if pool.reservation is None or pool.reservation not in fleet.reservations:
         return pool.max_nodes
-    name = pool.capacity.reservation
-    machines = [each.count for each in fleet.reservations if each.name == name]
-    if not machines:
-        return pool.max_nodes
-    held = Counter((cluster, node.labels.get(NODE_POOL)) for cluster, found in nodes.items() for node in found)
+    held = Counter((place, node.labels.get(NODE_POOL)) for place, found in nodes.items() for node in found)
     others = (
-        held[cluster, other.name]
-        for cluster in nodes
-        for other in fleet.node_pools_on(cluster)
-        if isinstance(other.capacity, Reserved) and other.capacity.reservation == name
-        if (cluster, other.name) != (pool.cluster, pool.name)
+        held[each.name, other.name]
+        for each in fleet.clusters
+        for other in each.pools
+        if other.reservation == pool.reservation and (each.name, other.name) != (cluster, pool.name)
     )
-    return machines[0] - sum(others)
+    return fleet.reservations[pool.reservation] - sum(others)
 
 
 def _unit(resource: str) -> int:

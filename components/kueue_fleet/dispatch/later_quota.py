@@ -12,17 +12,14 @@ from functools import cache
 
 from kueue_admission.decide.amounts import quota_amount
 from kueue_admission.decide.model import Workload
-from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
-from kueue_fleet.fleet_file.model.per_cluster import following_clusters, groups_on
-from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
+from kueue_fleet.settings.fleet_quotas import EntryQuotas, FleetQuotas
 from kueue_fleet.settings.windows import together
 
 
 class LaterQuota:
     """By the quotas of `fleet`, at least all of what these follow; None: none follows anything."""
 
-    def __init__(self, fleet: FleetSpec | None) -> None:
+    def __init__(self, fleet: FleetQuotas | None) -> None:
         self._fleet = fleet
         self._most = cache(self._most_of)
 
@@ -37,24 +34,23 @@ class LaterQuota:
         if fleet is None or entry is None:
             return {}
         beside = [each for each in fleet.cluster_queues if each is entry or (entry.cohort_name and each.cohort_name)]
-        if not any(cluster in following_clusters(fleet, each) for each in beside):
+        if not any(cluster in fleet.clusters_written(each) for each in beside):
             return {}
         names = {each.name for each in beside}
         found: dict[str, int] = {}
-        for windows in (frozenset[str](), *together(quota_windows(fleet))):
-            sums = _sums(fleet_in(fleet, windows), names, cluster)
+        for windows in (frozenset[str](), *together(fleet.windows)):
+            sums = _sums(fleet.within(windows), names, cluster)
             found |= {resource: max(amount, found.get(resource, 0)) for resource, amount in sums.items()}
         return found
 
 
-def _sums(fleet: FleetSpec, queues: Set[str], cluster: str) -> dict[str, int]:
+def _sums(fleet: FleetQuotas, queues: Set[str], cluster: str) -> dict[str, int]:
     """What these queues, and all cohorts, have together there, by resource."""
     sums: dict[str, int] = {}
-    there: list[ClusterQueueEntry | CohortEntry] = [
-        each for each in fleet.cluster_queues if each.name in queues and cluster in fleet.clusters_of(each)
-    ]
-    given = (each.resource_groups for each in (*there, *fleet.cohorts))
-    groups = (group for each in given for group in groups_on(fleet, each, cluster))
+    there = [each for each in fleet.cluster_queues if each.name in queues and cluster in each.clusters]
+    entries: list[EntryQuotas] = [*there, *fleet.cohorts]
+    given = (each.resource_groups for each in entries)
+    groups = (group for each in given for group in fleet.groups_on(each, cluster))
     for group in groups:
         for flavor in group.flavors:
             for quota in flavor.resources:

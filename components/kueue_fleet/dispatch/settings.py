@@ -8,7 +8,7 @@ from kueue_fleet.dispatch.fallback import FallbackRules
 from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
 from kueue_fleet.dispatch.model import DispatchSettings, Weights
 from kueue_fleet.dispatch.watchdog import WatchdogSettings
-from kueue_fleet.objects.controller_configuration import QueueFallback
+from kueue_fleet.settings.configuration import QueueFallback
 from kueue_fleet.settings.dispatch import Dispatch, FleetCheck, Watchdog
 from kueue_fleet.settings.windows import WEEKDAYS, CalendarWindow
 

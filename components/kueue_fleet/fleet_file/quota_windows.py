@@ -10,9 +10,9 @@ from collections.abc import Set
 from datetime import datetime, timedelta
 
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.settings.windows import CalendarWindow
+from kueue_fleet.settings.quotas import groups_in
+from kueue_fleet.settings.windows import CalendarWindow, names_open
 
 _PERIOD = timedelta(days=8)
 """Longer than from one opening of a weekly window to the next, also where clocks change between them."""
@@ -27,7 +27,7 @@ def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
 
 def open_windows(fleet: FleetSpec, now: datetime) -> frozenset[str]:
     """Those that are open at `now`."""
-    return frozenset(window.name for window in quota_windows(fleet) if _is_open(window, now))
+    return names_open(quota_windows(fleet), now)
 
 
 def next_border(fleet: FleetSpec, now: datetime) -> datetime | None:
@@ -45,23 +45,8 @@ def fleet_in(fleet: FleetSpec, windows: Set[str]) -> FleetSpec:
     """The fleet with the quotas that hold while these windows are open; itself where none changes any."""
     if not any(windows & set(queue.windows) for queue in fleet.cluster_queues):
         return fleet
-    return fleet_having(fleet, cluster_queues=tuple(_queue_in(queue, windows) for queue in fleet.cluster_queues))
-
-
-def _is_open(window: CalendarWindow, now: datetime) -> bool:
-    return any(start <= now < end for start, end in window.opens(now, now + timedelta(seconds=1)))
-
-
-def _queue_in(queue: ClusterQueueEntry, windows: Set[str]) -> ClusterQueueEntry:
-    groups = []
-    for group in queue.resource_groups:
-        flavors = []
-        for flavor in group.flavors:
-            resources = list(flavor.resources)
-            for index, quota in enumerate(resources):
-                for name in quota.windows:
-                    if name in windows:
-                        resources[index] = resources[index].in_window(name)
-            flavors.append(flavor.model_copy(update={"resources": tuple(resources)}))
-        groups.append(group.model_copy(update={"flavors": tuple(flavors)}))
-    return queue.model_copy(update={"resource_groups": tuple(groups)})
+    queues = tuple(
+        queue.model_copy(update={"resource_groups": groups_in(queue.resource_groups, windows)})
+        for queue in fleet.cluster_queues
+    )
+    return fleet_having(fleet, cluster_queues=queues)

@@ -27,7 +27,6 @@ from kueue_fleet.fleet_file.worker_tokens import (
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
-from kueue_fleet.objects.controller_configuration import HISTORY_FOLDER, LEASE_NAME, LEDGER_NAME
 from kueue_fleet.objects.controller_values import asks_for_nodes, controller_configuration
 from kueue_fleet.objects.grants import (
     cluster_grant,
@@ -41,6 +40,7 @@ from kueue_fleet.objects.grants import (
 )
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
 from kueue_fleet.objects.policies import denying_policy
+from kueue_fleet.settings.configuration import HISTORY_FOLDER, LEASE_NAME, LEDGER_NAME
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, AdmissionControllerArgs
 from kueue_fleet.settings.tokens import CONTROLLER_NAME, KUBECONFIG_KEY
 

@@ -6,6 +6,7 @@ from kueue_admission.forms.names import ACCELERATOR_RESOURCES
 from kueue_admission.forms.versions import minor_of
 from kueue_fleet.fleet_file.calendar_pools import fleet_undated
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
+from kueue_fleet.fleet_file.fleet_quotas import fleet_quotas
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -19,7 +20,8 @@ from kueue_fleet.fleet_file.model.per_cluster import (
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.worker_tokens import token_credentials, worker_tokens
 from kueue_fleet.gke.prices import list_prices
-from kueue_fleet.objects.controller_configuration import (
+from kueue_fleet.objects.teams import limit_range_item
+from kueue_fleet.settings.configuration import (
     DEFAULT_ORIGIN,
     HISTORY_FOLDER,
     ControllerConfiguration,
@@ -28,8 +30,8 @@ from kueue_fleet.objects.controller_configuration import (
     RecordedFleet,
     WorkerConfiguration,
 )
-from kueue_fleet.objects.teams import limit_range_item
-from kueue_fleet.settings.dispatch import DISPATCHER_NAME, AdmissionControllerArgs, History
+from kueue_fleet.settings.dispatch import DISPATCHER_NAME, History
+from kueue_fleet.settings.fleet_quotas import FleetQuotas
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
@@ -73,29 +75,10 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     )
 
 
-_OF_QUOTAS: Final = (
-    "name",
-    "project",
-    "clusters",
-    "node_pools",
-    "reservations",
-    "flavors",
-    "cohorts",
-    "cluster_queues",
-    "multi_kueue",
-)
-
-
-def _following(fleet: FleetSpec) -> FleetSpec | None:
+def _following(fleet: FleetSpec) -> FleetQuotas | None:
     """Its calendar pools open and close while the controller runs, not when its configuration is written."""
-    windows = quota_windows(fleet)
-    if not windows and all(queue.quota_follows == "file" for queue in fleet.cluster_queues):
-        return None
-    undated = fleet_undated(fleet)
-    fields: dict[str, Any] = {name: getattr(undated, name) for name in _OF_QUOTAS}
-    if windows:
-        fields["admission_controller"] = AdmissionControllerArgs(quota_windows=windows)
-    return FleetSpec.model_construct(**fields)
+    follows = any(queue.quota_follows != "file" for queue in fleet.cluster_queues) or quota_windows(fleet)
+    return fleet_quotas(fleet_undated(fleet)) if follows else None
 
 
 def _recorded(fleet: FleetSpec, home: str, settings: History | None) -> RecordedFleet | None:

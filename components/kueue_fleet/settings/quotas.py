@@ -1,6 +1,6 @@
 """Quotas of a fleet: those of Kueue's resource groups, with other amounts on single clusters and in windows of time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Annotated
 
 from pydantic import Field
@@ -83,6 +83,52 @@ class FleetResourceGroup(ResourceGroup):
 
     flavors: Annotated[ListOf[FleetFlavorQuotas], Field(min_length=1, max_length=64)]
     """The flavors, most preferred first."""
+
+
+def windows_of(groups: Iterable[FleetResourceGroup]) -> tuple[str, ...]:
+    """The windows in which a quota of these groups is another one."""
+    quotas = (quota for group in groups for flavor in group.flavors for quota in flavor.resources)
+    return tuple(dict.fromkeys(name for quota in quotas for name in quota.windows))
+
+
+def groups_in(groups: Iterable[FleetResourceGroup], windows: Set[str]) -> tuple[FleetResourceGroup, ...]:
+    """The groups with the quotas that hold while these windows are open."""
+    return tuple(_with_quotas(group, lambda _, quota: _in_windows(quota, windows)) for group in groups)
+
+
+def _in_windows(quota: FleetResourceQuota, windows: Set[str]) -> FleetResourceQuota:
+    for name in quota.windows:
+        if name in windows:
+            quota = quota.in_window(name)
+    return quota
+
+
+def groups_with(
+    groups: Iterable[FleetResourceGroup], amounts: Mapping[tuple[str, str], Mapping[str, ClusterQuota]]
+) -> tuple[FleetResourceGroup, ...]:
+    """The groups with other amounts on single clusters, by flavor and resource; all else stays as it is there."""
+
+    def changed(flavor: str, quota: FleetResourceQuota) -> FleetResourceQuota:
+        others = amounts.get((flavor, quota.name), {})
+        merged = {name: _merged(quota.per_cluster.get(name), other) for name, other in others.items()}
+        return quota.model_copy(update={"per_cluster": {**quota.per_cluster, **merged}}) if merged else quota
+
+    return tuple(_with_quotas(group, changed) for group in groups)
+
+
+def _merged(known: ClusterQuota | None, other: ClusterQuota) -> ClusterQuota:
+    fields = {name: getattr(other, name) for name in other.model_fields_set}
+    return other if known is None else known.model_copy(update=fields)
+
+
+def _with_quotas(
+    group: FleetResourceGroup, changed: Callable[[str, FleetResourceQuota], FleetResourceQuota]
+) -> FleetResourceGroup:
+    flavors = (
+        each.model_copy(update={"resources": tuple(changed(each.name, quota) for quota in each.resources)})
+        for each in group.flavors
+    )
+    return group.model_copy(update={"flavors": tuple(flavors)})
 
 
 class ManagerQueue(SpecModel):

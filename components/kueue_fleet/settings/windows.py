@@ -92,6 +92,12 @@ class CalendarWindow(RuledModel):
             yield UNKNOWN_NAME.at("timeZone", f"there is no time zone {self.time_zone}", fix)
 
 
+def names_open(windows: Iterable[CalendarWindow], now: datetime) -> frozenset[str]:
+    """The names of those that are open at `now`."""
+    second = now + timedelta(seconds=1)
+    return frozenset(each.name for each in windows if any(start <= now < end for start, end in each.opens(now, second)))
+
+
 @cache
 def _zones() -> Collection[str]:
     return frozenset(available_timezones())

@@ -28,6 +28,7 @@ from kueue_fleet.dispatch import (
 )
 from kueue_fleet.dispatch.residency import Residency, read_residency
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.fleet_quotas import fleet_quotas
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.objects.controller_values import controller_configuration
 
@@ -131,7 +132,7 @@ class FleetDispatcher:
         self._settings = dispatch_settings(configuration.controller.dispatch)
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
-        self._later = LaterQuota(fleet)
+        self._later = LaterQuota(fleet_quotas(fleet) if configuration.following is not None else None)
         self._waiting = WaitingTimes()
         self._touched: dict[str, dict[str, None]] = {}
         self.decisions: dict[str, Decision] = {}

@@ -13,8 +13,8 @@ from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spendin
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.objects.controller_configuration import EnforcedBudgets
 from kueue_fleet.settings.budgets import Period
+from kueue_fleet.settings.configuration import EnforcedBudgets
 
 _SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
 

@@ -17,8 +17,8 @@ from kueue_admission.forms.names import (
 )
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.controller_configuration import LEDGER_NAME
 from kueue_fleet.settings.budgets import period_of
+from kueue_fleet.settings.configuration import LEDGER_NAME
 from one_cluster import KUEUE, Json, condition, wait_until
 from two_regions import data
 

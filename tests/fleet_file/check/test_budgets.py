@@ -9,7 +9,7 @@ from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.controller_configuration import LEDGER_NAME
+from kueue_fleet.settings.configuration import LEDGER_NAME
 from small_fleets import standalone_data
 
 CONTROLLER = {"image": "example.com/controller:1"}

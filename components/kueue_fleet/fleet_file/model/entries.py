@@ -32,7 +32,7 @@ from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
 from kueue_fleet.fleet_file.rules.teams import CHECK_OF_KUEUE
 from kueue_fleet.settings.dispatch import FlavorPatience
-from kueue_fleet.settings.quotas import FleetResourceGroup, ManagerQueue
+from kueue_fleet.settings.quotas import FleetResourceGroup, ManagerQueue, windows_of
 
 ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -109,8 +109,7 @@ class ClusterQueueEntry(ClusterQueueSpec):
     @property
     def windows(self) -> tuple[str, ...]:
         """The windows in which a quota of it is another one."""
-        flavors = (flavor for group in self.resource_groups for flavor in group.flavors)
-        return tuple(dict.fromkeys(name for flavor in flavors for quota in flavor.resources for name in quota.windows))
+        return windows_of(self.resource_groups)
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of Kueue's own model, for this queue and for what it is on the manager."""

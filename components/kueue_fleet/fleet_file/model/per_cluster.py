@@ -8,30 +8,29 @@ Turning models into objects is the job of `manifests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import is_
 
 from kueue_admission.api import (
     AdmissionChecksStrategy,
     AdmissionCheckStrategyRule,
     ClusterQueueSpec,
     CohortSpec,
-    FlavorQuotas,
     ResourceGroup,
-    ResourceQuota,
 )
 from kueue_admission.api.cluster_queue import LocalQueueSpec
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, FALLBACK_CHECK
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.model.capacity import FlexStart, Reserved, Spot
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import Goals
+from kueue_fleet.fleet_file.model.manager_flavors import Place
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
-from kueue_fleet.settings.quotas import FleetFlavorQuotas, FleetResourceGroup
+from kueue_fleet.settings.quota_sums import lent, placed_groups, summed_groups, with_former
+from kueue_fleet.settings.quotas import FleetResourceGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,93 +72,28 @@ def _suffixed(name: str, queues: Sequence[str]) -> str:
     return f"{name}-{queues[0]}" if queues else name
 
 
-def groups_on(fleet: FleetSpec, groups: Iterable[FleetResourceGroup], cluster: str) -> tuple[ResourceGroup, ...]:
-    """The resource groups with the flavors and amounts of `cluster`; a group that loses all flavors is left out.
-
-    A flavor whose nodes wait for a calendar reservation is there, with a quota of 0.
-    """
-    flavors = fleet.flavors_on(cluster)
-    placed: list[ResourceGroup] = []
-    for group in groups:
-        kept = tuple(
-            _closed(flavor) if fleet.is_closed(flavor.name, cluster) else _flavor_on(flavor, cluster)
-            for flavor in group.flavors
-            if flavor.name in flavors
-        )
-        if len(kept) == len(group.flavors) and all(map(is_, kept, group.flavors)):
-            placed.append(group)
-        elif kept:
-            placed.append(ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=kept))
-    return tuple(placed)
-
-
-def _flavor_on(flavor: FleetFlavorQuotas, cluster: str) -> FlavorQuotas:
-    """The flavor with the amounts of `cluster`; itself where none are different."""
-    if not any(cluster in quota.per_cluster for quota in flavor.resources):
-        return flavor
-    return FlavorQuotas.model_construct(
-        name=flavor.name, resources=tuple(quota.on(cluster) for quota in flavor.resources)
-    )
-
-
-def _closed(flavor: FleetFlavorQuotas) -> FlavorQuotas:
-    """The flavor with nothing to give, and nothing to lend."""
-    return FlavorQuotas.model_construct(
-        name=flavor.name,
-        resources=tuple(
-            ResourceQuota.model_construct(
-                name=quota.name,
-                nominal_quota=ZERO,
-                borrowing_limit=None if quota.borrowing_limit is None else ZERO,
-                lending_limit=None if quota.lending_limit is None else ZERO,
-            )
-            for quota in flavor.resources
-        ),
-    )
+def groups_on(fleet: FleetSpec, groups: Sequence[FleetResourceGroup], cluster: str) -> tuple[ResourceGroup, ...]:
+    """The resource groups with the flavors and amounts of `cluster`; see `placed_groups`."""
+    return placed_groups(groups, cluster, fleet.flavors_on(cluster), lambda name: fleet.is_closed(name, cluster))
 
 
 def _summed_groups(
     fleet: FleetSpec, entry: ClusterQueueEntry | CohortEntry, cohort: str | None, clusters: Sequence[str]
 ) -> tuple[ResourceGroup, ...]:
-    """One group: for each flavor of the manager and each resource, the sum over the flavors and `clusters` it is for.
-
-    The nominal quota gets the headroom, rounded up. Limits are summed too; a limit that is missing anywhere is missing
-    in the sum. What no dispatched queue of the tree of `cohort` can use is not counted.
-    """
-    quotas: dict[str, dict[str, list[ResourceQuota]]] = {}
-    for cluster in clusters:
-        for group in groups_on(fleet, entry.resource_groups, cluster):
-            for flavor in group.flavors:
-                name = fleet.manager_flavor(cohort, cluster, flavor.name)
-                if name is not None:
-                    for quota in flavor.resources:
-                        quotas.setdefault(name, {}).setdefault(quota.name, []).append(quota)
-    covered = dict.fromkeys(name for group in entry.resource_groups for name in group.covered_resources)
-    names = tuple(name for name in covered if any(name in each for each in quotas.values()))
-    if not names:
-        return ()
-    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue is not None else 0
-    flavors = tuple(
-        FlavorQuotas.model_construct(
-            name=flavor, resources=tuple(_summed(name, each.get(name, ()), headroom) for name in names)
-        )
-        for flavor, each in quotas.items()
+    """The sum over `clusters`; what no dispatched queue of the tree of `cohort` can use is not counted."""
+    quotas = (
+        (name, quota)
+        for cluster in clusters
+        for group in groups_on(fleet, entry.resource_groups, cluster)
+        for flavor in group.flavors
+        if (name := fleet.manager_flavor(cohort, cluster, flavor.name)) is not None
+        for quota in flavor.resources
     )
-    return (ResourceGroup.model_construct(covered_resources=names, flavors=flavors),)
+    return summed_groups(entry.resource_groups, quotas, _headroom(fleet))
 
 
-def _summed(name: str, quotas: Sequence[ResourceQuota], headroom_percent: int) -> ResourceQuota:
-    return ResourceQuota.model_construct(
-        name=name,
-        nominal_quota=Quantity.total(quota.nominal_quota for quota in quotas).with_headroom(headroom_percent),
-        borrowing_limit=_sum_limits([quota.borrowing_limit for quota in quotas]),
-        lending_limit=_sum_limits([quota.lending_limit for quota in quotas]),
-    )
-
-
-def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
-    given = [limit for limit in limits if limit is not None]
-    return Quantity.total(given) if given and len(given) == len(limits) else None
+def _headroom(fleet: FleetSpec) -> int:
+    return fleet.multi_kueue.headroom_percent if fleet.multi_kueue is not None else 0
 
 
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
@@ -226,11 +160,9 @@ def backup_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...
 
 def following_clusters(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
     """Where the fleet's controller writes the queue's quotas; on the manager not those that are written by hand."""
-    if queue.quota_follows == "file" and not queue.windows:
-        return ()
-    return tuple(
-        name for name in fleet.queue_clusters(queue) if queue.manager is None or not _dispatches(fleet, queue, name)
-    )
+    by_hand = fleet.manager_name if queue.manager is not None and fleet.is_dispatched(queue.name) else None
+    follows = queue.quota_follows == "capacity" or queue.windows
+    return tuple(name for name in fleet.queue_clusters(queue) if follows and name != by_hand)
 
 
 def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
@@ -245,29 +177,33 @@ def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Seque
 
 
 def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> Sequence[ResourceGroup]:
-    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'.
-
-    Derived ones come with the flavors that jobs may hold from before their quota was on another, which have none now.
-    A queue keeps them because a check without `onFlavors` is one of all flavors of its queue: Kueue takes the
-    MultiKueue check away from a job on any other flavor, and then admits it without a worker, or never learns that it
-    has ended. Source: kueue@v0.19.2 pkg/workload/workload.go (admissionChecksForAdmission) and
-    pkg/controller/admissionchecks/multikueue/workload.go (Reconcile).
-    """
+    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
     if queue.manager is not None:
         return queue.manager.resource_groups
     derived = _summed_groups(fleet, queue, queue.cohort_name, fleet.dispatch_workers(queue.name))
-    most = _borrowable(fleet, queue)
-    return tuple(
-        ResourceGroup.model_construct(
-            covered_resources=group.covered_resources,
-            flavors=(*(_limited(flavor, most) for flavor in group.flavors), *_former(fleet, queue, group)),
-        )
-        for group in derived
-    )
+    names = manager_flavor_names(fleet)
+    return with_former(derived, _borrowable(fleet, queue), names, in_cohort=queue.cohort_name is not None)
+
+
+def manager_flavor_names(fleet: FleetSpec) -> tuple[str, ...]:
+    """The flavors on which every derived quota of the manager is, or has been."""
+    section = fleet.multi_kueue
+    return () if section is None else (section.manager_flavor_name, *section.former_manager_flavor_names)
 
 
 def _borrowable(fleet: FleetSpec, queue: ClusterQueueEntry) -> Mapping[str, Quantity] | None:
-    """What the queue can borrow on its workers: what others of its tree lend there of its own flavors.
+    """What the queue can borrow on its workers: what `lenders` lend there; None: no limit."""
+    others = lenders(fleet, queue)
+    if others is None:
+        return None
+    placed = ((groups_on(fleet, each.resource_groups, place[0]), place[1]) for each, at in others for place in at)
+    return lent(placed, _headroom(fleet))
+
+
+def lenders(
+    fleet: FleetSpec, queue: ClusterQueueEntry
+) -> Sequence[tuple[ClusterQueueEntry | CohortEntry, frozenset[Place]]] | None:
+    """Who of the queue's tree lends to it on its workers, and there which of its own flavors.
 
     None where it shares a flavor with each queue of its group. Else some of the quota on its flavor of the manager is
     for capacity that it cannot use, and only others can.
@@ -276,55 +212,12 @@ def _borrowable(fleet: FleetSpec, queue: ClusterQueueEntry) -> Mapping[str, Quan
         return None
     tree, root = fleet.tree_of(queue.cohort_name), root_of(queue.cohort_name, fleet.cohort_parents)
     own = tree[queue.name]
-    queues = (each for each in fleet.cluster_queues if each.name in tree and each is not queue)
-    lenders = [(each.resource_groups, own & tree[each.name]) for each in queues]
-    for cohort in fleet.cohorts:
-        if root_of(cohort.name, fleet.cohort_parents) == root:
-            here = {place for place in own if cohort.name in _cohort_names(fleet, place[0])}
-            lenders.append((cohort.resource_groups, frozenset(here)))
-    lent: dict[str, list[Quantity]] = {}
-    for groups, places in lenders:
-        for worker in {worker for worker, _ in places}:
-            for quota in _quotas(groups_on(fleet, groups, worker), {name for at, name in places if at == worker}):
-                limit = quota.nominal_quota if quota.lending_limit is None else quota.lending_limit
-                lent.setdefault(quota.name, []).append(min(quota.nominal_quota, limit))
-    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue is not None else 0
-    return {name: Quantity.total(amounts).with_headroom(headroom) for name, amounts in lent.items()}
-
-
-def _quotas(groups: Iterable[ResourceGroup], flavors: Set[str]) -> Iterator[ResourceQuota]:
-    return (
-        quota for group in groups for flavor in group.flavors if flavor.name in flavors for quota in flavor.resources
-    )
-
-
-def _limited(flavor: FlavorQuotas, most: Mapping[str, Quantity] | None) -> FlavorQuotas:
-    """The flavor with borrowing limits of at most `most`; None: as it is."""
-    if most is None:
-        return flavor
-    resources = []
-    for quota in flavor.resources:
-        given = [limit for limit in (quota.borrowing_limit, most.get(quota.name, ZERO)) if limit is not None]
-        resources.append(quota.model_copy(update={"borrowing_limit": min(given)}))
-    return FlavorQuotas.model_construct(name=flavor.name, resources=tuple(resources))
-
-
-def _former(fleet: FleetSpec, queue: ClusterQueueEntry, group: ResourceGroup) -> tuple[FlavorQuotas, ...]:
-    if fleet.multi_kueue is None:
-        return ()
-    names = (fleet.multi_kueue.manager_flavor_name, *fleet.multi_kueue.former_manager_flavor_names)
-    nothing = tuple(
-        ResourceQuota.model_construct(
-            name=name, nominal_quota=ZERO, borrowing_limit=None if queue.cohort_name is None else ZERO
-        )
-        for name in group.covered_resources
-    )
-    present = {flavor.name for flavor in group.flavors}
-    return tuple(
-        FlavorQuotas.model_construct(name=name, resources=nothing)
-        for name in dict.fromkeys(names)
-        if name not in present
-    )
+    found: list[tuple[ClusterQueueEntry | CohortEntry, frozenset[Place]]] = [
+        (each, own & tree[each.name]) for each in fleet.cluster_queues if each.name in tree and each is not queue
+    ]
+    cohorts = (cohort for cohort in fleet.cohorts if root_of(cohort.name, fleet.cohort_parents) == root)
+    found += [(each, frozenset(at for at in own if each.name in _cohort_names(fleet, at[0]))) for each in cohorts]
+    return found
 
 
 def _rules_on(

@@ -12,9 +12,9 @@ from kueue_admission.forms.base import Flag, Number, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.settings.budgets import TeamBudget
 from kueue_fleet.settings.dispatch import AdmissionControllerArgs, FlavorPatience, History
+from kueue_fleet.settings.fleet_quotas import FleetQuotas
 from kueue_fleet.settings.tokens import CONTROLLER_NAME, WorkerToken
 
 DEFAULT_ORIGIN: Final = "multikueue"
@@ -129,7 +129,7 @@ class ControllerConfiguration(SpecModel):
     """How long a new token lives."""
     budgets: EnforcedBudgets | None = None
     """Where teams have budgets that hold jobs back."""
-    following: FleetSpec | None = None
+    following: FleetQuotas | None = None
     """The fleet as far as quotas depend on it, where some follow capacity or windows."""
     history: RecordedFleet | None = None
     """Where it writes what happens to jobs."""
