@@ -13,7 +13,7 @@ TABLES = ("| risk | protection | test |", "| OWASP Top 10 (2021) | protection | 
 
 def rows() -> list[str]:
     """Those of both tables, without their heads."""
-    text = (ROOT / "docs/live-page.md").read_text()
+    text = (ROOT / "SECURITY.md").read_text()
     return [row for head in TABLES for row in text.partition(f"{head}\n")[2].partition("\n\n")[0].splitlines()[1:]]
 
 
