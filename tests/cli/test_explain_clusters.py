@@ -135,3 +135,28 @@ class TestAJobThatNoWorkerCanHold:
         [hub, *_] = json.loads(explained("fourth", jobs, "-o", "json"))["explanations"]
         assert hub["next_step"].startswith("Wait until a/")
         assert "No worker" not in hub["headline"]
+
+
+FULL = [*(job(f"runs-{index}", 4) for index in range(3)), job("waits", 4, start=10)]
+"""Each worker is full."""
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_job_on_the_manager_is_told_of_the_flavors_of_workers() -> None:
+    text = words(explained("waits", FULL))
+    by_worker = "By worker: eu 0 of 4 in flavor gpu; us 0 of 4 in flavor gpu; asia 0 of 4 in flavor gpu."
+    assert f"0 of 12 is free on the worker clusters together, 4 is missing. {by_worker}" in text
+    assert "free in flavor multikueue" not in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_quotas_that_stand_for_those_of_workers_are_raised_there_alone() -> None:
+    on_manager, *on_workers = json.loads(explained("waits", FULL, "-o", "json"))["explanations"]
+    assert "nominalQuota" not in {change["kind"] for change in on_manager["changes"]}
+    assert all("nominalQuota" in {change["kind"] for change in each["changes"]} for each in on_workers)
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_helps_on_the_manager_gives_quota_and_no_worker() -> None:
+    text = words(explained("waits", FULL))
+    assert "wait until a/runs-0 has finished: has quota here; a worker cluster then decides" in text

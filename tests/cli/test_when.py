@@ -104,7 +104,9 @@ def test_one_that_never_starts(dump: Path) -> None:
     (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
     done = when("--job", "large", "--objects", str(dump), "--seeds", "3")
     assert done.exit_code == 0, done.output
-    assert "Never starts as the fleet and the job are now: ExceedsMaxQuota" in done.stdout
+    text = " ".join(done.stdout.split())
+    assert "Never starts as the fleet and the job are now: ExceedsMaxQuota: It asks for 64 nvidia.com/gpu; " in text
+    assert "dws can never have more than 12 of it on its worker clusters together. [KF105]" in text
 
 
 def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
@@ -113,7 +115,10 @@ def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
     large["spec"]["podSets"][0]["count"] = 8
     (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
     done = when("--job", "large", "--objects", str(dump), "--seeds", "1", "-o", "json")
-    assert json.loads(done.stdout)["neverStarts"].startswith("no worker cluster can ever hold it")
+    assert json.loads(done.stdout)["neverStarts"] == (
+        "no worker cluster can ever hold it: it asks for 8 nvidia.com/gpu, and a flavor has at most "
+        "4 on worker-europe-west4, 4 on worker-us-east4, 4 on worker-asia-southeast1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Lab(Fixture):
             *others,
         ]
         self.quota = ConfiguredQuota("manager", Configuration(), lambda _: self.reasons.note_all())
-        self.reasons = WaitingReasons(self.reconciler._fleet, self.quota, self._tell_job)
+        self.reasons = WaitingReasons(self.reconciler._fleet, self.quota, self._tell_job, self.reconciler.residency)
         self.quota._manifests = {(one["kind"], str(one["metadata"])): one for one in manifests}
         self.quota.read_configuration()
 
@@ -62,6 +62,16 @@ class Lab(Fixture):
         item = admitted_copy(name, gpus)
         item["status"]["conditions"] = [condition("QuotaReserved", at), condition("Admitted", at)]
         self.put(item)
+
+    async def has_admitted(self, waited: float) -> None:
+        """Eight jobs, one each hundred seconds, after they had waited for quota."""
+        for index in range(8):
+            at = -800.0 + 100 * index
+            item = admitted_copy(f"now-{index}", 1)
+            item["metadata"]["creationTimestamp"] = when(at - waited)
+            item["status"]["conditions"] = [condition("QuotaReserved", at), condition("Admitted", at)]
+            self.put(item)
+            await self.passes(0)
 
     async def passes(self, seconds: float = YOUNG_SECONDS, ticks: int = 20) -> None:
         self.clock.now += seconds
@@ -91,7 +101,7 @@ async def test_a_job_without_quota_is_told_what_is_missing_its_place_and_what_to
         f"Next: Wait until 2 more {GPU} of flavor l4 is free for ClusterQueue gpu.",
         "Position: 2 of 2 in ClusterQueue gpu",
         "Start: not known",
-        f"Waits for: quota since {when(-1)}",
+        f"Waits for: quota of 4 {GPU} since {when(-1)}",
     ]
 
 
@@ -141,13 +151,29 @@ async def test_the_start_is_estimated_by_the_pace_of_jobs_of_at_least_the_size()
 
 async def test_the_estimate_is_there_once_enough_jobs_of_the_size_were_admitted() -> None:
     lab = Lab()
-    for index in range(8):
-        lab.admit(f"now-{index}", 1, at=-800 + 100 * index)
-        await lab.passes(0)
+    await lab.has_admitted(waited=60)
     lab.wait("train", 1)
     await lab.passes()
     # One GPU each 101 s: the first start is exponential, half of them within 70 s.
-    assert f"Start: p50 {when(60)}, p90 {when(240)}, by 8 jobs that its ClusterQueue admitted lately" in lab.text()
+    assert f"Start: p50 {when(120)}, p90 {when(300)}, by 8 jobs that its ClusterQueue admitted lately" in lab.text()
+
+
+async def test_jobs_that_found_free_quota_do_not_tell_when_any_becomes_free() -> None:
+    lab = Lab()
+    await lab.has_admitted(waited=0)
+    lab.wait("train", 1)
+    await lab.passes()
+    assert "Start: not known" in lab.text()
+
+
+async def test_an_estimate_is_written_anew_before_it_is_past() -> None:
+    lab = Lab()
+    await lab.has_admitted(waited=60)
+    lab.wait("train", 1)
+    await lab.passes()
+    assert f"Start: p50 {when(120)}, p90 {when(300)}, " in lab.text()
+    await lab.passes(120)
+    assert f"Start: p50 {when(240)}, " in lab.text()
 
 
 async def test_what_is_admitted_loses_the_condition() -> None:
@@ -249,3 +275,27 @@ async def test_off_in_the_file_nothing_is_said_and_no_queue_is_followed() -> Non
 
     kinds = {kind for rule in manager_rules(asks=False, explains=False) for kind in rule["resources"]}
     assert "clusterqueues" not in kinds
+
+
+async def test_on_a_manager_the_room_of_each_worker_is_said_and_no_flavor_of_the_manager() -> None:
+    checks = {"admissionChecks": [{"name": "multikueue"}]}
+    check = configured("AdmissionCheck", "multikueue", {"controllerName": "kueue.x-k8s.io/multikueue"})
+    check["status"] = {"conditions": [condition("Active")]}
+    lab = Lab(queue("gpu", 16, admissionChecksStrategy=checks), check)
+    lab.admit("first", 14)
+    held = admitted_copy("first", 6)
+    lab.workers["eu"].take_workload("ns/first", held)
+    lab.wait("train", 4)
+    lab.wait("large", 17)
+    for worker in lab.workers.values():
+        for watch in worker.watches:
+            watch.synced.set()
+    await lab.passes()
+    assert lab.text().splitlines()[:2] == [
+        f"It asks for 4 {GPU}; 2 of 16 is free on the worker clusters together, 2 is missing. "
+        "By worker: eu 2 of 8 in flavor l4; us 8 of 8 in flavor l4.",
+        f"Next: Wait until 2 more {GPU} on a worker cluster is free for ClusterQueue gpu.",
+    ]
+    assert lab.text("large").startswith(
+        f"It asks for 17 {GPU}; ClusterQueue gpu can never have more than 16 of it on its worker clusters together."
+    )

@@ -126,4 +126,4 @@ class TestItsQueue:
 def test_every_word_for_a_blocker_has_a_sentence() -> None:
     found = explained(cohort(), held("r", 5, "own"), job("b", 5, "own", created=1.0), job("a", 5, "none"))
     for does in ("getsQuota", "holdsBack", "preempts", "preemptsTheSame", "isHead", "podsNotReady"):
-        assert "{" not in blocker_text(replace(found.blockers[0], does=does))
+        assert "{" not in blocker_text(replace(found.blockers[0], does=does), found.flavors)

@@ -235,8 +235,8 @@ def explain_clusters(
 
     Raises CommandError where there is none such.
     """
+    from kueue_admission.explain import beside_workers, explain_elsewhere, explain_unread, with_doubts
     from kueue_admission.explain import explain as explain_on
-    from kueue_admission.explain import explain_elsewhere, explain_unread, with_doubts
     from kueue_admission.forms.suggest import instead
 
     home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
@@ -277,13 +277,14 @@ def explain_clusters(
                 links=cluster.links,
                 suspended_job=cluster.suspended_job(key),
                 with_changes=with_changes,
+                with_workers=cluster is home and len(clusters) > 1,
             ),
         )
         if any(each.key == key for each in snapshot.workloads)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]
-    explained = list(map(with_doubts, explained, left_out))
+    explained = list(map(with_doubts, beside_workers(explained), left_out))
     return explained if with_nodes is None else list(map(with_nodes, snapshots, explained))
 
 

@@ -7,6 +7,7 @@ from .text import render_clusters as render_clusters
 from .text import render_json as render_json
 from .text import render_short as render_short
 from .text import render_text as render_text
+from .together import beside_workers as beside_workers
 from .unplaceable import fits_no_worker as fits_no_worker
 from .unplaceable import is_dispatched as is_dispatched
 from .unread import explain_unread as explain_unread

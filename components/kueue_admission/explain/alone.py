@@ -50,6 +50,5 @@ def _step(made: Explanation, entry: Entry) -> str:
         most = format_amount(figure.resource, figure.capacity)
         return f"Submit it again with at most {most} {figure.resource}, or ask for a larger quota."
     missing = format_amount(figure.resource, figure.missing)
-    return (
-        f"Wait until {missing} more {figure.resource} of flavor {flavor} is free for ClusterQueue {made.cluster_queue}."
-    )
+    where = "on a worker cluster" if flavor.is_of_workers else f"of flavor {flavor.flavor}"
+    return f"Wait until {missing} more {figure.resource} {where} is free for ClusterQueue {made.cluster_queue}."

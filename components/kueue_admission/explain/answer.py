@@ -75,7 +75,8 @@ class Spared:
 class FlavorFigures:
     """One flavor of the ClusterQueue: what speaks against it, in Kueue's sentences, and its quotas.
 
-    `tried` is false where the search stopped before it.
+    `tried` is false where the search stopped before it. `is_of_workers`: jobs in it run on worker clusters, so that its
+    quota stands for that of the workers' flavors.
     """
 
     flavor: str
@@ -83,6 +84,7 @@ class FlavorFigures:
     against: tuple[str, ...]
     resources: tuple[ResourceFigures, ...]
     spared: tuple[Spared, ...] = ()
+    is_of_workers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str
     for flavor, resource, amount in short:
         flavors.setdefault(flavor, {})[resource] = amount
     for flavor, amounts in flavors.items():
+        if trials.with_workers and flavor in trials.of_workers:
+            continue
         what = raise_text(trials, queue, flavor, amounts, "nominalQuota")
         _offer_if_admitted(trials, "nominalQuota", what, raise_quota(queue, flavor, "nominalQuota", amounts))
 

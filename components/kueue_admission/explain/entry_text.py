@@ -7,7 +7,7 @@ from kueue_admission.decide.flavors.eligibility import is_topology_requested
 from kueue_admission.decide.flavors.evidence import ResourceUnavailable
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
-from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceFigures
+from kueue_admission.explain.answer import CheckStanding, Explanation, FlavorFigures, ResourceFigures
 
 
 def about_entry(made: Explanation, entry: Entry) -> str:
@@ -80,21 +80,25 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
     if short is None:
         return f"{made.message}."
     flavor, figure = short
+    asked, missing = _amount(figure, figure.asked), format_amount(figure.resource, figure.missing)
     if made.reason == "ExceedsMaxQuota":
         most = format_amount(figure.resource, figure.capacity)
-        return (
-            f"It asks for {_amount(figure, figure.asked)}; ClusterQueue {made.cluster_queue} can never have more than "
-            f"{most} of it in flavor {flavor}."
-        )
-    return (
-        f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
-        f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
-    )
+        where = "on its worker clusters together" if flavor.is_of_workers else f"in flavor {flavor.flavor}"
+        return f"It asks for {asked}; ClusterQueue {made.cluster_queue} can never have more than {most} of it {where}."
+    return f"It asks for {asked}; {free_text(flavor, figure)}, {missing} is missing."
 
 
-def shortage(made: Explanation) -> tuple[str, ResourceFigures] | None:
+def free_text(flavor: FlavorFigures, figure: ResourceFigures) -> str:
+    """How much is free, and where; of what all workers have together also how much that is."""
+    free = format_amount(figure.resource, figure.free)
+    if flavor.is_of_workers:
+        return f"{free} of {format_amount(figure.resource, figure.capacity)} is free on the worker clusters together"
+    return f"{free} is free in flavor {flavor.flavor}"
+
+
+def shortage(made: Explanation) -> tuple[FlavorFigures, ResourceFigures] | None:
     """The flavor and resource that it is nearest to getting, of those that lack something; None where none does."""
-    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
+    short = [(flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
     if made.reason == "ExceedsMaxQuota":
         return min(short, key=lambda pair: pair[1].asked - pair[1].capacity, default=None)
     return min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing), default=None)

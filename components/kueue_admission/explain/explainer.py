@@ -59,10 +59,12 @@ def explain(
     links: Links | None = None,
     suspended_job: str = "",
     with_changes: bool = True,
+    with_workers: bool = False,
 ) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
 
-    Without `with_changes`, no change is tried, which takes about half of the time.
+    Without `with_changes`, no change is tried, which takes about half of the time. `with_workers`: its worker clusters
+    are explained too, and changes of their quotas are tried there.
 
     `written`: what Kueue wrote on it, by `written.written_on`. `links`: what its ClusterQueue refers to, where that is
     known. `suspended_job`: its job, where that is suspended. `unplaceable`: the workloads here that no worker can ever
@@ -78,7 +80,7 @@ def explain(
         raise AdmissionError(f"there is no workload {key}")
     found = as_written(diagnose(only_relevant(snapshot, key), key), written)
     info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
-    trials = Trials(snapshot, key, found, frozenset(unplaceable))
+    trials = Trials(snapshot, key, found, frozenset(unplaceable), with_workers=with_workers)
     if with_changes:
         _try_changes(trials, found, info)
     queue = found.engine.cache.queues.get(info.cluster_queue)

@@ -12,6 +12,7 @@ from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import FlavorFigures, Holder, Request, ResourceFigures
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 
 LISTED = 3
 """How many holders and how many workloads ahead are listed."""
@@ -41,7 +42,7 @@ def totals_of(cache: Cache, info: WorkloadInfo, queue: QueueNode) -> dict[str, i
 def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
     """Every flavor of the queue, in the order in which Kueue tries them."""
     queue = entry.queue
-    totals = totals_of(cache, info, queue)
+    totals, of_workers = totals_of(cache, info, queue), flavors_of_workers(cache, queue)
     attempts: dict[str, list[FlavorAttempt]] = {}
     for pod_set in entry.assignment.pod_sets:
         for attempt in merge_attempts(pod_set, queue):
@@ -56,8 +57,16 @@ def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigur
                 for name, amount in totals.items()
                 if name in group.covered and amount
             )
-            found.append(FlavorFigures(flavor, bool(tried), tuple(against), resources))
+            found.append(
+                FlavorFigures(flavor, bool(tried), tuple(against), resources, is_of_workers=flavor in of_workers)
+            )
     return tuple(found)
+
+
+def flavors_of_workers(cache: Cache, queue: QueueNode) -> frozenset[str]:
+    """The flavors of the queue whose jobs MultiKueue sends to worker clusters."""
+    dispatching = (name for name, check in cache.checks.items() if check.controller == MULTIKUEUE_CONTROLLER)
+    return frozenset().union(*(queue.checks.get(name, ()) for name in dispatching))
 
 
 def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: int) -> ResourceFigures:

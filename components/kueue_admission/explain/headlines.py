@@ -133,8 +133,10 @@ _NEXT = {
 
 def step_of_waiting(made: Explanation, listed: str = "listed changes") -> str:
     """To wait for the end of other jobs, or make a change; `listed` says where these are. Empty: it does not help."""
-    waits = [change for change in made.changes if change.admits and change.kind == "finish"]
-    return f"{_sentence(waits[0].what)}, or make one of the {listed}." if waits else ""
+    admitting = [change for change in made.changes if change.admits]
+    waits = [change for change in admitting if change.kind == "finish"]
+    others = f", or make one of the {listed}" if len(waits) < len(admitting) else ""
+    return f"{_sentence(waits[0].what)}{others}." if waits else ""
 
 
 def next_step(made: Explanation, found: Diagnosis) -> str:
@@ -184,6 +186,8 @@ def _without_remedy(made: Explanation) -> str:
         return f"Look at the first of the {made.position.place - 1} ahead of it: kueue-fleet explain {first}."
     if made.placements and not made.placements[0].nodes:
         return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
+    if any(flavor.is_of_workers for flavor in made.flavors):
+        return "Explain it on its worker clusters too (--objects NAME=PATH once for each): it lacks quota of theirs."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."

@@ -49,6 +49,8 @@ def quota_changes(trials: Trials, entry: Entry) -> None:
 def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
     """The least increase of one flavor's quotas, or borrowing limits, that admits the workload."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
+    if trials.with_workers and flavor in trials.of_workers:
+        return
     missing = _missing(trials, entry, flavor)
     known = getattr(queue, FIELDS[field])
     if any(ids.id(flavor, resource) not in known or is_unlimited(amount) for resource, amount in missing.items()):
@@ -91,6 +93,8 @@ def _least_amounts(
 
 def _lend(trials: Trials, entry: Entry, flavor: str) -> None:
     """A higher lendingLimit of one that keeps quota to itself and does not use it, else of all such together."""
+    if trials.with_workers and flavor in trials.of_workers:
+        return
     ids, missing = trials.before.engine.cache.ids, _missing(trials, entry, flavor)
     own = {entry.queue.name, *(node.name for node in entry.queue.path())}
     kept: list[tuple[TreeNode, dict[str, int]]] = []
@@ -136,7 +140,10 @@ def raise_text(trials: Trials, node: TreeNode, flavor: str, amounts: Mapping[str
             f"to {format_amount(resource, before + amount)}"
         )
     owner = f"{'ClusterQueue' if node.is_queue else 'Cohort'} {node.name}"
-    return f"raise the {field} of {owner} in flavor {flavor}: {'; '.join(parts)}"
+    where = f"in flavor {flavor}"
+    if flavor in trials.of_workers:
+        where = f"on a worker cluster, and {where} here if that does not follow"
+    return f"raise the {field} of {owner} {where}: {'; '.join(parts)}"
 
 
 def _cover(trials: Trials, entry: Entry) -> None:

@@ -185,7 +185,7 @@ def _turns(explanation: Explanation) -> list[str]:
         lines += ["", *_wrap(f"Before it get quota: {listed}{f' and {more} more' if more > 0 else ''}", "", "  ")]
     if len(explanation.blockers) > 1:
         lines += ["", "In its way, when the next cycles look at the heads of all queues:"]
-        lines += _wrapped([blocker_text(each) for each in explanation.blockers[:LISTED]])
+        lines += _wrapped([blocker_text(each, explanation.flavors) for each in explanation.blockers[:LISTED]])
         more = len(explanation.blockers) - LISTED
         lines += [f"  and {more} more"] if more > 0 else []
     return lines
@@ -264,7 +264,9 @@ def _dispatch(report: ParsedReport) -> list[str]:
 
 
 def _flavor(flavor: FlavorFigures) -> list[str]:
-    lines = ["", f"Flavor {flavor.flavor}" + ("" if flavor.tried else " (not tried: the search stopped before it)")]
+    stands = ": stands for the flavors of the worker clusters" if flavor.is_of_workers else ""
+    tried = "" if flavor.tried else " (not tried: the search stopped before it)"
+    lines = ["", f"Flavor {flavor.flavor}{stands}{tried}"]
     for figure in flavor.resources:
         lines += _figure(figure)
     lines += _spared(flavor.spared)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from kueue_admission.decide.amounts import format_amount
 from kueue_admission.explain.answer import Explanation
+from kueue_admission.explain.entry_text import shortage
+from kueue_admission.explain.figures import LISTED
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 
 _NEAREST: Final = (
@@ -28,7 +32,9 @@ def next_step_of_all(explanations: Sequence[Explanation]) -> str:
     if home.state == "Admitted" and copies:
         return _on([each for each in copies if each.state == "Admitted"] or copies)
     if not _waits_for_a_worker(home):
-        return _on([home])
+        pending = [each for each in explanations if each.state == "Pending" and each is not home]
+        has_none = lacks_quota_of_workers(home) and not any(change.admits for change in home.changes)
+        return _on(pending if has_none and pending else [home])
     if copies:
         return _on(copies)
     others = [each for each in explanations if each is not home]
@@ -42,6 +48,39 @@ def next_step_of_all(explanations: Sequence[Explanation]) -> str:
             f"multikueueclusters, kubectl describe workload {home.workload.partition('/')[2]} there."
         )
     return _on([home])
+
+
+def beside_workers(explanations: Sequence[Explanation]) -> list[Explanation]:
+    """The same, where the manager's also says how much is free on each worker, if it is quota that is missing."""
+    homes = [each for each in explanations if lacks_quota_of_workers(each)]
+    there = [text for each in explanations if each not in homes and (text := _room_on(each))]
+    more = rooms_text(there)
+    return [replace(each, headline=f"{each.headline}{more}") if each in homes else each for each in explanations]
+
+
+def rooms_text(rooms: Sequence[str]) -> str:
+    """The first of them in one sentence, with the space before it; empty without any."""
+    more = f", and {len(rooms) - LISTED} more workers" if len(rooms) > LISTED else ""
+    return f" By worker: {'; '.join(rooms[:LISTED])}{more}." if rooms else ""
+
+
+def lacks_quota_of_workers(made: Explanation) -> bool:
+    """Whether quota is missing here that stands for that of worker clusters."""
+    short = shortage(made) if made.state == "Pending" else None
+    return short is not None and short[0].is_of_workers
+
+
+def _room_on(worker: Explanation) -> str:
+    """What of the quota that it lacks is free on a worker; empty where that is not what speaks against it."""
+    short = shortage(worker) if worker.state == "Pending" else None
+    if short is None:
+        return ""
+    return room_text(worker.cluster, short[0].flavor, short[1].resource, short[1].free, short[1].capacity)
+
+
+def room_text(cluster: str, flavor: str, resource: str, free: int, most: int) -> str:
+    """How much of a flavor a queue could have now on a cluster, and how much at most."""
+    return f"{cluster} {format_amount(resource, free)} of {format_amount(resource, most)} in flavor {flavor}"
 
 
 def _waits_for_a_worker(home: Explanation) -> bool:

@@ -18,6 +18,7 @@ from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import Change
 from kueue_admission.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
+from kueue_admission.explain.figures import flavors_of_workers
 
 Owner = TypeVar("Owner", ClusterQueue, Cohort)
 
@@ -48,9 +49,20 @@ class Trials:
     """
 
     def __init__(
-        self, snapshot: Snapshot, key: str, before: Diagnosis, unplaceable: frozenset[str] = frozenset()
+        self,
+        snapshot: Snapshot,
+        key: str,
+        before: Diagnosis,
+        unplaceable: frozenset[str] = frozenset(),
+        *,
+        with_workers: bool = False,
     ) -> None:
         self.snapshot = snapshot
+        self.with_workers = with_workers
+        """Whether its worker clusters are explained too: quota that stands for theirs is raised there."""
+        entry = before.entry
+        self.of_workers = flavors_of_workers(before.engine.cache, entry.queue) if entry is not None else frozenset()
+        """The flavors that stand for those of worker clusters."""
         self.unplaceable = unplaceable
         """Workloads that never finish, as no worker can hold them."""
         self.key = key
@@ -108,11 +120,13 @@ class Trials:
         after = self.decide(edit)
         decided = after.decided
         preempts: tuple[str, ...] = ()
+        got = "has quota here" if self.of_workers else "admitted"
+        then += "; a worker cluster then decides" if self.of_workers else ""
         if decided is not None and decided.outcome is Outcome.PREEMPTING:
             preempts = tuple(sorted(target.info.key for target in decided.targets))
-            outcome = f"admitted once {len(preempts)} preempted {_workloads(len(preempts))} stopped{then}"
+            outcome = f"{got} once {len(preempts)} preempted {_workloads(len(preempts))} stopped{then}"
         elif decided is not None and decided.outcome is Outcome.ADMITTED:
-            outcome = f"admitted{then}"
+            outcome = f"{got}{then}"
         elif after.entry is None and after.state != self.before.state and after.admits:
             outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
         elif (after.reason, after.message) == (self.before.reason, self.before.message):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.scheduler.entry import Outcome
-from kueue_admission.explain.answer import Blocker, Explanation
+from kueue_admission.explain.answer import Blocker, Explanation, FlavorFigures
 from kueue_admission.explain.next_cycles import Outlook
 
 
@@ -22,7 +24,8 @@ def about_turn(made: Explanation, outlook: Outlook) -> str:
         place = made.position.place if made.position else 1
         if not made.blockers:
             return f"There is room for it, but it is number {place} in its queue."
-        return f"There is room for it, but not beside the others that wait: {blocker_text(made.blockers[0])}."
+        blocker = blocker_text(made.blockers[0], made.flavors)
+        return f"There is room for it, but not beside the others that wait: {blocker}."
     if made.written is not None and not made.written.agrees and made.written.is_current:
         return "Kueue refuses it, though there is room for it by the objects here: this answer disagrees with Kueue."
     if made.turns:
@@ -45,10 +48,11 @@ def turn_step(made: Explanation, outlook: Outlook) -> str:
     )
 
 
-def blocker_text(blocker: Blocker) -> str:
-    """Who takes or holds back what, why its turn comes first, and why it waits itself."""
+def blocker_text(blocker: Blocker, flavors: Iterable[FlavorFigures]) -> str:
+    """Who takes or holds back what, why its turn comes first, and why it waits itself; `flavors`: its queue's."""
+    of_workers = {each.flavor for each in flavors if each.is_of_workers}
     amounts = ", ".join(
-        f"{format_amount(resource, amount)} {resource} of flavor {flavor}"
+        f"{format_amount(resource, amount)} {resource}{'' if flavor in of_workers else f' of flavor {flavor}'}"
         for flavor, resource, amount in blocker.amounts
     )
     does = _DOES[blocker.does].format(amounts=amounts or "what is free", first=_FIRST[blocker.first])

@@ -183,6 +183,7 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
+    from kueue_fleet.jobs.most_on_workers import more_than_workers_have
     from kueue_fleet.jobs.check.shared_gpus import share_refusal
 
     for pod_set in found.job.pod_sets:
@@ -193,13 +194,21 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     if found.not_started < len(found.starts):
         return ""
     if found.reason in LASTING:
-        return _why(found)
+        return _why(fleet, found)
     if fits_no_worker(found.job, workers):
-        return "no worker cluster can ever hold it, as it asks for more than its queue can have on one"
+        numbers = more_than_workers_have(fleet, found.cluster_queue, found.job.requests)
+        return f"no worker cluster can ever hold it: {numbers or 'it asks for more than its queue can have on one'}"
     return ""
 
 
-def _why(found: Forecast) -> str:
+def _why(fleet: FleetSpec, found: Forecast) -> str:
+    """Kueue's reason, and why in our words where quota is missing for good: the manager's flavors are nobody's."""
+    from kueue_admission.decide.reasons import LASTING
+    from kueue_fleet.dispatch import Fit, WorkerQuota
+
+    alone = WorkerQuota(found.objects[fleet.home]).explain(found.job, found.job.created)
+    if not isinstance(alone, Fit) and alone.reason == found.reason and found.reason in LASTING:
+        return f"{found.reason}: {alone.headline}"
     return f"{found.reason}: {found.message}" if found.message else found.reason
 
 
@@ -232,13 +241,15 @@ def print_forecast(fleet: FleetSpec, job: str, found: Forecast, now: float) -> N
     low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
     count = console.count(len(found.starts), "simulation")
     if never:
-        console.paragraph(with_code(f"Never starts as the fleet and the job are now: {never}", _why(found)))
+        console.paragraph(
+            with_code(f"Never starts as the fleet and the job are now: {never}", f"{found.reason}: {found.message}")
+        )
     elif found.not_known:
         console.paragraph(f"Whether it starts is not known: {found.not_known}")
     elif middle is None:
-        why = _why(found)
+        why = _why(fleet, found)
         text = f"Does not start within 30 days in {found.not_started} of {count}: {why}"
-        console.paragraph(with_code(text, why))
+        console.paragraph(with_code(text, f"{found.reason}: {found.message}"))
     else:
         clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
         latest = span(high) if high is not None else "never"

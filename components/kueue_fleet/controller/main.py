@@ -171,7 +171,7 @@ class Controller:
         fleet = Fleet(manager, workers, manager_api, worker_apis, self.metrics, events.tell, time.time)
         reconciler = Reconciler(self._configuration, fleet)
         says = self._configuration.controller.explain_waiting
-        quota = self._say_reasons(kueue, fleet, events) if says else None
+        quota = self._say_reasons(kueue, fleet, events, reconciler) if says else None
         tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
         renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
         history = HistoryWriter(self._configuration, self.metrics, time.time)
@@ -211,10 +211,12 @@ class Controller:
             for api in worker_apis.values():
                 await api.close()
 
-    def _say_reasons(self, configuration: Configuration, fleet: Fleet, events: Events) -> ConfiguredQuota:
+    def _say_reasons(
+        self, configuration: Configuration, fleet: Fleet, events: Events, reconciler: Reconciler
+    ) -> ConfiguredQuota:
         """Have each waiting Workload say why it waits; the quota of the manager, whose watches are to be run."""
         quota = ConfiguredQuota("manager", configuration, lambda _: reasons.note_all())
-        reasons = self._reasons = WaitingReasons(fleet, quota, partial(events.tell, of_job=True))
+        reasons = self._reasons = WaitingReasons(fleet, quota, partial(events.tell, of_job=True), reconciler.residency)
         return quota
 
     async def _wait_for_workers(self, workers: Mapping[str, WorkerState]) -> None:

@@ -138,7 +138,7 @@ class Reconciler:
             again = min(again, await self._dispatch(record))
             record = self._fleet.manager.records.get(key)
         if record is not None and self._waits_for_kueue(record):
-            await self.assigner.reconcile(record, self._residency(record))
+            await self.assigner.reconcile(record, self.residency(record))
         return again if again < math.inf else None
 
     async def _help_without_quota(self, key: str) -> float:
@@ -180,7 +180,8 @@ class Reconciler:
             return False
         return all(found.state == CheckState.READY for name, found in record.checks.items() if name != check)
 
-    def _residency(self, record: Record) -> Residency:
+    def residency(self, record: Record) -> Residency:
+        """In which regions a job may run."""
         return read_residency(
             record.regions,
             self._fleet.manager.namespace_regions(record.namespace),
@@ -213,7 +214,7 @@ class Reconciler:
     def _request(self, record: Record, taken: _Taken, waits: ParsedReport | None, now: float) -> Request:
         """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
-        residency = self._residency(record)
+        residency = self.residency(record)
         views = self._fleet.involved_workers(record, residency)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
         bound = bound_to(record.assigned, views)
@@ -288,7 +289,7 @@ class Reconciler:
     def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
         """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
         workers = self._candidates(record, names, _NOTHING_TAKEN, now)
-        request = Request(workload=record.workload, residency=self._residency(record), given_up=record.given_up)
+        request = Request(workload=record.workload, residency=self.residency(record), given_up=record.given_up)
         scores = {
             one.cluster: one.score for one in judge(request, workers, self._settings, now) if isinstance(one, Scored)
         }
@@ -411,7 +412,7 @@ class Reconciler:
                 return CheckDecision(CheckState.READY, present.message), None
             budget = self.budgets.decide(record, now)
             return budget.check, budget.again
-        found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
+        found = decide_check(self._rules[name], record.run_seconds, self.residency(record), self._regions(record), now)
         if present.state == CheckState.READY and found.state is CheckState.PENDING and found.retry_at is None:
             # It is not known; what was let in is not sent back for that.
             return CheckDecision(CheckState.READY, present.message), None

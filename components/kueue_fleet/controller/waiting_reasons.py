@@ -20,7 +20,8 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.waiting_text import Said, about_waiting
+from kueue_fleet.controller.waiting_text import Said, about_waiting, asked_most
+from kueue_fleet.dispatch import Residency
 from kueue_fleet.dispatch.pace import Estimate, Pace
 from kueue_fleet.kube.answers import ApiError
 
@@ -62,12 +63,18 @@ class _Line:
 
 
 class WaitingReasons:
-    """`note` gets the key of each Workload that something happened to; `tell_job` writes an event of a job."""
+    """`note` gets the key of each Workload that something happened to; `tell_job` writes an event of a job, `residency`
+    says where it may run."""
 
     def __init__(
-        self, fleet: Fleet, quota: ConfiguredQuota, tell_job: Callable[[Record, str, str, bool], None]
+        self,
+        fleet: Fleet,
+        quota: ConfiguredQuota,
+        tell_job: Callable[[Record, str, str, bool], None],
+        residency: Callable[[Record], Residency],
     ) -> None:
         self._fleet = fleet
+        self._residency = residency
         self._quota = quota
         self._tell_job = tell_job
         self._pace = Pace()
@@ -163,7 +170,8 @@ class WaitingReasons:
         if at is None or reserved is None or self._paced.get(record.key) == record.uid:
             return
         self._paced[record.key] = record.uid
-        self._pace.admitted(record.cluster_queue, at, max(0.0, at - reserved), _size(record.workload))
+        queued = reserved - max(record.workload.created, record.evicted_at or 0.0) >= YOUNG_SECONDS
+        self._pace.admitted(record.cluster_queue, at, max(0.0, at - reserved), _size(record.workload), queued=queued)
 
     def _about(self, record: Record, now: float) -> Said:
         queue, place = self._places[record.key]
@@ -176,7 +184,15 @@ class WaitingReasons:
         else:
             start = self._pace.start(queue, ahead, work, place[2], now)
         held = line.with_quota
-        return about_waiting(self._fleet, record, quota, (ahead + 1 - held, len(line.waiting) - held), start, now)
+        place = (ahead + 1 - held, len(line.waiting) - held)
+        return about_waiting(self._fleet, record, quota, self._allowed(record), place, start, now)
+
+    def _allowed(self, record: Record) -> list[str]:
+        """The workers that it may run on; none where it is not known what its namespace allows."""
+        if not self._fleet.manager.knows_namespace(record.namespace):
+            return []
+        residency = self._residency(record)
+        return [name for name, worker in self._fleet.workers.items() if residency.forbids(worker.region) is None]
 
     def _is_due(self, record: Record, said: Said, now: float) -> bool:
         uid, before, at = self._said.get(record.key, ("", None, 0.0))
@@ -184,7 +200,7 @@ class WaitingReasons:
             return now - said.since >= YOUNG_SECONDS
         if (said.reason, said.lasting) != (before.reason, before.lasting):
             return now - at >= YOUNG_SECONDS
-        return said.passing != before.passing and now - at >= REFRESH_SECONDS
+        return said.passing != before.passing and (now - at >= REFRESH_SECONDS or now >= before.until)
 
     async def _write(self, key: str, said: Said | None) -> None:
         """Write why a Workload waits, or that it waits no longer; what fails is tried again when its turn comes."""
@@ -216,6 +232,4 @@ def _waits(record: Record) -> bool:
 
 
 def _size(workload: Workload) -> float:
-    """How much it asks for: devices, or CPU where it asks for none."""
-    asked = dict(workload.requests)
-    return float(sum(amount for name, amount in asked.items() if "/" in name) or asked.get("cpu", 1))
+    return float(asked_most(workload)[1] or 1)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil, inf
 from typing import Final
 
-from kueue_admission.decide.model import CheckState
+from kueue_admission.decide.amounts import format_amount
+from kueue_admission.decide.model import CheckState, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.explain.answer import CheckStanding, Explanation
-from kueue_admission.explain.entry_text import check_text
+from kueue_admission.explain.entry_text import check_text, shortage
+from kueue_admission.explain.together import lacks_quota_of_workers, room_text, rooms_text
 from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.printable import printable
 from kueue_fleet.controller.fallback import NOTHING
@@ -25,12 +28,15 @@ _LONGEST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """`reason` is Kueue's token; `lasting` is written again at once when it changes, `passing` after a while."""
+    """`reason` is Kueue's token; `lasting` is written again at once when it changes, `passing` after a while, or
+    when the estimate is past."""
 
     reason: str
     since: float
     lasting: tuple[str, ...]
     passing: tuple[str, ...]
+    until: float = inf
+    """When the estimate of its start is past."""
 
     @property
     def text(self) -> str:
@@ -40,10 +46,19 @@ class Said:
 
 
 def about_waiting(
-    fleet: Fleet, record: Record, quota: WorkerQuota, place: tuple[int, int], start: Estimate | None, now: float
+    fleet: Fleet,
+    record: Record,
+    quota: WorkerQuota,
+    allowed: Sequence[str],
+    place: tuple[int, int],
+    start: Estimate | None,
+    now: float,
 ) -> Said:
-    """Why a Workload waits. `place`: its number in its queue and how many wait there; `start`: in how many seconds."""
-    reason, headline, step = _why(record, quota, now)
+    """Why a Workload waits. `allowed`: the workers that it may run on.
+
+    `place`: its number in its queue and how many wait there; `start`: in how many seconds it may start.
+    """
+    reason, headline, step = _why(fleet, record, quota, allowed, now)
     has_quota = record.reserved_at is not None
     since = record.reserved_at or max(record.workload.created, record.evicted_at or 0.0)
     at = "not known" if start is None else _times(start, now)
@@ -55,15 +70,21 @@ def about_waiting(
         since,
         (f"Waits for: {'; '.join(_waits_for(fleet, record))}", *_goes_on(record)),
         (headline, f"Next: {step}", *position, f"Start: {at}"),
+        until=inf if start is None else _minute_after(now + start.p50),
     )
 
 
 def _times(start: Estimate, now: float) -> str:
-    p50, p90 = (format_time(round((now + each) / 60) * 60) for each in start[:2])
+    p50, p90 = (format_time(_minute_after(now + each)) for each in start[:2])
     return f"p50 {p50}, p90 {p90}, by {start.rests_on} jobs that its ClusterQueue admitted lately"
 
 
-def _why(record: Record, quota: WorkerQuota, now: float) -> tuple[str, str, str]:
+def _minute_after(at: float) -> float:
+    """The next full minute: an estimate is never in the past when it is written."""
+    return ceil(at / 60) * 60.0
+
+
+def _why(fleet: Fleet, record: Record, quota: WorkerQuota, allowed: Sequence[str], now: float) -> tuple[str, str, str]:
     """Reason, headline and next step."""
     workload, status = record.workload, record.status
     if record.unreadable:
@@ -73,7 +94,7 @@ def _why(record: Record, quota: WorkerQuota, now: float) -> tuple[str, str, str]
         headline = "It was evicted and keeps its quota until its pods are gone."
         return status.evicted_reason or "Evicted", headline, "Wait until they have stopped."
     if record.reserved_at is not None:
-        return AdmittedReason.UNSATISFIED_ADMISSION_CHECKS, *_about_checks(record)
+        return AdmittedReason.UNSATISFIED_ADMISSION_CHECKS, *_about_checks(fleet, record)
     if record.over_budget:
         return "OverBudget", f"{record.over_budget}.", "Wait until then, or ask whoever answers for the budget."
     if workload.gated_by:
@@ -87,7 +108,22 @@ def _why(record: Record, quota: WorkerQuota, now: float) -> tuple[str, str, str]
     found = quota.explain(workload, now)
     if isinstance(found, Fit):
         return found.reason, f"{found.message}.", "Ask whoever administers the queue: it does not change by itself."
-    return _about_quota(record, found)
+    reason, headline, step = _about_quota(record, found)
+    short = shortage(found) if lacks_quota_of_workers(found) else None
+    if short is not None:
+        headline += _room_on(fleet, allowed, workload, short[1].resource)
+    return reason, headline, step
+
+
+def _room_on(fleet: Fleet, names: Iterable[str], workload: Workload, resource: str) -> str:
+    """How much its queue could have of a resource on each of these workers now, as far as that is known."""
+    workers = {name: fleet.workers[name] for name in sorted(names) if name in fleet.workers}
+    rooms = {
+        name: worker.quota.room(workload, resource)
+        for name, worker in workers.items()
+        if worker.quota is not None and not worker.unknown
+    }
+    return rooms_text([room_text(name, room[0], resource, *room[1:]) for name, room in rooms.items() if room])
 
 
 def _about_quota(record: Record, found: Explanation) -> tuple[str, str, str]:
@@ -98,7 +134,7 @@ def _about_quota(record: Record, found: Explanation) -> tuple[str, str, str]:
     return found.reason or QuotaReservedReason.PENDING_EVALUATION, found.headline, found.next_step
 
 
-def _about_checks(record: Record) -> tuple[str, str]:
+def _about_checks(fleet: Fleet, record: Record) -> tuple[str, str]:
     """Headline and next step of a job that has its quota."""
     report = record.current_report
     if report is not None and not record.nominated and report.said.summary:
@@ -111,14 +147,32 @@ def _about_checks(record: Record) -> tuple[str, str]:
         return "It has its quota, and every check is ready.", "Wait: Kueue admits it next."
     name, check = open_ones[0]
     headline = f"It has its quota, and {check_text(CheckStanding(name, '', check.state, check.message, ''))}."
+    copies = [fleet.workers[each].copy(record.key) for each in record.nominated if each in fleet.workers]
+    if record.nominated and not any(copy is not None and copy.reserved_at is not None for copy in copies):
+        there = ", ".join(record.nominated)
+        room = _room_on(fleet, record.nominated, record.workload, asked_most(record.workload)[0])
+        headline = f"It asks for {_asked(record.workload)} on {there}, and waits there.{room}"
     where = record.cluster_name or ", ".join(record.nominated)
     return headline, f"Wait for {where} to admit it." if where else f"Wait for whoever answers AdmissionCheck {name}."
+
+
+def asked_most(workload: Workload) -> tuple[str, int]:
+    """The resource by which a job is measured, and how much of it it asks for: devices, or CPU if it asks for none."""
+    asked = dict(workload.requests)
+    resource = max((name for name in asked if "/" in name), key=asked.__getitem__, default="cpu")
+    return resource, asked.get(resource, 0)
+
+
+def _asked(workload: Workload) -> str:
+    resource, amount = asked_most(workload)
+    return f"{format_amount(resource, amount)} {resource}"
 
 
 def _waits_for(fleet: Fleet, record: Record) -> Iterator[str]:
     """What it waits for, and since when: quota, nodes, a cluster."""
     if record.reserved_at is None:
-        yield f"quota since {format_time(max(record.workload.created, record.evicted_at or 0.0))}"
+        since = max(record.workload.created, record.evicted_at or 0.0)
+        yield f"quota of {_asked(record.workload)} since {format_time(since)}"
         return
     places = {"": fleet.manager.requests.of(record.key, record.uid)}
     places |= {name: worker.provisioning(record.key) for name, worker in fleet.workers.items()}
@@ -135,7 +189,9 @@ def _waits_for(fleet: Fleet, record: Record) -> Iterator[str]:
         if copy is not None and copy.reserved_at is not None
     ]
     checks = [name for name, one in sorted(record.checks.items()) if one.state is not CheckState.READY]
-    yield from nodes or quota or [f"{', '.join(checks) or 'admission'} since {format_time(record.reserved_at)}"]
+    of_workers = f"quota of {_asked(record.workload)} on {', '.join(record.nominated)}"
+    rest = of_workers if record.nominated else ", ".join(checks) or "admission"
+    yield from nodes or quota or [f"{rest} since {format_time(record.reserved_at)}"]
 
 
 def _goes_on(record: Record) -> Iterator[str]:

@@ -32,6 +32,7 @@ class _Admission(NamedTuple):
     at: float
     seconds: float
     size: float
+    queued: bool
 
 
 class Pace:
@@ -40,13 +41,15 @@ class Pace:
     def __init__(self) -> None:
         self._admitted: dict[str, deque[_Admission]] = {}
 
-    def admitted(self, queue: str, at: float, seconds: float, size: float) -> None:
-        """A job was admitted, so many seconds after it had its quota; `size` is what it asks for."""
-        self._admitted.setdefault(queue, deque(maxlen=_KEPT)).append(_Admission(at, seconds, size))
+    def admitted(self, queue: str, at: float, seconds: float, size: float, *, queued: bool) -> None:
+        """A job was admitted, so many seconds after it had its quota; `size` is what it asks for, `queued` whether it
+        had to wait for quota before."""
+        self._admitted.setdefault(queue, deque(maxlen=_KEPT)).append(_Admission(at, seconds, size, queued))
 
     def start(self, queue: str, ahead: int, work: float, size: float, now: float) -> Estimate | None:
         """Of a job without quota, behind `ahead` jobs that ask for `work` together; None: not known."""
-        recent = self._recent(queue, now)
+        # Those that found free quota do not tell how soon any becomes free.
+        recent = [one for one in self._recent(queue, now) if one.queued]
         like = sum(one.size >= size for one in recent)
         if like < LEAST:
             # Where only smaller jobs get in, nothing tells when this one does.

@@ -15,6 +15,7 @@ from kueue_admission.decide.flavors.assignment import Mode
 from kueue_admission.decide.model import Admission, Objects, Workload, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.quota.cohort_tree import available
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.cycle import examine
@@ -157,6 +158,24 @@ class WorkerQuota:
         """Why a workload without quota would wait here even if it were alone, or that no queue here can admit it."""
         node = self._queue(workload)
         return node if isinstance(node, Fit) else explain_alone(self._cache, self._entry(workload, node.name, now))
+
+    def room(self, workload: Workload, resource: str) -> tuple[str, int, int] | None:
+        """The flavor of its queue with most of the resource free, how much that is, and how much the queue can ever
+        have of it, as if the workload had none; None where there is none."""
+        node = self._queue(workload)
+        if isinstance(node, Fit):
+            return None
+        self._settle()
+        own = self._held.get(workload.key) or self._counted.get(workload.key)
+        if own is not None:
+            self._cache.remove(own)
+        ids = self._cache.ids
+        flavors = [flavor for group in node.groups if resource in group.covered for flavor in group.flavors]
+        rooms = ((name, ids.id(name, resource)) for name in flavors)
+        found = [(name, available(node, fr), node.potential.get(fr, 0)) for name, fr in rooms]
+        if own is not None:
+            self._cache.add(own)
+        return max(found, key=lambda each: each[1:], default=None)
 
     def place(self, workload: Workload) -> tuple[str, tuple[int, float, str]]:
         """The ClusterQueue of a workload, empty if it has none, and what sorts it there."""

@@ -189,7 +189,9 @@ def test_a_member_reads_why_a_job_waits_and_nothing_of_other_teams_until_it_is_a
     found = lab.workload("waits")  # settled: the condition is there
     assert found is not None
     said = kubectl(lab, "describe", "workload", "-n", "team", found["metadata"]["name"])
-    assert "It asks for 4 nvidia.com/gpu; 0 is free in flavor multikueue, 4 is missing." in said.stdout, said.stderr
+    assert (
+        "It asks for 4 nvidia.com/gpu; 0 of 16 is free on the worker clusters together, 4 is missing." in said.stdout
+    ), said.stderr
     assert "Position: 1 of 1 in ClusterQueue gpu" in said.stdout
     assert RIVAL not in said.stdout
     assert "forbidden" in kubectl(lab, "get", "workloads", "-n", RIVAL).stderr
