@@ -18,6 +18,8 @@ from urllib.request import urlopen
 import pytest
 
 from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.fleet_file.model.fleet_page import FleetPage
+from kueue_fleet.objects.fleet_page import PageConfiguration
 from kueue_fleet.page.team_page import team_rows
 from tests.cli.live_fleet import serve
 
@@ -103,7 +105,7 @@ def measure(count: int) -> dict[str, float]:
         time.sleep(20)
         found["idle_share"] = (cpu_of(page.pid) - before) / (time.monotonic() - began)
     now, began = datetime(2026, 11, 27, tzinfo=UTC), time.process_time()
-    team_rows("lab", "manager", workloads, now)
+    team_rows(PageConfiguration(fleet="lab", cluster="manager", page=FleetPage()), workloads, now)
     return {**found, "delay_wall": median(delays), "longest_wall": max(delays), "team": time.process_time() - began}
 
 

@@ -26,7 +26,15 @@ SHOWN: Final = (
 )
 
 MANAGER, EUROPE, AMERICA = "manager-europe-west4", "worker-europe-west4", "worker-us-east4"
-NO_GPUS = "couldn't assign flavors: insufficient unused quota for nvidia.com/gpu in flavor l4, 4 more needed"
+NO_GPUS = "couldn't assign flavors: insufficient unused quota for nvidia.com/gpu in flavor multikueue, 4 more needed"
+WHY = {
+    "reason": "WaitingForQuota",
+    "message": NO_GPUS,
+    "why": "It asks for 4 nvidia.com/gpu; 0 of 48 is free on the worker clusters together, 4 is missing.",
+    "next": "Wait until 4 more nvidia.com/gpu on a worker cluster is free for ClusterQueue vision.",
+    "place": "1 of 2 in ClusterQueue vision",
+    "start": "p50 2026-11-27T10:12:00Z, p90 2026-11-27T10:31:00Z",
+}
 LIVE: Final = View(
     SUMMARY
     | {
@@ -56,7 +64,7 @@ LIVE: Final = View(
         ],
     },
     [
-        job("detector-7", namespace="vision", queue="main", cluster=MANAGER, reason="WaitingForQuota", message=NO_GPUS),
+        job("detector-7", namespace="vision", queue="main", cluster=MANAGER, **WHY),
         job("detector-8", namespace="vision", queue="main", cluster=MANAGER, seconds=50.0),
         job("tuning-3", "Admitted", namespace="language", queue="main", cluster=EUROPE, seconds=90_000.0),
     ],

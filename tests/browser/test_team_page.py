@@ -68,7 +68,10 @@ def test_it_is_readable_before_and_after_signing_in(browser: Browser, width: int
         sign_in(page, "ada")
         page.locator("[data-job]").click()
         page.locator("#why", has_text="submitted to LocalQueue gpu").wait_for()
-        assert page.locator("#says").inner_text().startswith("WaitingForQuota: no room\n\nIt asks for 2 GPUs.")
+        assert page.locator("#says").inner_text().startswith("It asks for 2 GPUs.\nNext: Wait.")
+        assert not page.locator("#kueue-says").is_visible()
+        page.locator("#kueue summary").click()
+        assert page.locator("#kueue-says").inner_text() == "WaitingForQuota: no room"
         assert page.evaluate(READABLE) == []
         assert page.title() == "lab"
         assert page.locator("img, main script, iframe").count() == 0

@@ -103,12 +103,41 @@ def test_a_job_is_found_and_explained_by_keyboard(browser: Browser) -> None:
         page.locator("#search").focus()
         page.keyboard.type("train")
         page.locator("#count", has_text=re.compile("^Jobs: 1$")).wait_for()
-        page.keyboard.press("Tab")
-        page.keyboard.press("Tab")
+        for _ in range(3):
+            page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         page.locator("#why", has_text="Free 2 GPUs").wait_for()
         assert page.locator("#says").inner_text() == "It asks for 4."
         assert page.evaluate("document.activeElement.id") == "job-title"
+        page.context.close()
+
+
+def test_what_kueue_says_is_folded_below_our_sentence_and_stays_open(browser: Browser) -> None:
+    waits = job("train", reason="WaitingForQuota", message="flavor multikueue", why="It asks for 8.", next="Wait.")
+    with running(View(FULL, [waits])) as url:
+        page, _ = opened(browser, url)
+        cell = page.locator("[data-of='why it waits']")
+        assert "It asks for 8. Wait." in cell.inner_text()
+        assert "multikueue" not in cell.inner_text()
+        cell.locator("summary").click()
+        page.evaluate("jobs()")
+        page.locator("[data-of='why it waits'] details[open]", has_text="flavor multikueue").wait_for()
+        page.context.close()
+
+
+def test_a_job_that_never_runs_is_marked(browser: Browser) -> None:
+    with running(View(FULL, [job("train", "Admitted", wrong=True, why="It never runs.")])) as url:
+        page, _ = opened(browser, url)
+        assert page.locator("#jobs .bad").all_inner_texts() == ["Admitted", "It never runs."]
+        page.context.close()
+
+
+def test_a_team_is_chosen_by_keyboard(browser: Browser) -> None:
+    with running(View(FULL, [job("train"), job("other", team="speech")])) as url:
+        page, _ = opened(browser, url)
+        page.locator("#team").select_option("speech")
+        page.locator("#count", has_text=re.compile("^Jobs: 1$")).wait_for()
+        assert page.locator("[data-job]").all_inner_texts() == ["team/other"]
         page.context.close()
 
 
@@ -137,7 +166,8 @@ def test_another_quota_is_tried_by_keyboard(browser: Browser, width: int) -> Non
 
 
 def test_what_a_hostile_team_writes_is_text(browser: Browser) -> None:
-    rows = [job(HOSTILE[:60], reason=HOSTILE, message=HOSTILE, says=HOSTILE)]
+    texts = dict.fromkeys(("reason", "message", "says", "why", "next", "place", "start", "team"), HOSTILE)
+    rows = [job(HOSTILE[:60], **texts)]
     with running(View(FULL, rows), HOSTILE) as url:
         page, said = opened(browser, url, 400)
         page.locator("[data-job]").click()

@@ -137,6 +137,16 @@ class TestAJobThatNoWorkerCanHold:
         assert "No worker" not in hub["headline"]
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_job_that_the_manager_admitted_without_a_worker_never_runs() -> None:
+    """Kueue gives it no flavor, and so no MultiKueue check."""
+    configuration = {"configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}}
+    Path("fleet.yaml").write_text(yaml.safe_dump({**FLEET, "kueue": configuration}))
+    text = words(explained("bare", [{**job("bare", 1), "requests": {"cpu": "1"}}]))
+    assert "It never runs: it requests nothing that the queue covers, so the manager admitted it" in text
+    assert "Next step: On hub: Delete it, and submit it with a request that ClusterQueue everywhere covers." in text
+
+
 FULL = [*(job(f"runs-{index}", 4) for index in range(3)), job("waits", 4, start=10)]
 """Each worker is full."""
 

@@ -119,6 +119,20 @@ class TestDescribe:
         found = json.loads(command("describe vision/train -o json").out)
         assert (found["pods"][0] if pods else found)["event"] == "FailedScheduling: 0/3 nodes are available"
 
+    @pytest.mark.parametrize("managed_by", ["kueue.x-k8s.io/multikueue", None])
+    def test_one_that_the_manager_admitted_without_a_worker_never_runs(
+        self, fleet: Fleet, command: Command, managed_by: str | None
+    ) -> None:
+        train = workload("train", QuotaReserved=RESERVED, Admitted=ADMITTED)
+        fleet.tables["manager"] |= {
+            WORKLOADS: [train],
+            "/api/v1/namespaces/vision/pods": [],
+            EVENTS: [],
+            "/apis/batch/v1/namespaces/vision/jobs/train": {"spec": {"managedBy": managed_by}},
+        }
+        shown = command("describe vision/train").out
+        assert ("NotDispatched: admitted without a worker, where no pod runs" in shown) == (managed_by is not None)
+
     @pytest.mark.parametrize("name", ["train", "job/train", "jobs.batch/train", "vision/train", "job-train-1a2b3"])
     def test_the_ways_to_name_it(self, name: str, fleet: Fleet, command: Command) -> None:
         runs(fleet)

@@ -32,6 +32,10 @@ def job(name: str, state: str = "Pending", **more: Any) -> dict[str, Any]:
         "cluster": "m",
         "reason": "",
         "message": "",
+        "team": "ml",
+        "gpus": 4,
+        **dict.fromkeys(("place", "start", "why", "next"), ""),
+        "wrong": False,
     }
     return {**made, "since": "2026-11-27T09:00:00+00:00", "seconds": 3600.0, "says": "", **more}
 
@@ -141,7 +145,7 @@ async def test_what_was_read_stays_and_the_page_says_that_it_is_not_read_again()
 async def test_jobs_that_could_not_be_read_are_not_none() -> None:
     async with served(View(SUMMARY, None)) as (url, _):
         assert (await event(url))["jobs"] is None
-        assert json.loads((await get(f"{url}live/jobs"))[1]) == {"count": None, "jobs": []}
+        assert json.loads((await get(f"{url}live/jobs"))[1]) == {"count": None, "jobs": [], "teams": []}
 
 
 async def test_jobs_are_found_by_name_and_state() -> None:
@@ -151,6 +155,13 @@ async def test_jobs_are_found_by_name_and_state() -> None:
         assert (found["count"], [each["name"] for each in found["jobs"]]) == (1, ["train"])
         found = json.loads((await get(f"{url}live/jobs?state=Admitted"))[1])
         assert [each["name"] for each in found["jobs"]] == ["other"]
+
+
+async def test_jobs_are_found_by_team() -> None:
+    async with served(View(SUMMARY, [job("train"), job("other", team="speech")])) as (url, _):
+        await event(url)
+        found = json.loads((await get(f"{url}live/jobs?team=speech"))[1])
+        assert ([each["name"] for each in found["jobs"]], found["teams"]) == (["other"], ["ml", "speech"])
 
 
 async def test_of_many_jobs_the_first_are_sent_and_the_rest_counted() -> None:

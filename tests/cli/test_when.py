@@ -121,6 +121,30 @@ def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
     )
 
 
+def test_one_that_requests_nothing_that_its_queue_counts_never_starts(dump: Path) -> None:
+    bare = workload("bare")
+    bare["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"example.com/x": "1"}}
+    data = yaml.safe_load(Path(STACK).read_text())
+    fleet = data["config"]["kueue-fleet:fleet"]
+    fleet["kueue"] = {"configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}}
+    (dump / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    (dump / "w.yaml").write_text(yaml.dump(bare, Dumper=yaml.CSafeDumper))
+    done = CliRunner().invoke(
+        app, ["when", str(dump / "fleet.yaml"), "--job", "bare", "--objects", str(dump / "w.yaml"), *AT, "--seeds", "1"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "Never starts as the fleet and the job are now: requests nothing that queue dws counts" in done.stdout
+
+
+def test_a_manager_without_any_workload_is_an_answer(dump: Path) -> None:
+    (dump / "w.yaml").write_text("{apiVersion: v1, kind: List, items: []}")
+    job = {"metadata": {"name": "new", "namespace": "team-vision", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}}
+    pod_template = state()[0]["spec"]["podSets"][0]["template"]
+    manifest = yaml.safe_dump({"apiVersion": "batch/v1", "kind": "Job", **job, "spec": {"template": pod_template}})
+    done = when("-f", "-", "--objects", str(dump / "w.yaml"), "--seeds", "1", stdin=manifest)
+    assert "team-vision/new: number 1 of 1 pending" in done.stdout, done.output
+
+
 @pytest.mark.parametrize(
     ("example", "gpus", "never", "rests_on"),
     [

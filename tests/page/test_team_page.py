@@ -19,7 +19,7 @@ from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from kueue_fleet.objects.fleet_page import VIEWER
+from kueue_fleet.objects.fleet_page import VIEWER, PageConfiguration
 from kueue_fleet.page import api_server
 from kueue_fleet.page.api_server import ApiServer
 from kueue_fleet.page.team_page import TeamPage
@@ -31,6 +31,11 @@ AUDIENCE = "/projects/123456789/global/backendServices/42"
 KEY = ec.generate_private_key(ec.SECP256R1())
 MAY = {"ada": ["vision"], "bob": ["speech"], "lead": ["vision", "speech"], "nobody": []}
 """The namespaces that each token may read."""
+
+
+SETTINGS = PageConfiguration.model_validate(
+    {"fleet": "lab", "cluster": "manager", "namespaces": ["vision", "speech"], "teams": {"vision": "ml"}, "page": {}}
+)
 
 
 def workload(namespace: str, name: str) -> dict[str, Any]:
@@ -96,7 +101,7 @@ async def served(folder: Path, sign_in: SignIn | None = None) -> AsyncIterator[t
         }
         (folder / "kubeconfig").write_text(yaml.safe_dump(config))
         api = ApiServer(folder / "kubeconfig")
-        page = TeamPage("lab", "manager", ["vision", "speech"], api, sign_in or TokenSignIn())
+        page = TeamPage(SETTINGS, api, sign_in or TokenSignIn())
         async with TestServer(page.application()) as served:
             try:
                 yield str(served.make_url("/")), cluster

@@ -29,8 +29,10 @@ def of(namespace: str, count: int, gpus: str, **states: tuple[bool, str, str]) -
 
 def clusters() -> dict[str, ClusterObjects]:
     over = of("team-a", 9, "9", Finished=(True, "Succeeded", ""), QuotaReserved=RESERVED)
+    on_worker = of("team-a", 2, "4", QuotaReserved=RESERVED, Admitted=ADMITTED)
+    on_worker["status"]["clusterName"] = "w1"
     workloads = [
-        of("team-a", 2, "4", QuotaReserved=RESERVED, Admitted=ADMITTED),
+        on_worker,
         of("team-a", 1, "1", QuotaReserved=RESERVED),
         of("team-a", 3, "2"),
         over,
@@ -60,6 +62,13 @@ def test_one_that_keeps_its_quota_and_can_never_run_waits() -> None:
     found = {"manager": ClusterObjects("manager", {"workloads": [never], "clusterqueues": []})}
     use = next(iter(team_use(fleet(teams=OWN), found)))
     assert (use.jobs, use.waiting_jobs, use.waiting_gpus) == (0, 1, 81)
+
+
+def test_one_that_the_manager_admitted_without_a_worker_does_not_run() -> None:
+    nowhere = of("team-a", 1, "1", QuotaReserved=RESERVED, Admitted=ADMITTED)
+    found = {"manager": ClusterObjects("manager", {"workloads": [nowhere], "clusterqueues": []})}
+    use = next(iter(team_use(fleet(teams=OWN), found)))
+    assert (use.jobs, use.waiting_jobs) == (0, 1)
 
 
 def test_what_a_queue_of_several_teams_borrows_is_of_no_team() -> None:

@@ -167,8 +167,10 @@ def well_formed(source: object = None) -> Iterator[None]:
         raise console.wrong_input(source or "the input", refused.problems) from None
 
 
-def read_objects(path: Path) -> list[Document]:
+def read_objects(path: Path, *, may_be_empty: bool = False) -> list[Document]:
     """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
+
+    `may_be_empty`: no object is an answer too.
 
     Raises:
         CommandError: there is nothing to read.
@@ -193,7 +195,7 @@ def read_objects(path: Path) -> list[Document]:
             problems += refused.problems
     if problems:
         raise SimulationError(problems)
-    if not found:
+    if not found and not may_be_empty:
         raise console.CommandError(
             f"{console.source_name(path)}: holds no objects; write Kueue's objects and jobs into it"
         )

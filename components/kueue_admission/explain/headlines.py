@@ -20,6 +20,7 @@ from kueue_admission.explain.entry_text import (
     step_of_limits,
 )
 from kueue_admission.explain.turns import about_turn, is_behind_others, turn_step
+from kueue_admission.explain.unplaceable import is_dispatched
 from kueue_admission.forms.known_messages import code_of
 from kueue_admission.forms.names import (
     FALLBACK_CHECK,
@@ -46,6 +47,8 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return _about_reservation(made, found)
     if made.state == "Admitted" and found.entry is not None:
         return f"{found.message}."
+    if made.state == "Admitted" and _never_dispatched(made, found):
+        return "It never runs: it requests nothing that the queue covers, so the manager admitted it without a worker."
     if made.state == "Admitted" and not made.holdings:
         bare = "It got no flavor, and its pods no node selector of one, as they request nothing that the queue covers."
         return f"{_STATES['Admitted']} {bare}"
@@ -58,6 +61,12 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     if found.outlook is not None and (found.fits or found.admits):
         return about_turn(made, found.outlook)
     return about_entry(made, found.entry)
+
+
+def _never_dispatched(made: Explanation, found: Diagnosis) -> bool:
+    """Whether it got no flavor on a manager, and so no check: no worker gets a copy of it."""
+    info = found.engine.workloads.get(made.workload)
+    return info is not None and not made.holdings and is_dispatched(found.engine.objects, info.workload)
 
 
 def unprinted_kind(found: Diagnosis) -> str | None:
@@ -145,7 +154,8 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if undo and made.state in ("Pending", "Evicted"):
         return f"{_sentence(undo)}."
     if made.state in _NEXT:
-        return _NEXT[made.state]
+        resubmit = f"Delete it, and submit it with a request that ClusterQueue {made.cluster_queue} covers."
+        return resubmit if made.state == "Admitted" and _never_dispatched(made, found) else _NEXT[made.state]
     if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
         return _about_late_placement(made)
     undo = next((link.undo for link in made.links if link.undo), "")

@@ -20,6 +20,8 @@ DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 False: none is, with the reason."""
 WAITING_CONDITION: Final = "kueue-fleet.dev/Waiting"
 """Condition of a Workload that waits: why, in words, and what comes next."""
+NEXT, POSITION, START = "Next", "Position", "Start"
+"""Labels of lines of its message, `Next: Wait.`; the first line, without one, says why."""
 DATA_CONDITION: Final = "kueue-fleet.dev/Data"
 """Type of the condition that says the same to programs: its message is a `DispatchData`."""
 

@@ -124,11 +124,12 @@ def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[
         parts.append(console.rich_text([f"  {word} {span(seconds)}, since {status.since}"]))
     if status.nominated:
         parts.append(console.rich_text([f"  may go to {', '.join(status.nominated)}"]))
+    parts += [console.rich_text([f"  {line}"]) for line in status.says.splitlines()]
     if with_reasons:
+        kueue = "Kueue: " if status.says else ""
         for cluster, (reason, message) in status.reasons.items():
             at = f" on {cluster}" if status.waits else ""
-            parts.append(console.rich_text([f"  {reason}{at}: {message}"]))
-    parts += [console.rich_text([f"  {line}"]) for line in status.says.splitlines()]
+            parts.append(console.rich_text([f"  {kueue}{reason}{at}: {message}"]))
     if status.pods:
         table = Table(
             Column("#", right=True),

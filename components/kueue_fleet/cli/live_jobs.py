@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.cli import console
 from kueue_admission.forms import syntax
-from kueue_admission.forms.names import KUEUE_API, ORIGIN_LABEL
+from kueue_admission.forms.names import KUEUE_API, MULTIKUEUE_CONTROLLER, ORIGIN_LABEL
 from kueue_admission.forms.suggest import instead
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
@@ -31,6 +31,7 @@ from kueue_fleet.status.job import (
     pods_of,
     runs_on,
 )
+from kueue_fleet.status.stuck import NOT_DISPATCHED, why_not_dispatched
 
 if TYPE_CHECKING:
     from kueue_admission.explain import Explanation
@@ -196,7 +197,19 @@ class LiveJob:
             events = self._events(pods)
         except (ApiError, console.CommandError) as failed:
             self.problems.append(f"{self.where}: {failed}")
-        return job_status(self.home, self.workload, copies, pods, events)
+        found = job_status(self.home, self.workload, copies, pods, events)
+        if why := why_not_dispatched(self.workload) if not pods and self._is_dispatched() else "":
+            return replace(found, reasons={self.home: (NOT_DISPATCHED, why)})
+        return found
+
+    def _is_dispatched(self) -> bool:
+        """Whether its job says that MultiKueue runs it elsewhere."""
+        for owner in self.workload.owners:
+            with suppress(ApiError):  # Members may read jobs; of others nothing is said.
+                path = collection_of(owner.api_version, owner.kind, self.namespace)
+                job = self.clusters.ask(self.home, f"{path}/{owner.name}")
+                return bool(job.get("spec", {}).get("managedBy") == MULTIKUEUE_CONTROLLER)
+        return False
 
     def _events(self, pods: Sequence[PrintedPod]) -> dict[str, str]:
         """The latest event of the first pods that are Pending, by their names; of the job where it has no pod yet."""

@@ -101,7 +101,7 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     status = status_of(fleet, clusters, prices, None, now)
     said = replace(status, pending=()).as_json()  # Each of them is among the jobs.
-    rows = job_rows(fleet.home, clusters, status.pending, now)
+    rows = job_rows(fleet.home, clusters, status.pending, fleet.team_of, now)
     flavors = [asdict(each) for each in flavor_tops(fleet, clusters)]
     return View({**said, **history.at(now), "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
 

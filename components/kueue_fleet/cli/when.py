@@ -13,7 +13,7 @@ from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_admission.forms.known_messages import with_code
 from kueue_admission.forms.manifest import inside, is_object
-from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.printed import PrintedWorkload, WorkloadState
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.live_jobs import Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -137,7 +137,9 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     from kueue_admission.simulate.errors import SimulationError
     from kueue_admission.simulate.raw import name_documents
 
-    workloads = name_documents(each for each in read_objects(objects) if each.data["kind"] == "Workload")
+    workloads = name_documents(
+        each for each in read_objects(objects, may_be_empty=True) if each.data["kind"] == "Workload"
+    )
     wrong = []
     for each in workloads:
         owners = inside(each.data, "metadata").get("ownerReferences") or []
@@ -183,8 +185,8 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
-    from kueue_fleet.jobs.most_on_workers import more_than_workers_have
     from kueue_fleet.jobs.check.shared_gpus import share_refusal
+    from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 
     for pod_set in found.job.pod_sets:
         refusal = share_refusal(fleet, found.cluster_queue, pod_set)
@@ -193,6 +195,8 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     workers = [Snapshot(each, ()) for name, each in found.objects.items() if name != fleet.home]
     if found.not_started < len(found.starts):
         return ""
+    if found.reason == WorkloadState.ADMITTED:
+        return found.message
     if found.reason in LASTING:
         return _why(fleet, found)
     if fits_no_worker(found.job, workers):

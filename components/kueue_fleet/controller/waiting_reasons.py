@@ -184,8 +184,8 @@ class WaitingReasons:
         else:
             start = self._pace.start(queue, ahead, work, place[2], now)
         held = line.with_quota
-        place = (ahead + 1 - held, len(line.waiting) - held)
-        return about_waiting(self._fleet, record, quota, self._allowed(record), place, start, now)
+        number = ahead + 1 - held, len(line.waiting) - held
+        return about_waiting(self._fleet, record, quota, self._allowed(record), number, start, now)
 
     def _allowed(self, record: Record) -> list[str]:
         """The workers that it may run on; none where it is not known what its namespace allows."""

@@ -15,6 +15,7 @@ from kueue_admission.explain.entry_text import check_text, shortage
 from kueue_admission.explain.together import lacks_quota_of_workers, room_text, rooms_text
 from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.printable import printable
+from kueue_admission.read.dispatch_report import NEXT, POSITION, START
 from kueue_fleet.controller.fallback import NOTHING
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
@@ -62,21 +63,24 @@ def about_waiting(
     has_quota = record.reserved_at is not None
     since = record.reserved_at or max(record.workload.created, record.evicted_at or 0.0)
     at = "not known" if start is None else _times(start, now)
+    rests_on = () if start is None else (f"Rests on: {start.rests_on} jobs that its ClusterQueue admitted lately",)
     position = (
-        () if has_quota else (f"Position: {place[0]} of {place[1]} in ClusterQueue {quota.place(record.workload)[0]}",)
+        ()
+        if has_quota
+        else (f"{POSITION}: {place[0]} of {place[1]} in ClusterQueue {quota.place(record.workload)[0]}",)
     )
     return Said(
         str(reason),
         since,
         (f"Waits for: {'; '.join(_waits_for(fleet, record))}", *_goes_on(record)),
-        (headline, f"Next: {step}", *position, f"Start: {at}"),
+        (headline, f"{NEXT}: {step}", *position, f"{START}: {at}", *rests_on),
         until=inf if start is None else _minute_after(now + start.p50),
     )
 
 
 def _times(start: Estimate, now: float) -> str:
     p50, p90 = (format_time(_minute_after(now + each)) for each in start[:2])
-    return f"p50 {p50}, p90 {p90}, by {start.rests_on} jobs that its ClusterQueue admitted lately"
+    return f"p50 {p50}, p90 {p90}"
 
 
 def _minute_after(at: float) -> float:

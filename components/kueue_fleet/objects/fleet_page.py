@@ -5,9 +5,10 @@ of teams, and no other user.
 """
 
 import hashlib
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import yaml
+from pydantic import Field
 
 from kueue_admission.api.manifests import manifest, namespace_labels, namespace_manifest
 from kueue_admission.forms.base import SpecModel, Text
@@ -48,8 +49,12 @@ class PageConfiguration(SpecModel):
     """Name of the fleet."""
     cluster: Text
     """The cluster that jobs are submitted to."""
+    role: Literal["manager", "standalone"] = "manager"
+    """Of that cluster: no pod runs on a manager."""
     namespaces: tuple[Text, ...] = ()
     """Namespaces that have jobs."""
+    teams: dict[Text, Text] = Field(default_factory=dict)
+    """Team of each namespace that has one."""
     users: tuple[Text, ...] = ()
     """Users who are members of teams."""
     page: FleetPage
@@ -61,7 +66,9 @@ def page_configuration(fleet: FleetSpec, page: FleetPage) -> PageConfiguration:
     return PageConfiguration(
         fleet=fleet.name,
         cluster=fleet.home,
+        role="manager" if fleet.manager is not None else "standalone",
         namespaces=tuple(sorted(job_namespaces(fleet))),
+        teams=dict(sorted(fleet.team_of.items())),
         users=tuple(_members(fleet, "user")),
         page=page,
     )

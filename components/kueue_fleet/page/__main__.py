@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     api, iap = ApiServer(kubeconfig), settings.page.iap
     signs = TokenSignIn() if iap is None else IapSignIn(iap.audience or "", settings.users, iap.groups)
-    page = TeamPage(settings.fleet, settings.cluster, settings.namespaces, api, signs)
+    page = TeamPage(settings, api, signs)
     asyncio.run(_serve(page, api, host, int(port)))
     return 0
 

@@ -39,13 +39,19 @@ def refusal(status: int, text: str, **headers: str) -> web.Response:
 
 
 def jobs_answer(rows: Sequence[Mapping[str, Any]] | None, query: Mapping[str, str]) -> web.Response:
-    """The first jobs of a state whose names have a text in them, and how many there are; None: not known."""
+    """The first jobs of a state and a team whose names have a text in them, how many there are, and every team.
+
+    `rows` None: not known.
+    """
     if rows is None:
-        return web.json_response({"count": None, "jobs": []})
-    words, state = query.get("q", "").lower(), query.get("state", "")
+        return web.json_response({"count": None, "jobs": [], "teams": []})
+    words, state, team = query.get("q", "").lower(), query.get("state", ""), query.get("team", "")
     found = [
         row
         for row in rows
-        if state in ("", row["state"]) and words in f"{row['namespace']}/{row['name']} {row['queue']}".lower()
+        if state in ("", row["state"])
+        and team in ("", row["team"])
+        and words in f"{row['namespace']}/{row['name']} {row['queue']}".lower()
     ]
-    return web.json_response({"count": len(found), "jobs": found[:MOST_JOBS]})
+    teams = sorted({row["team"] for row in rows})
+    return web.json_response({"count": len(found), "jobs": found[:MOST_JOBS], "teams": teams})

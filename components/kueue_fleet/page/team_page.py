@@ -17,6 +17,7 @@ from aiohttp import web
 from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.objects.fleet_page import PageConfiguration
 from kueue_fleet.page.answers import HEADERS, file_answer, jobs_answer, refusal
 from kueue_fleet.page.api_server import ApiServer
 from kueue_fleet.page.viewers import RefusedError, SignIn, TokenSignIn, Viewer
@@ -35,10 +36,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class TeamPage:
-    """The page of a fleet on its cluster `home`; viewers see of these namespaces those that they may read."""
+    """The page of a fleet; viewers see of its namespaces those that they may read."""
 
-    def __init__(self, fleet: str, home: str, namespaces: Sequence[str], api: ApiServer, sign_in: SignIn) -> None:
-        self._fleet, self._home, self._namespaces = fleet, home, tuple(namespaces)
+    def __init__(self, settings: PageConfiguration, api: ApiServer, sign_in: SignIn) -> None:
+        self._settings, self._namespaces = settings, settings.namespaces
         self._api, self._sign_in = api, sign_in
         self._by_token = isinstance(sign_in, TokenSignIn)
         self._refused: dict[tuple[str, str], float] = {}
@@ -86,9 +87,9 @@ class TeamPage:
         viewer = await self._sign_in.viewer(request)
         workloads = await self._readable(viewer)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-        rows = await asyncio.to_thread(team_rows, self._fleet, self._home, workloads, now)
+        rows = await asyncio.to_thread(team_rows, self._settings, workloads, now)
         answer = jobs_answer(rows, request.query)
-        answer.headers["X-Fleet"] = self._fleet
+        answer.headers["X-Fleet"] = self._settings.fleet
         return answer
 
     async def _job(self, request: web.Request) -> web.Response:
@@ -126,10 +127,13 @@ class TeamPage:
             return None
 
 
-def team_rows(fleet: str, home: str, workloads: Sequence[Json], now: datetime) -> Sequence[Mapping[str, Any]] | None:
-    """The jobs of these Workloads of the cluster `home` that have not ended, those first that wait longest."""
-    clusters = {home: ClusterObjects("manager", {"workloads": workloads})}
-    return job_rows(home, clusters, fleet_status(fleet, clusters, None, now).pending, now)
+def team_rows(
+    settings: PageConfiguration, workloads: Sequence[Json], now: datetime
+) -> Sequence[Mapping[str, Any]] | None:
+    """The jobs of these Workloads that have not ended, those first that wait longest."""
+    home = settings.cluster
+    clusters = {home: ClusterObjects(settings.role, {"workloads": workloads})}
+    return job_rows(home, clusters, fleet_status(settings.fleet, clusters, None, now).pending, settings.teams, now)
 
 
 def _path(namespace: str) -> str:

@@ -26,6 +26,7 @@ from kueue_fleet.status.model import (
     TeamUse,
     Use,
 )
+from kueue_fleet.status.stuck import NOT_DISPATCHED, why_not_dispatched
 
 # The latest of these that is True is where a ProvisioningRequest stands.
 _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provisioned", "Accepted")
@@ -159,10 +160,14 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
     for name, found in clusters.items():
         for workload in found.workloads if name != home else ():
             copies.setdefault(workload.key, {})[name] = workload
+    is_manager = clusters[home].role == "manager"
     for workload in clusters[home].workloads:
-        if workload.is_true("Admitted") or workload.is_true("Finished"):
+        not_dispatched = why_not_dispatched(workload) if is_manager else ""
+        if workload.is_true("Finished") or (workload.is_true("Admitted") and not not_dispatched):
             continue
         reasons = dominant_reasons(home, workload, copies.get(workload.key, {}))
+        if not_dispatched:
+            reasons = {home: (NOT_DISPATCHED, not_dispatched)}
         # A worker that only waits for others' quota is nearer than one that can never take it.
         cluster, (reason, message) = min(reasons.items(), key=lambda each: (each[1][0] == "ExceedsMaxQuota", each[0]))
         fits_nowhere = home not in reasons and all(why == "ExceedsMaxQuota" for why, _ in reasons.values())

@@ -99,7 +99,7 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingWorkload:
-    """A workload that is not admitted yet."""
+    """A workload that is not admitted yet, or that the manager admitted without a worker (NotDispatched)."""
 
     namespace: str
     name: str
@@ -164,7 +164,7 @@ class TeamUse:
 
     team: str
     jobs: int | None
-    """Admitted Workloads: those that run, or may."""
+    """Admitted Workloads: those that run, or may; none that the manager admitted without a worker."""
     gpus: int | None
     """GPUs for which its Workloads have quota, those that wait for a check or a worker among them."""
     borrowed: int | None

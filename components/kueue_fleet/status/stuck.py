@@ -89,11 +89,19 @@ def _lost(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> 
 def _not_dispatched(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
     """Of one that the manager, where no pod runs, admitted without a worker."""
     admitted = workload.since("Admitted")
-    over = workload.is_true("Finished") or workload.left_at is not None
-    if over or workload.cluster_name or admitted is None or now < admitted + settings.stuck_after:
+    why = why_not_dispatched(workload)
+    if not why or admitted is None or now < admitted + settings.stuck_after:
         return None
+    return NOT_DISPATCHED, why, admitted
+
+
+def why_not_dispatched(workload: PrintedWorkload) -> str:
+    """Why no pod of a job runs that is admitted on a manager; empty where a worker has it, or it has left."""
+    over = workload.is_true("Finished") or workload.left_at is not None
+    if over or workload.cluster_name or not workload.is_true("Admitted"):
+        return ""
     why = "lost its MultiKueue check" if workload.held else "requests nothing that its queue counts"
-    return NOT_DISPATCHED, f"admitted without a worker, where no pod runs: it {why}", admitted
+    return f"admitted without a worker, where no pod runs: it {why}"
 
 
 def _lost_end(

@@ -9,6 +9,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, reserved
 from kueue_fleet.status.model import ClusterObjects, TeamUse
+from kueue_fleet.status.stuck import why_not_dispatched
 
 
 def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterator[TeamUse]:
@@ -22,10 +23,11 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
             users.setdefault(queue.cluster_queue, set()).add(team.name)
     for entry in fleet.local_queues:
         users.setdefault(entry.cluster_queue, set()).add("")
+    is_manager = home.role == "manager"
     for team in fleet.teams:
         own = [each for each in unfinished if each.namespace in team.namespace_names]
         held = [each for each in own if each.is_true("QuotaReserved")]
-        waiting = [each for each in own if not each.is_true("Admitted")]
+        waiting = [each for each in own if not each.is_true("Admitted") or (is_manager and why_not_dispatched(each))]
         queues = [name for name, teams in users.items() if teams == {team.name}]
         yield TeamUse(
             team=team.name,

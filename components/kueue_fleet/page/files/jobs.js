@@ -46,14 +46,50 @@ function table(caption, columns, rows) {
   return made;
 }
 
+function marked(text) {
+  const made = element("span", text);
+  made.className = "bad";
+  return made;
+}
+
+// Our sentence and the next step; Kueue's own words are folded below them, and stay open where somebody opened them.
+const opened = new Set();
+function why(job) {
+  if (!job.why) return "";
+  const made = element("div"), key = `${job.namespace}/${job.name}`;
+  made.append(job.wrong ? marked(short(job.why)) : short(job.why), " ", short(job.next));
+  if (job.reason) {
+    const more = element("details");
+    more.open = opened.has(key);
+    more.addEventListener("toggle", () => (more.open ? opened.add(key) : opened.delete(key)));
+    more.append(element("summary", "Kueue"), short(`${job.reason}: ${job.message}`));
+    made.append(more);
+  }
+  return made;
+}
+
+// A choice that stays as it is is not touched: somebody may be at it.
+function offerTeams(teams) {
+  const chosen = at("team").value;
+  if (JSON.stringify(teams) === at("team").dataset.of) return;
+  at("team").dataset.of = JSON.stringify(teams);
+  at("team").replaceChildren(...["", ...teams].map((team) => {
+    const made = element("option", team || "all");
+    made.value = team;
+    return made;
+  }));
+  if (teams.includes(chosen)) at("team").value = chosen;
+}
+
 let asked = 0;
 async function jobs() {
-  const mine = ++asked, query = new URLSearchParams({ q: at("search").value, state: at("which").value });
+  const mine = ++asked, query = new URLSearchParams({ q: at("search").value, state: at("which").value, team: at("team").value });
   const answer = await ask(`live/jobs?${query}`);
   if (mine !== asked) return;
   if (!answer?.ok) return refused(answer);
   const found = await answer.json();
   read(found, answer);
+  offerTeams(found.teams);
   at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count} jobs` : `Jobs: ${known(found.count)}`;
   const focused = document.activeElement?.dataset?.job;
   at("jobs").replaceChildren(table("Jobs that have not ended; choose one to see why it waits", [
@@ -64,8 +100,8 @@ async function jobs() {
       made.addEventListener("click", () => show(j));
       return made;
     }],
-    ["queue", (j) => j.queue], ["state", (j) => j.state], ["cluster", (j) => j.cluster], ["since", (j) => span(j.seconds)],
-    ["why it waits", (j) => (j.reason ? short(`${j.reason}: ${j.message}`) : "")],
+    ["queue", (j) => j.queue], ["GPUs", (j) => j.gpus], ["state", (j) => (j.wrong ? marked(j.state) : j.state)], ["cluster", (j) => j.cluster],
+    ["since", (j) => span(j.seconds)], ["place", (j) => j.place], ["expected start", (j) => j.start], ["why it waits", why],
   ], found.jobs));
   if (focused) [...document.querySelectorAll("[data-job]")].find((one) => one.dataset.job === focused)?.focus();
 }
@@ -81,7 +117,9 @@ async function show(job) {
   chose(job);
   at("job").hidden = false;
   at("job-title").textContent = `${job.namespace}/${job.name}: ${job.state}${job.cluster ? ` on ${job.cluster}` : ""}, since ${job.since}`;
-  at("says").textContent = [job.reason && `${job.reason}: ${job.message}`, job.says].filter(Boolean).join("\n\n");
+  at("says").textContent = job.says || [job.why, job.next && `Next: ${job.next}`].filter(Boolean).join("\n");
+  at("kueue").hidden = !job.reason;
+  at("kueue-says").textContent = `${job.reason}: ${job.message}`;
   at("why").textContent = asking;
   at("job-title").focus();
   const text = await detail("job", { namespace: job.namespace, name: job.name });
@@ -91,3 +129,4 @@ async function show(job) {
 at("close").addEventListener("click", () => { at("job").hidden = true; at("search").focus(); });
 at("search").addEventListener("input", jobs);
 at("which").addEventListener("change", jobs);
+at("team").addEventListener("change", jobs);

@@ -8,12 +8,6 @@ function section(id, title, caption, columns, rows) {
   if (rows.length) place.append(element("h2", title), table(caption, columns, rows));
 }
 
-function bad(text) {
-  const made = element("span", text);
-  made.className = "bad";
-  return made;
-}
-
 // How far an amount is used up, as a bar beside its numbers; nothing where one of them is not a plain number.
 function bar(used, limit) {
   if (!isNumber(used) || !isNumber(limit) || used === null || !Number(limit)) return "";
@@ -33,7 +27,7 @@ function draw(found) {
   at("state").className = found.problem || missing ? "bad" : "";
   section("clusters", "Clusters", "Every cluster of the file, and its Workloads", [
     ["cluster", (c) => c.name], ["role", (c) => c.role], ["pending", (c) => c.pending], ["with quota", (c) => c.reserved], ["admitted", (c) => c.admitted],
-    ["state", (c) => (!c.reachable || c.connected === false ? bad(c.message || "not connected") : c.connected ? "connected" : "ready")],
+    ["state", (c) => (!c.reachable || c.connected === false ? marked(c.message || "not connected") : c.connected ? "connected" : "ready")],
   ], found.clusters);
   section("stuck", "Stuck", "What does not go on by itself", [
     ["job", (s) => `${s.namespace}/${s.name}`], ["cluster", (s) => s.cluster], ["for", (s) => span(s.seconds)], ["why", (s) => `${s.why}: ${s.message}`],
@@ -48,7 +42,7 @@ function draw(found) {
   const uses = found.queues.flatMap((q) => (q.use.length ? q.use : [{ flavor: "", resource: "", used: "", nominal: "", borrowed: "" }]).map((use) => ({ ...q, ...use })));
   section("queues", "Queues", "Use against quota, by flavor and resource", [
     ["queue", (q) => q.name], ["cluster", (q) => q.cluster], ["flavor", (q) => q.flavor], ["resource", (q) => q.resource], ["use", (q) => bar(q.used, q.nominal)], ["used", (q) => q.used],
-    ["borrowed", (q) => q.borrowed], ["quota", (q) => q.nominal], ["pending", (q) => q.pending], ["state", (q) => (q.active ? "active" : bad(q.reason || "inactive"))],
+    ["borrowed", (q) => q.borrowed], ["quota", (q) => q.nominal], ["pending", (q) => q.pending], ["state", (q) => (q.active ? "active" : marked(q.reason || "inactive"))],
   ], uses);
   offer(uses);
   section("teams", "Teams", "What each team has, and what it waits for", [
@@ -58,7 +52,7 @@ function draw(found) {
     ["team", (b) => b.team], ["of", (b) => b.of], ["use", (b) => bar(b.used.toFixed(0), b.limit)], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
   ], found.budgets);
   section("goals", "Goals", "How the last seven days met each goal", [
-    ["goal", (g) => g.path], ["state", (g) => (g.standing === "met" ? g.standing : bad(g.standing))], ["why", (g) => g.why],
+    ["goal", (g) => g.path], ["state", (g) => (g.standing === "met" ? g.standing : marked(g.standing))], ["why", (g) => g.why],
   ], found.goals);
   section("hours", "Last hours", "What happened in each hour, by the history", [
     ["hour", (h) => h.hour], ["jobs that came", (h) => h.arrived], ["began", (h) => h.began], ["ended", (h) => h.ended],
