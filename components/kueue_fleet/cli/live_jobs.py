@@ -19,6 +19,7 @@ from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
 from kueue_fleet.kube.requests import READ_SECONDS, read_log, request
+from kueue_fleet.status.conditions import NOT_DISPATCHED, why_not_dispatched
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
     JobName,
@@ -31,7 +32,6 @@ from kueue_fleet.status.job import (
     pods_of,
     runs_on,
 )
-from kueue_fleet.status.stuck import NOT_DISPATCHED, why_not_dispatched
 
 if TYPE_CHECKING:
     from kueue_admission.explain import Explanation

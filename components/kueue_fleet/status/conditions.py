@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import PrintedWorkload
+
+NOT_DISPATCHED: Final = "NotDispatched"
+"""Reason of a job that the manager admitted itself."""
 
 
 def dominant_reasons(
@@ -21,6 +25,15 @@ def dominant_reasons(
     if workload.is_true("QuotaReserved") and copies:
         return {cluster: _reason(copy) for cluster, copy in sorted(copies.items())}
     return {home: _reason(workload)}
+
+
+def why_not_dispatched(workload: PrintedWorkload) -> str:
+    """Why no pod of a job runs that is admitted on a manager; empty where a worker has it, or it has left."""
+    over = workload.is_true("Finished") or workload.left_at is not None
+    if over or workload.cluster_name or not workload.is_true("Admitted"):
+        return ""
+    why = "lost its MultiKueue check" if workload.held else "requests nothing that its queue counts"
+    return f"admitted without a worker, where no pod runs: it {why}"
 
 
 def _reason(workload: PrintedWorkload) -> tuple[str, str]:

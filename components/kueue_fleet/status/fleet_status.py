@@ -13,7 +13,7 @@ from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
 from kueue_fleet.status.accelerators import quotas_in
-from kueue_fleet.status.conditions import dominant_reasons
+from kueue_fleet.status.conditions import NOT_DISPATCHED, dominant_reasons, why_not_dispatched
 from kueue_fleet.status.model import (
     CalendarStatus,
     ClusterObjects,
@@ -26,7 +26,6 @@ from kueue_fleet.status.model import (
     TeamUse,
     Use,
 )
-from kueue_fleet.status.stuck import NOT_DISPATCHED, why_not_dispatched
 
 # The latest of these that is True is where a ProvisioningRequest stands.
 _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provisioned", "Accepted")

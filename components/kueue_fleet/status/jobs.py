@@ -11,8 +11,8 @@ from kueue_admission.read.dispatch_report import NEXT, POSITION, START, WAITING_
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.status.accelerators import accelerators_asked
+from kueue_fleet.status.conditions import NOT_DISPATCHED
 from kueue_fleet.status.model import ClusterObjects, PendingWorkload
-from kueue_fleet.status.stuck import NOT_DISPATCHED
 
 NOT_READY_SECONDS: Final = 120.0
 """After which an admitted job whose pods are not all ready is marked."""

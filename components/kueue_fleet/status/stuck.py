@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import ORIGIN_LABEL
@@ -14,10 +13,8 @@ from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.dispatch.rescue import LOST_END, LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, STUCK_CHECK, watch_checks
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.status.conditions import NOT_DISPATCHED, why_not_dispatched
 from kueue_fleet.status.model import ClusterObjects, StuckWorkload
-
-NOT_DISPATCHED: Final = "NotDispatched"
-"""Reason of a job that the manager admitted itself."""
 
 
 def stuck_workloads(
@@ -93,15 +90,6 @@ def _not_dispatched(workload: PrintedWorkload, settings: WatchdogSettings, now: 
     if not why or admitted is None or now < admitted + settings.stuck_after:
         return None
     return NOT_DISPATCHED, why, admitted
-
-
-def why_not_dispatched(workload: PrintedWorkload) -> str:
-    """Why no pod of a job runs that is admitted on a manager; empty where a worker has it, or it has left."""
-    over = workload.is_true("Finished") or workload.left_at is not None
-    if over or workload.cluster_name or not workload.is_true("Admitted"):
-        return ""
-    why = "lost its MultiKueue check" if workload.held else "requests nothing that its queue counts"
-    return f"admitted without a worker, where no pod runs: it {why}"
 
 
 def _lost_end(

@@ -8,8 +8,8 @@ from kueue_admission.read.printed import Printed
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, reserved
+from kueue_fleet.status.conditions import why_not_dispatched
 from kueue_fleet.status.model import ClusterObjects, TeamUse
-from kueue_fleet.status.stuck import why_not_dispatched
 
 
 def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterator[TeamUse]:
