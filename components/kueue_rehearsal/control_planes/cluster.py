@@ -28,7 +28,7 @@ from kueue_rehearsal.control_planes.control_plane import (
     scheduler_process,
     write_control_plane_files,
 )
-from kueue_rehearsal.control_planes.kwok import kwok_process
+from kueue_rehearsal.control_planes.kwok import kwok_process, write_kwok_files
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.processes.child_process import ChildProcess, log_tail
 from kueue_rehearsal.processes.children import Children, describe_end
@@ -128,6 +128,7 @@ class Cluster:
     async def _start(self) -> None:
         plan, children = self.plan, self._children
         write_control_plane_files(plan)
+        write_kwok_files(plan)
         child = children.running(API_SERVER) or children.spawn(api_server_process(plan))
         await self._wait_ready(child)
         for process in (controller_manager_process(plan), scheduler_process(plan), kwok_process(plan)):

@@ -41,7 +41,7 @@ from kueue_rehearsal.processes.children import Children, describe_end
 
 log = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 _PORT_ATTEMPTS = 3
 _ETCD_HOSTS = (HOST, "localhost")
 
@@ -60,6 +60,8 @@ class ClusterRecord:
 
     parameters: ClusterParameters
     port: int
+    node_port: int
+    """Of kwok, which answers for the kubelets of its nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,9 @@ class ClustersRecord:
             if content["format"] != _FORMAT:
                 raise ValueError(f"format {content['format']}, this version knows {_FORMAT}")
             clusters = {
-                name: ClusterRecord(ClusterParameters(**entry["parameters"]), int(entry["port"]))
+                name: ClusterRecord(
+                    ClusterParameters(**entry["parameters"]), int(entry["port"]), int(entry["node_port"])
+                )
                 for name, entry in content["clusters"].items()
             }
             return cls(int(content["etcd_client_port"]), int(content["etcd_peer_port"]), clusters)
@@ -129,7 +133,11 @@ class ControlPlanes:
         self._api_server = self._authority.server("kube-apiserver", SERVER_HOSTS, self._now)
         self._front_proxy = self._authority.client("front-proxy", "front-proxy-client", (), self._now)
         recorded = ClustersRecord.read(self._paths.clusters_file)
-        self._ports = Ports(entry.port for entry in recorded.clusters.values()) if recorded else Ports()
+        self._ports = (
+            Ports(port for entry in recorded.clusters.values() for port in (entry.port, entry.node_port))
+            if recorded
+            else Ports()
+        )
         self._record = recorded or ClustersRecord(self._ports.take(), self._ports.take())
         self._record.write(self._paths.clusters_file)
         await self._ensure_etcd()
@@ -188,7 +196,7 @@ class ControlPlanes:
     async def _create(self, name: str, parameters: ClusterParameters) -> Cluster:
         await self._ensure_etcd()
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            entry = ClusterRecord(parameters, self._ports.take())
+            entry = ClusterRecord(parameters, self._ports.take(), self._ports.take())
             cluster = self._cluster(name, entry)
             self.clusters[name] = cluster
             self._remember(name, entry)
@@ -210,6 +218,7 @@ class ControlPlanes:
         async with self._lock(name):
             try:
                 self._ports.claim(cluster.plan.port, f"the API server of cluster {name}")
+                self._ports.claim(cluster.plan.node_port, f"the nodes of cluster {name}")
                 await cluster.start()
             except RehearsalError as error:
                 cluster.state, cluster.message = "failed", str(error)
@@ -221,6 +230,7 @@ class ControlPlanes:
     async def _remove(self, cluster: Cluster) -> None:
         await cluster.stop()
         self._ports.release(cluster.plan.port)
+        self._ports.release(cluster.plan.node_port)
         self.clusters.pop(cluster.name, None)
         try:
             await EtcdClient(self._etcd_plan()).delete_prefix(cluster.plan.etcd_prefix)
@@ -245,6 +255,7 @@ class ControlPlanes:
             folder=self._paths.cluster(name),
             programs=self._engines,
             port=entry.port,
+            node_port=entry.node_port,
             etcd_endpoint=self._etcd_plan().endpoint,
             etcd_client=self._etcd_client,
             server=self._api_server,

@@ -166,6 +166,8 @@ class ControlPlanePlan:
     folder: Path
     programs: Engines
     port: int
+    node_port: int
+    """Where the simulated nodes answer for their kubelets."""
     etcd_endpoint: str
     etcd_client: KeyPair
     server: KeyPair
@@ -236,6 +238,7 @@ def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
         f"--bind-address={HOST}",
         f"--advertise-address={HOST}",
         f"--secure-port={plan.port}",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--tls-cert-file={plan.server.certificate}",
         f"--tls-private-key-file={plan.server.key}",
         f"--client-ca-file={plan.ca_file}",

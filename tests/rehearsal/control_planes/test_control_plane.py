@@ -39,6 +39,7 @@ def plan(tmp_path: Path) -> ControlPlanePlan:
         folder=tmp_path,
         programs=Engines(programs, {}),
         port=20001,
+        node_port=20003,
         etcd_endpoint="https://127.0.0.1:20000",
         etcd_client=pair("etcd-client"),
         server=pair("server"),
@@ -85,10 +86,10 @@ def test_the_controllers_open_no_port(plan: ControlPlanePlan) -> None:
         assert flags(spec)["secure-port"] == "0"
 
 
-def test_kwok_manages_only_simulated_nodes_and_listens_nowhere(plan: ControlPlanePlan) -> None:
+def test_kwok_manages_only_simulated_nodes_and_listens_on_loopback(plan: ControlPlanePlan) -> None:
     found = flags(kwok_process(plan))
     assert found["manage-nodes-with-label-selector"] == "kueue-fleet.dev/simulated=true"
-    assert "server-address" not in found
+    assert found["server-address"] == "127.0.0.1:20003"
 
 
 def test_a_pod_that_is_bound_does_not_wait_for_kwok_to_see_a_lease(plan: ControlPlanePlan) -> None:
