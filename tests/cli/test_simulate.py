@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.simulation.objects import cluster, job
+from tests.simulation.test_quota_times import data as windows_data
 from typer.testing import CliRunner
 
 from command_line import call
@@ -88,6 +89,33 @@ def test_stack_and_workload_of_the_example() -> None:
     assert found["seed"] == 7
     assert {workload["state"] for workload in found["workloads"]} == {"Finished"}
     assert len({workload["cluster"] for workload in found["workloads"]}) > 1
+
+
+@pytest.mark.parametrize(("options", "said"), [(["--begin", "2026-12-01T00:30:00"], None), ([], "second 0 is now, ")])
+def test_jobs_need_no_workload_file_where_quotas_have_windows(
+    options: list[str], said: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(windows_data()))
+    metadata = {"name": "large", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"nvidia.com/gpu": "1"}}}
+    pod = {"restartPolicy": "Never", "containers": [container]}
+    annotations = {"kueue-fleet.dev/run-seconds": "60"}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {"parallelism": 6, "template": template},
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    given = ["simulate", "fleet", str(tmp_path / "fleet.yaml"), "--jobs", str(tmp_path / "job.yaml"), "-o", "json"]
+    done = CliRunner().invoke(app, [*given, *options])
+    assert done.exit_code == 0, done.output
+    if said is None:
+        [workload] = json.loads(done.stdout)["workloads"]
+        assert workload["quotaReservedAt"] == pytest.approx(1800, abs=3)
+    else:
+        assert said in done.stderr
 
 
 def test_pods_that_select_what_no_node_has_stay_pending(tmp_path: Path) -> None:

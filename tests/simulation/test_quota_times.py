@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.simulation.fleets import dispatched_data, job, workload_file
 from kueue_admission.simulate.clock import EndReason
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.report import report_data
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
@@ -86,3 +88,25 @@ def test_a_long_run_still_has_windows_at_its_end() -> None:
 def test_windows_need_to_know_what_second_0_is() -> None:
     with pytest.raises(SimulationError, match="begin: not set, but quotas have windows"):
         prepare_fleet(parse_fleet(data()), workload_file([job("a")]), Delays())
+
+
+def test_the_quota_of_a_report_follows_windows_and_its_axes_have_times() -> None:
+    result = simulated(job("a", count=4, runSeconds=9000))
+    found = report_data([("", result)])
+    quotas = [
+        each["y"]
+        for each in found["sections"][0]["quotas"]
+        if each["resource"] == "nvidia.com/gpu" and len(set(each.get("y", ()))) > 1
+    ]
+    by_time = dict(zip(found["x"], [sum(each) for each in zip(*quotas, strict=True)], strict=True))
+    hours = 60.0 if found["unit"] == "minutes" else 1.0
+    assert [by_time[hour * hours] for hour in (0, 1, 2)] == [2, 16, 2]
+    assert found["begin"] == datetime(2026, 12, 1, tzinfo=UTC).timestamp()
+
+
+def test_what_is_held_above_a_quota_that_ended_is_borrowed() -> None:
+    found = report_data([("", simulated(job("a", count=4, runSeconds=9000)))])
+    borrowed = [each["y"] for each in found["sections"][0]["series"] if each["kind"] == "borrowed"]
+    at = found["x"].index(2 * (60.0 if found["unit"] == "minutes" else 1.0))
+    assert sum(each[at] for each in borrowed) > 0
+    assert sum(each[at - 1] for each in borrowed) == 0

@@ -77,6 +77,9 @@ function named(flavor) {
 
 // Amounts over time
 
+// The time of the clock, where it is known what time second 0 is.
+const clock = (x) => `${new Date(1000 * (data.begin + x * data.unitSeconds)).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function shape(parent, name, attributes) {
@@ -130,8 +133,8 @@ function chart(parent, heading, unit, layers, colour) {
   const cursor = shape(svg, "line", { y1: 0, y2: 100, stroke: "var(--ink)", "stroke-width": 1, visibility: "hidden" });
   const times = element("div", null, place, "times");
   const end = data.x[data.x.length - 1] || 0;
-  element("span", "0", times);
-  element("span", `${text(end)} ${data.unit}`, times);
+  element("span", data.begin === null ? "0" : clock(0), times);
+  element("span", data.begin === null ? `${text(end)} ${data.unit}` : clock(end), times);
   const readout = element("p", null, box, "readout");
   const told = shown.filter((layer) => layer.name);
   const summary = `${unit}: ${told.filter((layer) => !layer.silent).map((layer) => `${layer.name}${layer.dash === "8 4" ? "" : " at most"} ${text(Math.max(...(layer.of || layer.y)))}`).join(", ")}`;
@@ -144,7 +147,7 @@ function chart(parent, heading, unit, layers, colour) {
     cursor.setAttribute("x1", x);
     cursor.setAttribute("x2", x);
     cursor.setAttribute("visibility", "visible");
-    readout.textContent = `At ${text(data.x[at])} ${data.unit}: ${told.map((layer) => `${layer.name} ${text((layer.of || layer.y)[at])}`).join(", ")} ${unit}`;
+    readout.textContent = `At ${text(data.x[at])} ${data.unit}${data.begin === null ? "" : `, ${clock(data.x[at])}`}: ${told.map((layer) => `${layer.name} ${text((layer.of || layer.y)[at])}`).join(", ")} ${unit}`;
   };
   svg.addEventListener("pointermove", (event) => {
     const frame = svg.getBoundingClientRect(), time = (end * (event.clientX - frame.left)) / frame.width;
@@ -192,20 +195,23 @@ const beforeKey = before ? [BEFORE] : [];
 
 function useOfFlavors(parent, resource, unit, cluster) {
   const fits = (flavor) => (one) => one.name === flavor && (!cluster || one.cluster === cluster);
-  const quotaOf = (section, flavor) => (section ? section.quotas.filter((one) => one.resource === resource && fits(flavor)(one)).reduce((total, one) => total + one.quota, 0) : 0);
+  const quotaOf = (section, flavor) => {
+    const found = section ? section.quotas.filter((one) => one.resource === resource && fits(flavor)(one)) : [];
+    return data.x.map((_, index) => found.reduce((total, one) => total + (one.y ? one.y[index] : one.quota), 0));
+  };
   for (const flavor of flavors) {
     const own = sum(now, "own", resource, fits(flavor)), borrowed = sum(now, "borrowed", resource, fits(flavor)), all = plus(own, borrowed);
     const past = plus(sum(before, "own", resource, fits(flavor)), sum(before, "borrowed", resource, fits(flavor)));
     const quota = quotaOf(now, flavor), quotaBefore = quotaOf(before, flavor);
-    if (!quota && !quotaBefore && ![...all, ...past].some(Boolean)) continue;
-    const colour = colourOf(flavor), limited = quota || now.quotas.length;
+    if (![...quota, ...quotaBefore, ...all, ...past].some(Boolean)) continue;
+    const colour = colourOf(flavor), limited = now.quotas.length;
     chart(parent, flavor || "no flavor", unit, [
       { name: borrowed.some(Boolean) ? "borrowed" : "", kind: "striped", y: all, below: own, of: borrowed, colour },
       { name: "own quota in use", kind: "area", y: own, colour },
-      ...(limited ? [{ name: "quota", y: own.map(() => quota), colour: "var(--ink)", dash: "8 4", width: 2 }] : []),
-      ...(limited ? [{ name: "free", y: all.map((value) => Math.max(0, quota - value)), colour: "none", silent: true }] : []),
+      ...(limited ? [{ name: "quota", y: quota, colour: "var(--ink)", dash: "8 4", width: 2 }] : []),
+      ...(limited ? [{ name: "free", y: all.map((value, index) => Math.max(0, quota[index] - value)), colour: "none", silent: true }] : []),
       ...earlier(past),
-      ...(before && quotaBefore !== quota ? [{ name: "quota before", y: own.map(() => quotaBefore), colour: "var(--ink)", dash: "1 5", width: 2 }] : []),
+      ...(before && quotaBefore.some((value, index) => value !== quota[index]) ? [{ name: "quota before", y: quotaBefore, colour: "var(--ink)", dash: "1 5", width: 2 }] : []),
     ], colour);
   }
 }

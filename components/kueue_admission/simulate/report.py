@@ -7,6 +7,7 @@ over bins, so that those of 50,000 workloads are not larger than those of fifty.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -50,7 +51,8 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
     end = max(ends, default=0.0)
     seconds, unit = _time_unit(end)
     series = [_all_changes(result, of_it) for (_, result), of_it in zip(results, ends, strict=True)]
-    times = sorted({0.0, end, *(time for of in series for changes in of.values() for time, _ in changes)})
+    quota_times = {at for _, result in results for at, _ in result.later_quotas if at < end}
+    times = sorted({0.0, end, *quota_times, *(time for of in series for changes in of.values() for time, _ in changes)})
     averaged = len(times) > _MOST_STEPS
     if averaged:
         times = [end * index / _BINS for index in range(_BINS + 1)]
@@ -63,7 +65,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
             "name": name,
             "end": of_it / seconds,
             "counts": _counts(result.records),
-            "quotas": _quotas(result),
+            "quotas": list(_quotas(result, times)),
             "series": drawn,
             "waits": _waits(result, seconds),
             "runs": runs,
@@ -75,12 +77,19 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
     resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)
     return {
         "unit": unit,
+        "unitSeconds": seconds,
+        "begin": next((begin for _, result in reversed(results) if (begin := _begin(result))), None),
         "x": _rounded(time / seconds for time in times),
         "averaged": averaged,
         "resources": [{"name": name, "label": _UNITS.get(name, (name, 1.0))[0]} for name in resources],
         "phases": [phase.value for phase in _PHASES],
         "sections": sections,
     }
+
+
+def _begin(result: Result) -> float | None:
+    """Second 0 in seconds since 1970, where that is known: objects have times."""
+    return result.begin.timestamp() if result.begin is not None else result.origin or None
 
 
 def _order(resource: str) -> tuple[bool, tuple[int, str]]:
@@ -170,12 +179,15 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
         for run in record.runs:
             for time in run.reclaimed:
                 found.setdefault(Series("evicted", "", "nodes reclaimed"), []).append((time - result.origin, 1.0))
-    nominal = {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in result.quotas}
+    nominal = [
+        (at, {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in quotas})
+        for at, quotas in ((0.0, result.quotas), *result.later_quotas)
+    ]
     for key, changes in sorted(by_queue.items()):
         cluster, _, flavor, resource = key
         # A queue without quota of a flavor borrows all of it; where no quotas are known at all, nothing is borrowed.
-        limit = _amount(resource, nominal.get(key, 0)) if result.quotas else math.inf
-        own, borrowed = _parts(changes, limit)
+        limits = [(at, _amount(resource, of.get(key, 0)) if result.quotas else math.inf) for at, of in nominal]
+        own, borrowed = _parts(changes, limits)
         found.setdefault(Series("own", resource, flavor, cluster), []).extend(own)
         if borrowed:
             found.setdefault(Series("borrowed", resource, flavor, cluster), []).extend(borrowed)
@@ -193,12 +205,13 @@ def _held(resource: str, amount: int, begin: float, until: float) -> Changes:
     return [(begin, value), (until, -value)] if value and until > begin else []
 
 
-def _parts(changes: Changes, limit: float) -> tuple[Changes, Changes]:
-    """What is held within the limit, and what above it."""
-    level = within = 0.0
+def _parts(changes: Changes, limits: Changes) -> tuple[Changes, Changes]:
+    """What is held within the limit, which is another from each of its times on, and what above it."""
+    level = within = limit = 0.0
     own, borrowed = [], []
-    for time, change in sorted(changes):
-        level += change
+    steps = [(time, 0.0, amount) for time, amount in limits] + [(time, change, None) for time, change in changes]
+    for time, change, amount in sorted(steps, key=lambda step: (step[0], step[2] is None, step[1])):
+        level, limit = level + change, limit if amount is None else amount
         if (now := min(level, limit)) != within:
             own.append((time, now - within))
         if over := change - (now - within):
@@ -236,16 +249,22 @@ def _averages(changes: Changes, times: Sequence[float]) -> list[float]:
     return [area / width for area in found[:-1]] + [found[-2] / width]
 
 
-def _quotas(result: Result) -> list[dict[str, Any]]:
-    """Nominal quota by cluster, flavor and resource: that of all queues, and of the cohorts themselves."""
-    sums: dict[tuple[str, str, str], float] = {}
-    for quota in result.quotas:
-        key = quota.cluster, quota.flavor, quota.resource
-        sums[key] = sums.get(key, 0.0) + _amount(quota.resource, quota.nominal)
-    return [
-        {"cluster": cluster, "name": flavor, "resource": resource, "quota": round(amount, 3)}
-        for (cluster, flavor, resource), amount in sorted(sums.items())
-    ]
+def _quotas(result: Result, times: Sequence[float]) -> Iterator[dict[str, Any]]:
+    """Nominal quota by cluster, flavor and resource: that of all queues, and of the cohorts themselves.
+
+    `y` has it at each time, where it changes.
+    """
+    amounts: dict[tuple[str, str, str], dict[float, float]] = {}
+    begins = [0.0, *(at for at, _ in result.later_quotas)]
+    for at, quotas in zip(begins, (result.quotas, *(quotas for _, quotas in result.later_quotas)), strict=True):
+        for quota in quotas:
+            of = amounts.setdefault((quota.cluster, quota.flavor, quota.resource), dict.fromkeys(begins, 0.0))
+            of[at] += _amount(quota.resource, quota.nominal)
+    for (cluster, flavor, resource), of in sorted(amounts.items()):
+        made = {"cluster": cluster, "name": flavor, "resource": resource, "quota": round(of[0.0], 3)}
+        if len(set(of.values())) > 1:
+            made["y"] = _rounded(of[begins[bisect_right(begins, time) - 1]] for time in times)
+        yield made
 
 
 # Waits, jobs, evictions

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from kueue_admission.decide.amounts import is_unlimited
@@ -108,7 +109,11 @@ class Result:
     budgets: tuple[UsedBudget, ...] = ()
     """How far teams' budgets are used up."""
     quotas: tuple[Quota, ...] = ()
-    """Of the clusters that run jobs."""
+    """Of the clusters that run jobs, from second 0 on."""
+    later_quotas: tuple[tuple[float, tuple[Quota, ...]], ...] = ()
+    """All of them again, from each second on at which some change."""
+    begin: datetime | None = None
+    """What time second 0 is; None: not known."""
     goals: tuple[JudgedGoal, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     accelerator_usd: Mapping[tuple[str, str], float] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +47,14 @@ def fleet(
     delay: options.Delays = (),  # type: ignore[assignment]
     what_if: options.WhatIf = (),  # type: ignore[assignment]
     max_wait: options.MaxWait = (),  # type: ignore[assignment]
+    begin: Annotated[
+        datetime | None,
+        typer.Option(
+            "--begin",
+            help="What time second 0 is, in UTC, for windows and the axes of the report.",
+            show_default="`begin` of the workload file; without that file now, if there are windows",
+        ),
+    ] = None,
     as_published: AsPublished = False,
     prices: PricesFile = None,
     report: options.Report = None,
@@ -67,6 +76,8 @@ def fleet(
           --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'
       kueue-fleet simulate fleet fleet.yaml -w day.yaml --max-wait gpu=1800
       kueue-fleet simulate fleet fleet.yaml --jobs jobs/
+      kueue-fleet simulate fleet fleet.yaml --jobs jobs/ \\
+          --begin 2026-12-01T18:00:00 --html report.html
       kueue-fleet simulate fleet --as-published \\
           examples/batch-platform/with-defects.yaml \\
           --jobs examples/batch-platform/jobs.yaml
@@ -76,11 +87,11 @@ def fleet(
     from kueue_admission.cli import simulations
     from kueue_fleet.cli.simulate_input import of_stack
 
-    table = load_prices(prices)
+    table, at = load_prices(prices), begin.replace(tzinfo=UTC) if begin is not None else None
     read = simulations.read_options(delay, until, seed, what_if, max_wait, report, output)
     simulations.simulate(
         stack,
-        lambda: of_stack(stack, workload, jobs, read.run, prices=table, as_published=as_published),
+        lambda: of_stack(stack, workload, jobs, read.run, prices=table, as_published=as_published, begin=at),
         read,
         ", ".join(str(path) for path in (workload, jobs) if path is not None),
     )

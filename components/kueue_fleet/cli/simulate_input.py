@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,8 @@ from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
+from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
+from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "snapshots", "begin")
@@ -34,8 +36,12 @@ def of_stack(
     *,
     prices: Prices,
     as_published: bool = False,
+    begin: datetime | None = None,
 ) -> Prepare:
     """The fleet of a file with the jobs of a workload file, and those given as Kubernetes objects.
+
+    `begin`: what time second 0 is, instead of that of the workload file. Without either it is now, where quotas or
+    checks have windows and there is no workload file.
 
     Raises:
         SimulationError: the workload file is none.
@@ -52,12 +58,21 @@ def of_stack(
         fix = "--workload takes the jobs, STACK the fleet"
         raise SimulationError([OBJECT.at("", "is a fleet, not a workload file", fix, source=source)])
     given = [] if manifests is None else read_objects(manifests)
+    if (
+        begin is None
+        and workload is None
+        and (quota_windows(fleet) or any(each.calendar for each in fleet_checks(fleet)))
+    ):
+        begin = today().astimezone(UTC).replace(microsecond=0)
+        console.warning(f"second 0 is now, {begin.isoformat()}, as there are windows; --begin says another time")
 
     def prepare(changes: Sequence[Change]) -> Prepared:
         of_jobs = [change for change in changes if change.root in JOB_FIELDS]
         of_fleet = [change for change in changes if change not in of_jobs]
         sources = Sources(changed_source(named.source, of_fleet), changed_source(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
+        if begin is not None:
+            file = file.model_copy(update={"begin": begin})
         other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
         if of_fleet:
             other = changed_fleet(named, of_fleet, file.begin, as_published=as_published)

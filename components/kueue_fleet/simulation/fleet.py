@@ -26,7 +26,7 @@ from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.raw import check_references, name_documents, named_workloads, run_seconds_of
-from kueue_admission.simulate.result import Result
+from kueue_admission.simulate.result import Result, quotas_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
@@ -103,7 +103,18 @@ def result_of(
         job_clusters=fleet.job_clusters,
     )
     budgets = tuple(simulated_budgets(fleet, prices, result.records, end.at))
-    return replace(result, budgets=budgets, snapshots=tuple(run.snapshots))
+    (_, quotas), *later = [
+        (at, tuple(quota for name in fleet.job_clusters for quota in quotas_of(name, objects[name])))
+        for at, objects in run.quota_times
+    ]
+    return replace(
+        result,
+        budgets=budgets,
+        snapshots=tuple(run.snapshots),
+        quotas=quotas,
+        later_quotas=tuple(later),
+        begin=run.begin,
+    )
 
 
 def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:

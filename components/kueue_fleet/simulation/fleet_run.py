@@ -66,6 +66,9 @@ class FleetRun(ClusterRun[FleetJob]):
         times = QuotaTimes(fleet, objects, file.begin)
         objects = times.at(0.0)
         super().__init__(objects, home, delays, seed, {})
+        self.quota_times = [(0.0, objects)]
+        """The objects of each cluster, from each second on at which their quotas changed."""
+        self.begin = file.begin
         self.lost: set[str] = set()
         self._fleet, self._file = fleet, file
         self._dispatch_checks = {
@@ -92,7 +95,11 @@ class FleetRun(ClusterRun[FleetJob]):
             self.agenda.progress(at)
         for name, nodes in self._nodes.items():
             nodes.plan(self.agenda, partial(self._end_pool, name))
-        times.plan(self.agenda, self.change, self._goes_on)
+        times.plan(self.agenda, self._change_quotas, self._goes_on)
+
+    def _change_quotas(self, objects: Mapping[str, Objects], now: float) -> None:
+        self.quota_times.append((now, objects))
+        self.change(objects, now)
 
     def expect(
         self,
