@@ -36,6 +36,7 @@ from kueue_admission.decide.events import (
     TimePassed,
 )
 from kueue_admission.decide.model import CheckState, Configuration, Objects
+from kueue_admission.decide.queue.pending import Place
 from kueue_admission.decide.queue.queues import Queues
 from kueue_admission.decide.queue.usage_ledger import NANO
 from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason
@@ -148,7 +149,7 @@ class _Controller(WorkloadController):
         """By workload: nodes that Kueue has judged, of which it has yet to see its write."""
 
     def on_timer(self, kind: Timer, name: str) -> None:
-        if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.chance.late_alone):
+        if kind is Timer.REACTIVATE and (name.startswith("cohort ") or (self.chance.late_alone and self._parks(name))):
             self.owed.add(name)
         elif kind is Timer.STATUS:
             # Kueue's writes take their time, and may even come in a later round.
@@ -160,6 +161,11 @@ class _Controller(WorkloadController):
             if kind is Timer.REACTIVATE:
                 self.done.add(name)
             super().on_timer(kind, name)
+
+    def _parks(self, name: str) -> bool:
+        """Whether a workload is parked in `queue NAME`; where none is, Kueue logs no look."""
+        pending = self.queues.pending.get(name.partition(" ")[2])
+        return pending is not None and bool(pending.keys(Place.PARKED))
 
     def will_wake(self, cluster_queue: str, times: int = 1) -> None:
         """Kueue writes the status of a ClusterQueue some time, and looks at its tree again then."""
