@@ -1,13 +1,13 @@
-"""What Kueue does not see of jobs that it admits: gates of others, and pods that count for nothing."""
+"""What Kueue does not see of jobs that it admits: gates of others, RuntimeClasses, and pods that count for nothing."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import changed
+from tests.fleet_file.builders import changed, standalone_data
 from tests.fleet_file.pool_builders import pools_data
-from tests.jobs.test_nodes import TEAM, documents
+from tests.jobs.test_nodes import ACCELERATOR, TEAM, documents
 from tests.simulation.fleets import workload_file
 
 from kueue_admission.simulate.delays import Delays
@@ -28,6 +28,21 @@ def test_a_gate_of_others_stays_when_the_job_is_admitted() -> None:
     [text] = warned(schedulingGates=[{"name": "example.com/quota"}])
     assert "pod set main has the scheduling gate example.com/quota, which Kueue does not take away" in text
     assert warned(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]) == []
+
+
+def test_a_runtime_class_may_not_be_there() -> None:
+    [text] = warned(runtimeClassName="gvisor")
+    assert "has runtimeClassName gvisor, and whether batch has it is not known: without it no pod is made" in text
+
+
+def test_autopilot_has_one_runtime_class() -> None:
+    fleet = parse_fleet(standalone_data())
+
+    def named(name: str) -> bool:
+        found = check_manifests(fleet, documents(nodeSelector={ACCELERATOR: "nvidia-l4"}, runtimeClassName=name))
+        return any("runtimeClassName" in str(each) for each in found.warnings)
+
+    assert (named("gvisor"), named("kata")) == (False, True)
 
 
 def test_pods_without_requests_are_not_counted() -> None:
