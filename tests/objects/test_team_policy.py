@@ -55,14 +55,20 @@ def test_it_is_where_members_submit() -> None:
 def test_it_is_for_every_kind_that_kueue_manages() -> None:
     frameworks = ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster", "pod"]
     spec = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))
-    rules = spec["matchConstraints"]["resourceRules"]
+    rules = [each for each in spec["matchConstraints"]["resourceRules"] if each["operations"] == ["CREATE", "UPDATE"]]
     assert [(rule["apiGroups"], rule["resources"]) for rule in rules] == [
         (["jobset.x-k8s.io"], ["jobsets"]),
         (["ray.io"], ["rayjobs", "rayclusters"]),
         ([""], ["pods"]),
         ([""], ["services"]),
     ]
-    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
+
+
+def test_deletions_are_of_jobs_whose_pods_have_no_workloads_of_their_own() -> None:
+    frameworks = ["batch/job", "pod", "statefulset", "ray.io/rayjob"]
+    rules = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))["matchConstraints"]
+    deleted = [each["resources"] for each in rules["resourceRules"] if each["operations"] == ["DELETE"]]
+    assert deleted == [["jobs"], ["rayjobs"]]
 
 
 def test_without_a_standard_pods_may_be_as_they_like() -> None:

@@ -20,11 +20,13 @@ def denying_policy(
     *,
     selector: Mapping[str, Any] | None = None,
     variables: Mapping[str, str] | None = None,
+    deleted: Iterable[tuple[str, str, Sequence[str]]] = (),
 ) -> list[Manifest]:
     """A policy that refuses what is made or changed against one of the validations, and its binding.
 
     `resources` are API group, version and kinds; `condition` has a name, and says in CEL for which requests the
-    validations hold; `selector` says in which namespaces, by default in all; `variables` are CEL too.
+    validations hold; `selector` says in which namespaces, by default in all; `variables` are CEL too. `deleted`: what
+    may not be deleted against them either; `object` is null then.
     """
     policy: dict[str, Any] = {
         "failurePolicy": "Fail",
@@ -32,13 +34,8 @@ def denying_policy(
             "matchPolicy": "Equivalent",
             **({"namespaceSelector": selector} if selector is not None else {}),
             "resourceRules": [
-                {
-                    "apiGroups": [group],
-                    "apiVersions": [version],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": list(kinds),
-                }
-                for group, version, kinds in resources
+                *(_rule(["CREATE", "UPDATE"], *each) for each in resources),
+                *(_rule(["DELETE"], *each) for each in deleted),
             ],
         },
         "matchConditions": [{"name": condition[0], "expression": condition[1]}],
@@ -50,3 +47,7 @@ def denying_policy(
         manifest(POLICY_API, "ValidatingAdmissionPolicy", name, spec=policy),
         manifest(POLICY_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
     ]
+
+
+def _rule(operations: Sequence[str], group: str, version: str, kinds: Sequence[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "apiVersions": [version], "operations": operations, "resources": list(kinds)}

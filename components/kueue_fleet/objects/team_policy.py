@@ -3,7 +3,8 @@
 So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or because of a
 missing service account. So is one of whose requests its queue counts none, which the manager admits without a worker.
 And so is a Service with addresses of its own choice, which could take traffic of others
-(https://kubernetes.io/docs/concepts/services-networking/service/#external-ips).
+(https://kubernetes.io/docs/concepts/services-networking/service/#external-ips), and the deletion of a job that leaves
+its pods: Kueue gives their quota to others while they run.
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
 nothing. On a worker only the manager's Kueue submits,
@@ -42,7 +43,10 @@ _USER: Final = "request.userInfo.username"
 _POD_FINALIZER: Final = "kueue.x-k8s.io/managed"
 _GATE: Final = "kueue.x-k8s.io/admission"
 _NEW: Final = "request.operation == 'CREATE'"
+_DELETED: Final = "request.operation == 'DELETE'"
 _SAME_SPEC: Final = f"(!({_NEW}) && object.spec == oldObject.spec)"
+_WITH_OWN_WORKLOADS: Final = ("", "apps")
+"""API groups of the kinds each of whose pods has a Workload of its own."""
 _ANY: Final = "default"
 """The account that each namespace has."""
 
@@ -71,7 +75,7 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     if team.allowed_regions:
         rules.append(_regions(team, regions))
     variables = {
-        "service": "object.kind == 'Service'",
+        "noJob": f"{_DELETED} || object.kind == 'Service'",
         "byController": by_controller,
         "owned": _owned(),
         "labels": "object.metadata.?labels.orValue({})",
@@ -96,18 +100,17 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     if fleet.cluster(cluster).role == "manager":
         variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
         rules += [_managed_by(), _accounts(team)]
-    rules = [{**rule, "expression": f"variables.service || ({rule['expression']})"} for rule in rules]
+    rules = [{**rule, "expression": f"variables.noJob || ({rule['expression']})"} for rule in rules]
     groups = dict.fromkeys(kind.group for kind in kinds)
+    jobs = [(group, "*", [kind.plural for kind in kinds if kind.group == group]) for group in groups]
     return denying_policy(
         team_policy_name(team.name),
-        [
-            *((group, "*", [kind.plural for kind in kinds if kind.group == group]) for group in groups),
-            ("", "v1", ["services"]),
-        ],
+        [*jobs, ("", "v1", ["services"])],
         ("no-update-by-a-controller", f"{_NEW} || !({by_controller})"),
-        [*rules, _external_addresses()],
+        [*rules, _external_addresses(), _orphans()],
         selector={"matchLabels": {TEAM_LABEL: team.name}},
         variables=variables,
+        deleted=[each for each in jobs if each[0] not in _WITH_OWN_WORKLOADS],
     )
 
 
@@ -303,10 +306,21 @@ def _counts() -> dict[str, str]:
 
 def _external_addresses() -> dict[str, str]:
     return _rule(
-        "!variables.service || size(object.spec.?externalIPs.orValue([])) == 0",
+        f"{_DELETED} || object.kind != 'Service' || size(object.spec.?externalIPs.orValue([])) == 0",
         "spec.externalIPs",
         "'traffic to any address could be taken with it'",
         "'remove it'",
+    )
+
+
+def _orphans() -> dict[str, str]:
+    """Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go (FinishOrphanedWorkloads)."""
+    policy, older = "request.options.?propagationPolicy.orValue('')", "request.options.?orphanDependents.orValue(false)"
+    return _rule(
+        f"!({_DELETED}) || !({policy} == 'Orphan' || {older})",
+        "propagationPolicy",
+        "'Orphan would leave pods that run without quota'",
+        "'delete the job without --cascade=orphan'",
     )
 
 

@@ -284,6 +284,21 @@ def test_a_job_of_a_member_has_no_finalizers(cluster: OneCluster) -> None:
         assert says in refusal(cluster, place_of(framework, TEAM), body)
 
 
+@pytest.mark.parametrize("how", [{"propagationPolicy": "Orphan"}, {"orphanDependents": True}])
+def test_a_member_leaves_no_pods_of_a_deleted_job(cluster: OneCluster, how: Json) -> None:
+    """On Kueue 0.19.2 the pods run on, and their quota is free for others."""
+    body = job_of("batch/job")
+    body["metadata"]["name"] = "left"
+    cluster.ensure(JOBS, body)
+    options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    with pytest.raises(Refused, match="propagationPolicy: Orphan would leave pods that run without quota; delete the"):
+        cluster.request("DELETE", f"{JOBS}/left", {**options, **how}, user=MEMBER)
+    for policy in ("Background", "Foreground"):
+        deletion = {**options, "propagationPolicy": policy}
+        cluster.request("DELETE", f"{JOBS}/left?dryRun=All", {**deletion, "dryRun": ["All"]}, user=MEMBER)
+    cluster.delete(f"{JOBS}/left")
+
+
 def test_a_refusal_has_no_characters_that_a_terminal_obeys(cluster: OneCluster) -> None:
     body = job_of("jobset.x-k8s.io/jobset", priority_class="\x1b]0;owned\x07\x1b[2J")
     found = refusal(cluster, JOBSETS, body)
@@ -443,6 +458,17 @@ def test_hostile_pods_are_refused(cluster: OneCluster, spec: Json, says: str) ->
     assert 'violates PodSecurity "baseline' in found
     assert says in found
     assert not refusal(cluster, PODS, job_of("pod"))
+
+
+def test_only_the_pods_of_an_unknown_runtime_class_are_refused(cluster: OneCluster) -> None:
+    """So that the job keeps its quota."""
+    for framework, says in (("pod", 'RuntimeClass "nowhere" not found'), ("batch/job", "")):
+        template = pod()
+        template["spec"]["runtimeClassName"] = "nowhere"
+        body = {**job_of(framework), "spec": SPECS[framework](template)}
+        found = refusal(cluster, place_of(framework, TEAM), body)
+        assert says in found
+        assert bool(found) is bool(says)
 
 
 @pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])
