@@ -314,9 +314,8 @@ class Fleet:
             ended = Counter(event.job.removeprefix("Job/") for event in own if event.kind is Kind.ENDED)
             expected = self.bound.keys() - self.forgotten
             assert {name: ended[name] for name in expected | ended.keys() if ended[name] != 1} == {}, "ended"
-            assert {
-                uid: (arrived[uid], over[uid]) for uid in arrived | over if arrived[uid] != 1 or over[uid] != 1
-            } == {}
+            wrong = {uid: (arrived[uid], over[uid]) for uid in arrived | over if not arrived[uid] == over[uid] == 1}
+            assert wrong == {}, [(event.job, event.kind, wrong[event.uid]) for event in own if event.uid in wrong]
             return True
 
         wait_until(is_written, pause=0.5)
