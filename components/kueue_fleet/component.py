@@ -13,6 +13,7 @@ import pulumi
 from pydantic.alias_generators import to_camel
 
 from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue
 from kueue_fleet.in_programs import OwnComponent
@@ -27,9 +28,14 @@ class Component(OwnComponent):
     """A component; subclasses say of what type."""
 
     pulumi_type: ClassVar[str]
-    """Pulumi type of the component."""
+    """Pulumi type of the component: `kueue-fleet:index:` and the class's name, also of what others derive from it."""
     judges_whole: ClassVar[bool] = False
     """Whether what is below it was judged with it."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith(f"{__package__}.") and not cls.__name__.startswith("_"):
+            cls.pulumi_type = f"{PRODUCT}:index:{cls.__name__}"
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
         """Register the component."""

@@ -96,7 +96,6 @@ def _unusable(refused: SpecError) -> pulumi.RunError:
 class Fleet(Component):
     """A manager with its workers, or one standalone cluster, with Kueue and its queues on them."""
 
-    pulumi_type = "kueue-fleet:index:Fleet"
     judges_whole = True
 
     spec: FleetSpec

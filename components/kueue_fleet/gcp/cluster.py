@@ -88,8 +88,6 @@ class GkeCluster(Component):
     system_pool: NodePool | None
     """On a Standard cluster: the pool that Kueue and the rest of the system run on."""
 
-    pulumi_type: ClassVar[str]
-    """Pulumi type of the component."""
     role: ClassVar[Literal["manager", "worker", "standalone"]]
     """What the cluster is in its fleet."""
 
@@ -283,21 +281,18 @@ def _access_problems(where: str, access: ControlPlaneAccess | None) -> Iterator[
 class ManagerCluster(GkeCluster):
     """The cluster that jobs are submitted to; it runs Kueue and no jobs."""
 
-    pulumi_type = "kueue-fleet:index:ManagerCluster"
     role = "manager"
 
 
 class WorkerCluster(GkeCluster):
     """A cluster that runs the jobs a manager sends to it."""
 
-    pulumi_type = "kueue-fleet:index:WorkerCluster"
     role = "worker"
 
 
 class StandaloneCluster(GkeCluster):
     """A cluster that runs the jobs submitted to it, without MultiKueue."""
 
-    pulumi_type = "kueue-fleet:index:StandaloneCluster"
     role = "standalone"
 
 

@@ -29,8 +29,6 @@ https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
 class ControllerImage(Component):
     """A repository, and the controller's image in it."""
 
-    pulumi_type = "kueue-fleet:index:ControllerImage"
-
     reference: pulumi.Output[str]
     """Registry, path, tag and digest."""
     repository: "gcp.artifactregistry.Repository"

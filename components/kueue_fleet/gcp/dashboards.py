@@ -23,8 +23,6 @@ from kueue_fleet.google.dashboards import dashboards
 class Dashboards(Component):
     """A dashboard and alert policies for Kueue, MultiKueue, GPUs and waiting for DWS."""
 
-    pulumi_type = "kueue-fleet:index:Dashboards"
-
     dashboard: "gcp.monitoring.Dashboard | None"
     """The dashboard, unless it is switched off."""
     url: pulumi.Output[str] | None

@@ -29,8 +29,6 @@ def _numbered(after: Sequence[pulumi.Resource]) -> dict[str, pulumi.Resource]:
 class NodeIdentity(Component):
     """The service account of a cluster's nodes, with its roles."""
 
-    pulumi_type = "kueue-fleet:index:NodeIdentity"
-
     email: pulumi.Output[str]
     """The account's address."""
     member: pulumi.Output[str]
@@ -58,8 +56,6 @@ class NodeIdentity(Component):
 
 class TeamIdentity(Component):
     """A team's Google service account, its roles, and which pods act as it."""
-
-    pulumi_type = "kueue-fleet:index:TeamIdentity"
 
     email: pulumi.Output[str]
     """The account's address."""
@@ -115,8 +111,6 @@ class ManagerIdentity(Component):
     The workers' RBAC decides what they may do there.
     """
 
-    pulumi_type = "kueue-fleet:index:ManagerIdentity"
-
     def __init__(
         self,
         name: str,
@@ -143,8 +137,6 @@ class ManagerIdentity(Component):
 
 class GrafanaIdentity(Component):
     """The Google service account by which the fleet's Grafana reads metrics, and nothing else."""
-
-    pulumi_type = "kueue-fleet:index:GrafanaIdentity"
 
     email: pulumi.Output[str]
     """The account's address."""
@@ -173,8 +165,6 @@ class GrafanaIdentity(Component):
 
 class MemberAccess(Component):
     """A role by which the members of teams connect to the clusters; RBAC decides what they may do there."""
-
-    pulumi_type = "kueue-fleet:index:MemberAccess"
 
     role: "gcp.projects.IAMCustomRole"
     """The role."""

@@ -60,8 +60,6 @@ def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds 
 class AcceleratorNetworks(Component):
     """The networks for GPUs of the node pools of one cluster, which ask for them by `acceleratorNetworks: {}`."""
 
-    pulumi_type = "kueue-fleet:index:AcceleratorNetworks"
-
     networks: "dict[str, gcp.compute.Network]"
     """The VPCs, by name."""
 
@@ -92,8 +90,6 @@ class AcceleratorNetworks(Component):
 
 class Network(Component):
     """A VPC network with a private subnet and Cloud NAT in each region."""
-
-    pulumi_type = "kueue-fleet:index:Network"
 
     network: "gcp.compute.Network"
     """The VPC."""

@@ -34,8 +34,6 @@ from kueue_fleet.google.node_pools import node_pool
 class NodePool(Component):
     """A node pool."""
 
-    pulumi_type = "kueue-fleet:index:NodePool"
-
     pool: "gcp.container.NodePool"
     """The pool."""
     in_file: ClassVar[bool] = True

@@ -19,8 +19,6 @@ from kueue_fleet.google.reserved_capacity import reserved_capacity
 class ReservedCapacity(Component):
     """Reservations, future reservations and commitments of a project."""
 
-    pulumi_type = "kueue-fleet:index:ReservedCapacity"
-
     reservations: "dict[str, gcp.compute.Reservation]"
     """Reservations by name."""
     future_reservations: "dict[str, gcp.compute.FutureReservation]"

@@ -14,8 +14,6 @@ from kueue_fleet.google.services import services
 class ProjectServices(Component):
     """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
 
-    pulumi_type = "kueue-fleet:index:ProjectServices"
-
     apis: list[str]
     """The APIs of `project`."""
     services: "dict[str, gcp.projects.Service]"

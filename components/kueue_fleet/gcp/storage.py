@@ -16,8 +16,6 @@ from kueue_fleet.google.storage import storage
 class TeamStorage(Component):
     """Buckets, file servers and disks of teams, and who may use the buckets."""
 
-    pulumi_type = "kueue-fleet:index:TeamStorage"
-
     resources: "dict[str, Any]"
     """What is made, by kind and Pulumi name: `Bucket/lab/storage/datasets/europe-west4`."""
     addresses: dict[str, pulumi.Output[str]]

@@ -31,7 +31,6 @@ OWN_CONTROLLERS = frozenset({MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER})
 class AdmissionCheck(StatusComponent[AdmissionCheckSpec]):
     """An AdmissionCheck."""
 
-    pulumi_type = "kueue-fleet:index:AdmissionCheck"
     kind = "AdmissionCheck"
     model = AdmissionCheckSpec
     render = admission_check_manifest
@@ -76,8 +75,6 @@ def _unanswered(asked: Asked) -> Iterator[Problem]:
 
 class ProvisioningRequestCheck(Component):
     """A check that asks for capacity before a job starts, with its ProvisioningRequestConfig."""
-
-    pulumi_type = "kueue-fleet:index:ProvisioningRequestCheck"
 
     kind: ClassVar[str] = "AdmissionCheck"
     """Kind of what others refer to."""

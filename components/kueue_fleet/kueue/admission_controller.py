@@ -21,8 +21,6 @@ from kueue_fleet.settings.tokens import CONTROLLER_NAME
 class AdmissionController(Component):
     """Dispatcher, admission checks and watchdog, and the page for teams: Deployments with all that they need."""
 
-    pulumi_type = "kueue-fleet:index:AdmissionController"
-
     objects: dict[str, KubernetesObject]
     """The objects by kind; where there are several of a kind, the others by kind, namespace and name."""
     workers: dict[str, KubernetesObject]

@@ -13,6 +13,7 @@ import pulumi
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.fleet_file.model.accounts import grafana_account_address
+from kueue_fleet.kueue import platform
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
@@ -26,16 +27,7 @@ from kueue_fleet.kueue.install import (
     OperatorInstall,
 )
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.platform import (
-    ComputeClasses,
-    GpuDirect,
-    GpuDrivers,
-    GrafanaDashboard,
-    ManagedMonitoring,
-    NodeNetworks,
-    RunDurationPolicy,
-    TeamVolumes,
-)
+from kueue_fleet.kueue.platform import GpuDrivers
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
     Cohort,
@@ -50,13 +42,19 @@ from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.charts import charts_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
+from kueue_fleet.objects.parts import GPU_DRIVERS, PROFILES, ClusterPart
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
-_Together = TypeVar("_Together", bound=OrderedObjects)
 _ALONE = {
     made.kind: made for made in (AdmissionCheck, Cohort, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass)
 }
 """Components of one object each, by its kind."""
+_OF_PARTS: "dict[ClusterPart, type[OrderedObjects]]" = {
+    each.part: each
+    for each in vars(platform).values()
+    if isinstance(each, type) and issubclass(each, OrderedObjects) and each.part is not None
+}
+"""The component of each part of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -99,26 +97,14 @@ class ClusterContents:
     """On a worker: what it grants to the fleet's own controller, if there is one."""
     controller: AdmissionController | None = None
     """On a manager: the fleet's own controller, if there is one."""
-    monitoring: ManagedMonitoring | None
-    """What managed Prometheus reads, if the fleet asks for it."""
     grafana: GrafanaInstall | None
     """Grafana, if the fleet installs it here."""
-    dashboard: GrafanaDashboard | None
-    """The dashboard that a Grafana here shows, if there is one."""
-    compute_classes: ComputeClasses | None
-    """Compute classes, if a flavor here has one."""
     dra_driver: NvidiaDraDriverInstall | None
     """NVIDIA's DRA driver, if the fleet has it and a node pool here is for it."""
     gpu_drivers: GpuDrivers | None
     """The driver installer, if a node pool of the cluster leaves drivers to the fleet."""
-    node_networks: NodeNetworks | None
-    """The networks of nodes' further network cards, if a node pool here has some."""
-    gpu_direct: GpuDirect | None
-    """What puts NCCL plugins on nodes, if a node pool here has them from the fleet."""
-    run_duration: RunDurationPolicy | None
-    """What refuses jobs that are too long for DWS, if the fleet asks DWS for capacity."""
-    volumes: TeamVolumes | None
-    """The data of teams, if they have some here."""
+    parts: dict[str, OrderedObjects]
+    """The other parts that the cluster has, such as `monitoring` and `storage`, by their names in `objects.parts`."""
 
     def __init__(
         self,
@@ -213,9 +199,9 @@ class ClusterContents:
         before: list[pulumi.Resource] = []
         take_over = self._spec.cluster(self._cluster.name).upsert_existing_objects
         protect = self._spec.protects(self._cluster.name)
-        if definition := self._part("cluster-profiles"):
+        if definition := self._part(PROFILES.name):
             # Kueue looks for it when it starts, and never again.
-            before.append(ClusterProfiles(self._name("cluster-profiles"), definition, opts=self._opts()))
+            before.append(ClusterProfiles(self._name(PROFILES.name), definition, opts=self._opts()))
         if "jobSet" in self._charts:
             before.append(
                 JobSetInstall(
@@ -279,37 +265,31 @@ class ClusterContents:
 
     def _platform(self) -> None:
         """Namespaces of no team, and what is not about queues."""
-        self.namespaces = self.monitoring = self.grafana = self.dashboard = None
-        self.gpu_drivers = None
+        self.namespaces = self.grafana = self.gpu_drivers = None
         if others := self._part("namespaces"):
             self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
             self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
-        if managed := self._part("monitoring"):
-            self.monitoring = ManagedMonitoring(self._name("monitoring"), managed, opts=self._opts(self.kueue.release))
-        settings, board, after = self._spec.observability.grafana, self._part("grafana"), self._opts()
         if "grafana" in self._charts:
             address = grafana_account_address(self._spec)
             self.grafana = GrafanaInstall(
                 self._name("grafana"),
-                settings,
+                self._spec.observability.grafana,
                 project=self._project,
                 account=self._addresses.get(address, address),
                 opts=self._opts(self.kueue.release),
             )
-            after = self._opts(self.grafana.namespace_object)
-        if board:
-            self.dashboard = GrafanaDashboard(self._name("grafana-dashboard"), board, opts=after)
-        for installer in self._part("gpu-drivers"):
-            self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
-        self.node_networks = self._together("node-networks", NodeNetworks)
-        self.gpu_direct = self._together("gpu-direct", GpuDirect)
-        self.compute_classes = self._together("compute-classes", ComputeClasses)
-        self.run_duration = self._together("run-duration", RunDurationPolicy)
+        for installer in self._part(GPU_DRIVERS.name):
+            self.gpu_drivers = GpuDrivers(self._name(GPU_DRIVERS.name), installer, opts=self._opts())
+        namespace = [self.grafana.namespace_object] if self.grafana else []
+        self.parts = {}
+        self._together({"": [], "kueue": [self.kueue.release], "grafana": namespace})
 
-    def _together(self, part: str, kind: type[_Together]) -> _Together | None:
-        """The objects of a part in one component, if there are any."""
-        objects = self._part(part)
-        return kind(self._name(part), objects, opts=self._opts()) if objects else None
+    def _together(self, after: Mapping[str, Sequence[pulumi.Resource]]) -> None:
+        """The parts that come after any of these, in one component each."""
+        for part, kind in _OF_PARTS.items():
+            if part.after in after and (objects := self._part(part.name)):
+                opts = self._opts(*after[part.after])
+                self.parts[part.name] = kind(self._name(part.name), objects, opts=opts)
 
     def _each(self, *kinds: str) -> None:
         """The objects of these kinds that are declared alone, each after what it needs."""
@@ -370,9 +350,7 @@ class ClusterContents:
                 opts=self._opts(self.kueue.release),
             )
             self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}
-        stored = self._part("storage")
-        after = self._opts(*self.teams.values())
-        self.volumes = TeamVolumes(self._name("storage"), stored, opts=after) if stored else None
+        self._together({"teams": list(self.teams.values())})
 
     def _access(self, workers: "Mapping[str, ClusterContents]") -> None:
         """On a worker, what it grants; on the manager, the fleet's own controller."""

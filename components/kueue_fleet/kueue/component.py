@@ -21,17 +21,12 @@ from kueue_fleet.kueue.applied_objects import KubernetesObject, claim_object, is
 from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 from kueue_fleet.kueue.whole_program import needed_there, note_made
+from kueue_fleet.objects.parts import ClusterPart
 
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
 ACTIVE_CONDITION = "condition=Active"
 """Condition of queues and checks that Kueue has taken on."""
-ACCOUNT_KINDS = (
-    "ServiceAccount",
-    "Secret",
-    *(f"rbac.authorization.k8s.io/{kind}" for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
-)
-"""An account, its token, and what it may do."""
 _TIMEOUT = "10m"
 
 _Spec = TypeVar("_Spec", bound=SpecModel)
@@ -175,7 +170,17 @@ class ModelComponent(ObjectComponent[_Spec]):
 
 
 class OrderedObjects(Component):
-    """A component that is several Kubernetes objects, one after the other; subclasses say of what type."""
+    """A component that is several Kubernetes objects, one after the other; subclasses say of what type.
+
+    One that is a part of a cluster says which: what it takes, and how its objects are called, is in that row.
+    """
+
+    part: ClassVar[ClusterPart | None] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.part is not None:
+            cls.takes = cls.part.kinds
 
     objects: list[KubernetesObject]
     """The objects, in the order in which they were given."""
@@ -197,6 +202,8 @@ class OrderedObjects(Component):
         self._give_out()
 
     def _labels(self, objects: Sequence[Manifest]) -> list[str]:
+        if self.part is not None and self.part.full_labels:
+            return [full_label(each) for each in objects]
         return object_labels(objects)
 
 

@@ -29,9 +29,10 @@ from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import ACCOUNT_KINDS, Component, OrderedObjects, declare_object, object_labels
+from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
 from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
+from kueue_fleet.objects.parts import ACCOUNT_KINDS, PROFILES
 from kueue_fleet.settings.tokens import KUBECONFIG_KEY
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
@@ -75,7 +76,6 @@ shown(WorkerGrant.__init__)
 class WorkerAccess(Component):
     """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
 
-    pulumi_type = "kueue-fleet:index:WorkerAccess"
     takes = ACCOUNT_KINDS
 
     kubeconfig: pulumi.Output[str]
@@ -168,14 +168,11 @@ class WorkerAccess(Component):
 class ClusterProfiles(OrderedObjects):
     """The definition of ClusterProfiles."""
 
-    pulumi_type = "kueue-fleet:index:ClusterProfiles"
-    takes = ("apiextensions.k8s.io/CustomResourceDefinition",)
+    part = PROFILES
 
 
 class KueuePlugin(Component):
     """The plugin in Kueue's pods on the manager, and the Google account that they act as."""
-
-    pulumi_type = "kueue-fleet:index:KueuePlugin"
 
     def __init__(self, name: str, patches: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the patches; they are what `objects.cluster_profiles.kueue_patches` returns."""

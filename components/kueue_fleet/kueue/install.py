@@ -129,8 +129,6 @@ class _Installation(Component):
 class KueueInstall(_Installation):
     """Kueue on one cluster."""
 
-    pulumi_type = "kueue-fleet:index:KueueInstall"
-
     priority_class: KubernetesObject | None
     """The PriorityClass that is made for Kueue's pods, unless the spec names another one."""
 
@@ -185,8 +183,6 @@ class KueueInstall(_Installation):
 class JobSetInstall(_Installation):
     """JobSet on one cluster."""
 
-    pulumi_type = "kueue-fleet:index:JobSetInstall"
-
     def __init__(
         self,
         name: str,
@@ -211,8 +207,6 @@ class JobSetInstall(_Installation):
 class OperatorInstall(_Installation):
     """The operator of kinds of jobs on one cluster."""
 
-    pulumi_type = "kueue-fleet:index:OperatorInstall"
-
     def __init__(
         self,
         name: str,
@@ -236,8 +230,6 @@ class OperatorInstall(_Installation):
 
 class NvidiaDraDriverInstall(_Installation):
     """NVIDIA's DRA driver on one cluster, which brings its DeviceClasses and ComputeDomains."""
-
-    pulumi_type = "kueue-fleet:index:NvidiaDraDriverInstall"
 
     def __init__(
         self,
@@ -264,8 +256,6 @@ class NvidiaDraDriverInstall(_Installation):
 
 class GrafanaInstall(_Installation):
     """Grafana on one cluster, which shows the fleet's dashboard from what managed Prometheus collects."""
-
-    pulumi_type = "kueue-fleet:index:GrafanaInstall"
 
     def __init__(
         self,

@@ -35,8 +35,6 @@ Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/multikueuecluste
 class MultiKueue(Component):
     """Everything on the manager that dispatches its jobs to the workers."""
 
-    pulumi_type = "kueue-fleet:index:MultiKueue"
-
     clusters: dict[str, KubernetesObject]
     """MultiKueueClusters by worker."""
     configs: dict[str, KubernetesObject]

@@ -1,13 +1,21 @@
 """What is on one cluster beside Kueue and its queues. Grafana itself is in `kueue.install`."""
 
-from collections.abc import Sequence
-
 import pulumi
 
-from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_admission.forms.manifest import WholeManifest
 from kueue_fleet.component import judge
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import ACCOUNT_KINDS, Component, OrderedObjects, declare_object, full_label
+from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
+from kueue_fleet.objects.parts import (
+    COMPUTE_CLASSES,
+    GPU_DIRECT,
+    GPU_DRIVERS,
+    GRAFANA_DASHBOARD,
+    MONITORING,
+    NODE_NETWORKS,
+    RUN_DURATION,
+    STORAGE,
+)
 
 
 class ManagedMonitoring(OrderedObjects):
@@ -16,28 +24,19 @@ class ManagedMonitoring(OrderedObjects):
     GKE brings the definition of PodMonitoring to every cluster with managed Prometheus.
     """
 
-    pulumi_type = "kueue-fleet:index:ManagedMonitoring"
-    takes = (
-        *("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring"),
-        *ACCOUNT_KINDS,
-    )
+    part = MONITORING
 
 
 class GrafanaDashboard(OrderedObjects):
     """The fleet's dashboard for a Grafana in the cluster, the fleet's own or another one, as a ConfigMap."""
 
-    pulumi_type = "kueue-fleet:index:GrafanaDashboard"
-    takes = ("ConfigMap",)
+    part = GRAFANA_DASHBOARD
 
 
 class RunDurationPolicy(OrderedObjects):
     """The refusal of jobs that ask DWS for longer than it grants: a ValidatingAdmissionPolicy and its binding."""
 
-    pulumi_type = "kueue-fleet:index:RunDurationPolicy"
-    takes = (
-        "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
-        "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
-    )
+    part = RUN_DURATION
 
 
 class ComputeClasses(OrderedObjects):
@@ -46,37 +45,26 @@ class ComputeClasses(OrderedObjects):
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes.
     """
 
-    pulumi_type = "kueue-fleet:index:ComputeClasses"
-    takes = ("cloud.google.com/ComputeClass",)
+    part = COMPUTE_CLASSES
 
 
 class NodeNetworks(OrderedObjects):
     """The networks of nodes' further network cards, by the names that pods ask for them; GKE brings their definitions
     to clusters with several networks."""
 
-    pulumi_type = "kueue-fleet:index:NodeNetworks"
-    takes = ("networking.gke.io/Network", "networking.gke.io/GKENetworkParamSet")
+    part = NODE_NETWORKS
 
 
 class GpuDirect(OrderedObjects):
     """DaemonSets that put Google's NCCL plugins on nodes, and what hands devices to pods."""
 
-    pulumi_type = "kueue-fleet:index:GpuDirect"
-    takes = ("apps/DaemonSet",)
+    part = GPU_DIRECT
 
 
 class TeamVolumes(OrderedObjects):
     """The claims of teams with the volumes that they are bound to, and where checkpoints are kept."""
 
-    pulumi_type = "kueue-fleet:index:TeamVolumes"
-    takes = (
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "checkpointing.gke.io/CheckpointConfiguration",
-    )
-
-    def _labels(self, objects: Sequence[Manifest]) -> list[str]:
-        return [full_label(each) for each in objects]
+    part = STORAGE
 
 
 class GpuDrivers(Component):
@@ -85,8 +73,7 @@ class GpuDrivers(Component):
     GKE installs drivers on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
     """
 
-    pulumi_type = "kueue-fleet:index:GpuDrivers"
-    takes = ("apps/DaemonSet",)
+    takes = GPU_DRIVERS.kinds
 
     daemon_set: KubernetesObject
     """The DaemonSet."""

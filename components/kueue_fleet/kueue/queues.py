@@ -44,7 +44,6 @@ class Topology(ModelComponent[TopologySpec]):
 
     # Levels are immutable, and a Topology that a flavor uses cannot be deleted, so it is not replaced automatically:
     # the update is refused with the advice to use a new name.
-    pulumi_type = "kueue-fleet:index:Topology"
     kind = "Topology"
     model = TopologySpec
     render = topology_manifest
@@ -55,7 +54,6 @@ class ResourceFlavor(ModelComponent[ResourceFlavorSpec]):
 
     # With a topologyName, its labels, tolerations and topologyName are immutable. Kueue keeps a deleted flavor until no
     # queue uses it, so replacing one would hang: the update is refused with the advice to use a new name.
-    pulumi_type = "kueue-fleet:index:ResourceFlavor"
     kind = "ResourceFlavor"
     model = ResourceFlavorSpec
     render = resource_flavor_manifest
@@ -64,7 +62,6 @@ class ResourceFlavor(ModelComponent[ResourceFlavorSpec]):
 class Cohort(ModelComponent[CohortSpec]):
     """A node of the tree in which queues lend each other what they do not use."""
 
-    pulumi_type = "kueue-fleet:index:Cohort"
     kind = "Cohort"
     model = CohortSpec
     render = cohort_manifest
@@ -73,7 +70,6 @@ class Cohort(ModelComponent[CohortSpec]):
 class PriorityClass(ModelComponent[PriorityClassFields]):
     """Kubernetes' priority of pods."""
 
-    pulumi_type = "kueue-fleet:index:PriorityClass"
     kind = "PriorityClass"
     api_version = "scheduling.k8s.io/v1"
     model = PriorityClassFields
@@ -85,7 +81,6 @@ class PriorityClass(ModelComponent[PriorityClassFields]):
 class WorkloadPriorityClass(ModelComponent[WorkloadPriorityClassFields]):
     """Kueue's priority of jobs in their queue."""
 
-    pulumi_type = "kueue-fleet:index:WorkloadPriorityClass"
     kind = "WorkloadPriorityClass"
     model = WorkloadPriorityClassFields
     render = workload_priority_class_manifest
@@ -94,7 +89,6 @@ class WorkloadPriorityClass(ModelComponent[WorkloadPriorityClassFields]):
 class ClusterQueue(StatusComponent[ClusterQueueSpec]):
     """Quotas, and how jobs wait, borrow and preempt for them."""
 
-    pulumi_type = "kueue-fleet:index:ClusterQueue"
     kind = "ClusterQueue"
     model = ClusterQueueSpec
     render = cluster_queue_manifest
@@ -130,7 +124,6 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
 class LocalQueue(StatusComponent[LocalQueueSpec]):
     """Where a namespace's jobs enter a ClusterQueue."""
 
-    pulumi_type = "kueue-fleet:index:LocalQueue"
     kind = "LocalQueue"
     namespaced: ClassVar[bool] = True
     model = LocalQueueSpec

@@ -31,7 +31,6 @@ from kueue_fleet.kueue.team_secrets import TeamSecrets, encoded, known_secrets
 class Namespaces(Component):
     """Namespaces that belong to no team."""
 
-    pulumi_type = "kueue-fleet:index:Namespaces"
     takes = ("Namespace",)
 
     objects: dict[str, KubernetesObject]
@@ -66,8 +65,6 @@ class Namespaces(Component):
 
 class Team(Component):
     """A team on one cluster: its namespaces, and what it has in each of them."""
-
-    pulumi_type = "kueue-fleet:index:Team"
 
     namespaces: dict[str, KubernetesObject]
     """The team's namespaces by name."""

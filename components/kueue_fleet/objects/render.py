@@ -24,7 +24,6 @@ from kueue_admission.api.manifests import (
     cluster_queue_manifest,
     cohort_manifest,
     local_queue_manifest,
-    manifest,
     multikueue_cluster_manifest,
     multikueue_config_manifest,
     namespace_manifest,
@@ -36,7 +35,6 @@ from kueue_admission.api.manifests import (
 )
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
-from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import (
@@ -52,12 +50,8 @@ from kueue_fleet.fleet_file.model.per_cluster import (
 )
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_token
 from kueue_fleet.objects.access import render_worker_access
-from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
-from kueue_fleet.objects.drivers import render_driver_installer
-from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
-from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
-from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
-from kueue_fleet.objects.storage import render_storage
+from kueue_fleet.objects.cluster_profiles import render_cluster_profile
+from kueue_fleet.objects.parts import PARTS_AFTER_TEAMS, PARTS_BEFORE_TEAMS
 from kueue_fleet.objects.teams import render_team_objects
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 
@@ -96,17 +90,10 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     for each in render_namespaces(fleet):
         owner = fleet.team_of.get(each["metadata"]["name"])
         found.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
-    found += _part("cluster-profiles", render_profile_definition(fleet, cluster))
-    found += _part("monitoring", render_managed_monitoring(fleet, cluster))
-    found += _part("grafana", render_grafana(fleet, cluster))
+    found += [each for part in PARTS_BEFORE_TEAMS for each in _part(part.name, part.render(fleet, cluster))]
     for team in fleet.teams:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
-    found += _part("storage", render_storage(fleet, cluster))
-    found += _part("gpu-drivers", render_driver_installer(fleet, cluster))
-    found += _part("node-networks", render_node_networks(fleet, cluster))
-    found += _part("gpu-direct", render_gpu_direct(fleet, cluster))
-    found += _part("run-duration", render_run_duration_policy(fleet, cluster))
-    found += _part("compute-classes", render_compute_classes(fleet, cluster))
+    found += [each for part in PARTS_AFTER_TEAMS for each in _part(part.name, part.render(fleet, cluster))]
     found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
     found += [ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes]
     found += _flavors_on(fleet, cluster)
@@ -179,16 +166,6 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found += _part("", render_assignment_check(fleet, cluster))
     found += _part("", render_own_checks(fleet, cluster))
     return found + _part("multikueue", map(render_multikueue_check, groups))
-
-
-def render_compute_classes(fleet: FleetSpec, cluster: str) -> list[Manifest]:
-    """The ComputeClasses of flavors on a cluster where jobs run."""
-    entry = fleet.cluster(cluster)
-    return [
-        manifest(CLASS_API, "ComputeClass", flavor.name, spec=wanted.spec(autopilot=entry.mode == "Autopilot"))
-        for flavor in fleet.flavors
-        if entry.runs_jobs and cluster in fleet.clusters_of(flavor) and (wanted := flavor.compute_class) is not None
-    ]
 
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
