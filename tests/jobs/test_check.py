@@ -7,14 +7,11 @@ import sys
 
 from kueue_fleet.jobs.check import _CHECKS, _CHECKS_OF_RIGHT_JOBS, _import_checks, _in_order
 
-NO_CHECK = {"kueue_fleet.jobs.check.values"}
-"""Modules that help another one."""
-
 
 def test_every_module_of_the_folder_has_a_check() -> None:
     _import_checks()
     modules = {name for name in sys.modules if name.startswith("kueue_fleet.jobs.check.")}
-    assert {check.__module__ for check in (*_CHECKS, *_CHECKS_OF_RIGHT_JOBS)} == modules - NO_CHECK
+    assert {check.__module__ for check in (*_CHECKS, *_CHECKS_OF_RIGHT_JOBS)} == modules
 
 
 def test_the_order_is_the_same_whichever_module_is_imported_first() -> None:

@@ -66,7 +66,6 @@ ELASTIC = "kueue.x-k8s.io/elastic-job"
 TOPOLOGY = "kueue.x-k8s.io/podset-{}-topology"
 WHOLE: list[tuple[str, Json, str]] = [
     ("Job", {"apiVersion": "batch/v1beta1"}, "Job team-vision/j.apiVersion: is of batch/v1beta1, and Kueue manages"),
-    ("Job", {"completionMode": "Indexed", "parallelism": 2}, "is Indexed without completions, and Kubernetes refuses"),
     ("Job", {"annotations": {ELASTIC: "true", "kueue.x-k8s.io/job-min-parallelism": "1"}, "parallelism": 2}, "both"),
     ("Job", {"annotations": {"kueue.x-k8s.io/job-completions-equal-parallelism": "true"}}, "is not Indexed, and Kueue"),
     (
@@ -84,8 +83,6 @@ WHOLE: list[tuple[str, Json, str]] = [
     ("Job", {"labels": {"kueue.x-k8s.io/max-exec-time-seconds": "0"}}, "max-exec-time-seconds: is '0'; write 1 or"),
     ("JobSet", {"apiVersion": "jobset.x-k8s.io/v1alpha1"}, "manages those of jobset.x-k8s.io/v1alpha2 alone; write"),
     ("JobSet", {"annotations": {ELASTIC: "true"}}, "and Kueue refuses a JobSet with it; remove it"),
-    ("JobSet", {"names": ["w", "w"]}, "has two replicatedJobs of the name w, and Kubernetes refuses it; rename one"),
-    ("JobSet", {"names": ["w" * 60]}, "a name of more than 63 characters, and JobSet refuses it; write shorter names"),
     ("JobSet", {"names": [f"w{number}" for number in range(19)]}, "has 19 pod sets, and Kueue 0.19.2 makes no"),
 ]  # fmt: skip
 

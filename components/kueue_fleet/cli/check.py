@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +13,13 @@ from kueue_admission.cli import console
 from kueue_admission.cli.code_scanning import annotation, sarif_log
 from kueue_admission.cli.input_files import UnreadableError, read_objects, well_formed
 from kueue_admission.forms import Problem, errors_of
+from kueue_admission.forms.manifest import inside
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.objects import render_fleet
+
+if TYPE_CHECKING:
+    from kueue_admission.simulate.documents import Document
 
 
 class CheckOutput(StrEnum):
@@ -52,11 +56,22 @@ def check(
             "alone.",
         ),
     ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            help="Ask the API server too where each fleet takes jobs, by a dry run, through the context of that "
+            "cluster's name; needs --jobs.",
+        ),
+    ] = None,
 ) -> None:
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
 
     Each problem is printed as `file:line: path.to.field: what is wrong; what to do`. Exits 1 if a file has an error.
     It ends with the code of its rule, such as KF502; `kueue-fleet explain KF502` says more.
+
+    Of jobs it says what Kueue, GKE and the fleet refuse, and misspelt fields. With --kubeconfig the API server says the
+    rest.
 
     \b
     Examples:
@@ -67,12 +82,16 @@ def check(
       kueue-fleet check --output github stacks/Pulumi.*.yaml
       kueue-fleet check --output sarif stacks/Pulumi.*.yaml > fleet.sarif
       kueue-fleet check examples/jobs/fleet.yaml --jobs examples/jobs/dws.yaml
+      kueue-fleet check stacks/Pulumi.prod.yaml --jobs job.yaml \\
+          --kubeconfig ~/.kube/config
       kueue-fleet check --as-published \\
           examples/batch-platform/with-defects.yaml
     """
+    if kubeconfig is not None and jobs is None:
+        raise console.mistyped("--kubeconfig: is for jobs; give them with --jobs")
     results = {console.source_name(file): _read(file, as_published=as_published) for file in files}
     if jobs is not None:
-        results = _with_jobs(results, jobs)
+        results = _with_jobs(results, jobs, kubeconfig)
     problems = [problem for reading in results.values() for problem in reading.problems]
     if output is CheckOutput.json:
         documents = [_as_json(source, reading) for source, reading in results.items()]
@@ -97,7 +116,7 @@ def _read(file: Path, *, as_published: bool) -> Reading:
         return Reading(None, (failure.problem,))
 
 
-def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
+def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | None) -> dict[str, Reading]:
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
     from kueue_fleet.simulation.job_findings import check_manifests
 
@@ -109,8 +128,33 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]
         if reading.fleet is not None and not errors_of(problems):
             of_jobs = check_manifests(reading.fleet, manifests)
             problems = (*problems, *of_jobs.problems, *of_jobs.warnings)
+            if kubeconfig is not None:
+                problems = (*problems, *_refused_by_server(reading.fleet, manifests, kubeconfig))
         found[source] = Reading(reading.fleet, problems)
     return found
+
+
+def _refused_by_server(fleet: FleetSpec, manifests: Sequence[Document], kubeconfig: Path) -> Iterator[Problem]:
+    """What the API server says of jobs that it would refuse. Raises CommandError if it cannot be asked."""
+    from kueue_admission.forms.form_rules import JOB
+    from kueue_admission.read.manifests import is_job, label_of
+    from kueue_fleet.cli.live_jobs import Clusters, collection_of
+    from kueue_fleet.kube.answers import ApiError
+
+    clusters = Clusters("check", kubeconfig)
+    for where, data in manifests:
+        if not is_job(data):
+            continue
+        space = inside(data, "metadata").get("namespace") or "default"
+        path = collection_of(str(data.get("apiVersion")), data["kind"], space)
+        try:
+            clusters.create(fleet.home, path, dict(data), dry_run=True)
+        except ApiError as failed:
+            if failed.status in (0, 401):
+                raise console.CommandError(f"{fleet.home}: cannot be asked of {label_of(data)}: {failed}") from None
+            # The form of an object is judged before its name is looked for.
+            if failed.reason != "AlreadyExists":
+                yield JOB.at(label_of(data), f"{fleet.home} refuses it: {failed}", "correct it").behind(where)
 
 
 def _as_json(source: str, reading: Reading) -> dict[str, object]:

@@ -105,9 +105,11 @@ class Clusters:
         """The log at `path`. Raises as `ask` does."""
         return read_log(self._client(cluster), path, params, READ_SECONDS)
 
-    def create(self, cluster: str, path: str, body: Json) -> Json:
-        """Create an object in the collection at `path`. Raises as `ask` does."""
-        return request(self._client(cluster), "POST", path, body)
+    def create(self, cluster: str, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        """Create an object in the collection at `path`; with `dry_run` only have it checked, webhooks and misspelt
+        fields included. Raises as `ask` does."""
+        params = {"dryRun": "All", "fieldValidation": "Strict"} if dry_run else None
+        return request(self._client(cluster), "POST", path, body, params)
 
     def delete(self, cluster: str, path: str, uid: str) -> None:
         """Delete what is at `path` if it still is the object `uid`, and what it owns. Raises ApiError."""

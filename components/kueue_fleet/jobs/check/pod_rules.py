@@ -1,11 +1,13 @@
-"""What the API server, JobSet and Kueue refuse of jobs, and what Pod Security Standards refuse of their pods.
+"""What Kueue refuses of jobs, and Pod Security Standards of their pods, and why pods are never made.
 
-Source: kubernetes@v1.36 pkg/apis/batch/validation (restartPolicy, completions), pkg/apis/core/validation (names of
-containers, devices that are not overcommitted, resources of pods), pkg/apis/apps/validation (selectors);
+Most of what Kubernetes refuses its API server says itself, in a dry run. Here is what it says only once a controller
+makes the pods, of kinds whose templates it does not look into, and the restartPolicy of Jobs, which people forget.
+
+Source: kubernetes@v1.36 pkg/apis/batch/validation (restartPolicy), pkg/apis/core/validation (names of containers,
+devices that are not overcommitted, resources of pods);
 kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validateCreate), pkg/controller/jobframework/validation.go
 (ValidateElasticJobAnnotation), tas_validation.go (ValidateTASPodSetRequest), apis/kueue/v1beta2/workload_types.go
-(podSets), pkg/controller/jobs/raycluster/raycluster_webhook.go (validateElasticJob); jobset@v0.11.0
-pkg/webhooks/jobset_webhook.go (ValidateCreate).
+(podSets), pkg/controller/jobs/raycluster/raycluster_webhook.go (validateElasticJob).
 """
 
 from __future__ import annotations
@@ -43,7 +45,6 @@ _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
-_LONGEST: Final = 63
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -81,16 +82,11 @@ def _of_whole(job: Manifest) -> Iterator[Fault]:
         yield job_fault(
             f"has the annotation {ELASTIC_ANNOTATION}, and Kueue refuses a {job['kind']} with it", "remove it"
         )
-    match job["kind"]:
-        case "Job":
-            yield from _completions(spec, annotations)
-            if elastic and LEAST_PODS_ANNOTATION in annotations:
-                both = f"{ELASTIC_ANNOTATION} and {LEAST_PODS_ANNOTATION}"
-                yield job_fault(f"has the annotations {both}, and Kueue refuses both together", "keep one of the two")
-        case "JobSet":
-            yield from _replicated(str(job["metadata"].get("name") or ""), spec)
-        case "Deployment" | "StatefulSet":
-            yield from _selected(spec)
+    if job["kind"] == "Job":
+        yield from _completions(spec, annotations)
+        if elastic and LEAST_PODS_ANNOTATION in annotations:
+            both = f"{ELASTIC_ANNOTATION} and {LEAST_PODS_ANNOTATION}"
+            yield job_fault(f"has the annotations {both}, and Kueue refuses both together", "keep one of the two")
 
 
 def _autoscaled(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
@@ -107,38 +103,12 @@ def _autoscaled(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
 
 
 def _completions(spec: Manifest, annotations: Manifest) -> Iterator[Fault]:
-    indexed = spec.get("completionMode") == "Indexed"
-    if indexed and "completions" not in spec and "parallelism" in spec:
-        yield job_fault("is Indexed without completions, and Kubernetes refuses it", "write spec.completions")
     if str(annotations.get(_SYNC)) in _TRUE:
-        if not indexed:
+        if spec.get("completionMode") != "Indexed":
             yield job_fault(f"has the annotation {_SYNC} and is not Indexed, and Kueue refuses it", "remove it")
         elif spec.get("parallelism", 1) != spec.get("completions", 1):
             wrong = f"has the annotation {_SYNC} and completions other than parallelism, and Kueue refuses it"
             yield job_fault(wrong, "write the same number in both, or remove it")
-
-
-def _replicated(name: str, spec: Manifest) -> Iterator[Fault]:
-    """Names of a JobSet's jobs: each once, and short enough for those of the Jobs that it makes."""
-    seen: set[str] = set()
-    for each in spec.get("replicatedJobs") or ():
-        own = str(each.get("name"))
-        if own in seen:
-            yield job_fault(f"has two replicatedJobs of the name {own}, and Kubernetes refuses it", "rename one")
-        seen.add(own)
-        replicas = each.get("replicas")
-        longest = f"{name}-{own}-{max(0, (1 if replicas is None else int(replicas)) - 1)}"
-        if name and len(longest) > _LONGEST:
-            wrong = f"makes a Job {longest}, a name of more than {_LONGEST} characters, and JobSet refuses it"
-            yield job_fault(wrong, "write shorter names")
-
-
-def _selected(spec: Manifest) -> Iterator[Fault]:
-    labels = inside(spec, "template", "metadata", "labels")
-    matched = inside(spec, "selector", "matchLabels")
-    if "selector" not in spec or any(labels.get(key) != value for key, value in matched.items()):
-        wrong = "has a selector that its pods' labels do not match, and Kubernetes refuses it"
-        yield job_fault(wrong, "write the same labels in spec.selector.matchLabels and spec.template.metadata.labels")
 
 
 def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) -> Iterator[Fault]:
