@@ -42,7 +42,7 @@ from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.charts import charts_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
-from kueue_fleet.objects.parts import GPU_DRIVERS, PROFILES, ClusterPart
+from kueue_fleet.objects.parts import ClusterPart
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
 _ALONE = {
@@ -199,9 +199,9 @@ class ClusterContents:
         before: list[pulumi.Resource] = []
         take_over = self._spec.cluster(self._cluster.name).upsert_existing_objects
         protect = self._spec.protects(self._cluster.name)
-        if definition := self._part(PROFILES.name):
+        if definition := self._part("cluster-profiles"):
             # Kueue looks for it when it starts, and never again.
-            before.append(ClusterProfiles(self._name(PROFILES.name), definition, opts=self._opts()))
+            before.append(ClusterProfiles(self._name("cluster-profiles"), definition, opts=self._opts()))
         if "jobSet" in self._charts:
             before.append(
                 JobSetInstall(
@@ -278,8 +278,8 @@ class ClusterContents:
                 account=self._addresses.get(address, address),
                 opts=self._opts(self.kueue.release),
             )
-        for installer in self._part(GPU_DRIVERS.name):
-            self.gpu_drivers = GpuDrivers(self._name(GPU_DRIVERS.name), installer, opts=self._opts())
+        for installer in self._part("gpu-drivers"):
+            self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
         namespace = [self.grafana.namespace_object] if self.grafana else []
         self.parts = {}
         self._together({"": [], "kueue": [self.kueue.release], "grafana": namespace})

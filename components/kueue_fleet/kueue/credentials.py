@@ -32,7 +32,7 @@ from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
 from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
-from kueue_fleet.objects.parts import ACCOUNT_KINDS, PROFILES
+from kueue_fleet.objects.parts import ACCOUNT_KINDS, PARTS
 from kueue_fleet.settings.tokens import KUBECONFIG_KEY
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
@@ -168,7 +168,7 @@ class WorkerAccess(Component):
 class ClusterProfiles(OrderedObjects):
     """The definition of ClusterProfiles."""
 
-    part = PROFILES
+    part = PARTS["cluster-profiles"]
 
 
 class KueuePlugin(Component):

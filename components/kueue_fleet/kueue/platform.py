@@ -6,16 +6,7 @@ from kueue_admission.forms.manifest import WholeManifest
 from kueue_fleet.component import judge
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
-from kueue_fleet.objects.parts import (
-    COMPUTE_CLASSES,
-    GPU_DIRECT,
-    GPU_DRIVERS,
-    GRAFANA_DASHBOARD,
-    MONITORING,
-    NODE_NETWORKS,
-    RUN_DURATION,
-    STORAGE,
-)
+from kueue_fleet.objects.parts import PARTS
 
 
 class ManagedMonitoring(OrderedObjects):
@@ -24,19 +15,19 @@ class ManagedMonitoring(OrderedObjects):
     GKE brings the definition of PodMonitoring to every cluster with managed Prometheus.
     """
 
-    part = MONITORING
+    part = PARTS["monitoring"]
 
 
 class GrafanaDashboard(OrderedObjects):
     """The fleet's dashboard for a Grafana in the cluster, the fleet's own or another one, as a ConfigMap."""
 
-    part = GRAFANA_DASHBOARD
+    part = PARTS["grafana-dashboard"]
 
 
 class RunDurationPolicy(OrderedObjects):
     """The refusal of jobs that ask DWS for longer than it grants: a ValidatingAdmissionPolicy and its binding."""
 
-    part = RUN_DURATION
+    part = PARTS["run-duration"]
 
 
 class ComputeClasses(OrderedObjects):
@@ -45,26 +36,26 @@ class ComputeClasses(OrderedObjects):
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes.
     """
 
-    part = COMPUTE_CLASSES
+    part = PARTS["compute-classes"]
 
 
 class NodeNetworks(OrderedObjects):
     """The networks of nodes' further network cards, by the names that pods ask for them; GKE brings their definitions
     to clusters with several networks."""
 
-    part = NODE_NETWORKS
+    part = PARTS["node-networks"]
 
 
 class GpuDirect(OrderedObjects):
     """DaemonSets that put Google's NCCL plugins on nodes, and what hands devices to pods."""
 
-    part = GPU_DIRECT
+    part = PARTS["gpu-direct"]
 
 
 class TeamVolumes(OrderedObjects):
     """The claims of teams with the volumes that they are bound to, and where checkpoints are kept."""
 
-    part = STORAGE
+    part = PARTS["storage"]
 
 
 class GpuDrivers(Component):
@@ -73,7 +64,7 @@ class GpuDrivers(Component):
     GKE installs drivers on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
     """
 
-    takes = GPU_DRIVERS.kinds
+    takes = PARTS["gpu-drivers"].kinds
 
     daemon_set: KubernetesObject
     """The DaemonSet."""

@@ -36,42 +36,48 @@ class ClusterPart:
     """The manifests that its component takes, as `group/Kind`."""
     after: Literal["", "kueue", "grafana", "teams"] = ""
     """What Pulumi makes before it; empty: nothing."""
+    before_teams: bool = False
+    """Whether its objects are applied before those of teams."""
     full_labels: bool = False
     """Whether Pulumi names each object by kind, namespace and name; else by the kind alone where that is enough."""
 
 
-PROFILES: Final = ClusterPart(
-    "cluster-profiles", render_profile_definition, ("apiextensions.k8s.io/CustomResourceDefinition",)
-)
-MONITORING: Final = ClusterPart(
-    "monitoring",
-    render_managed_monitoring,
-    ("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring", *ACCOUNT_KINDS),
-    after="kueue",
-)
-GRAFANA_DASHBOARD: Final = ClusterPart("grafana-dashboard", render_grafana, ("ConfigMap",), after="grafana")
-STORAGE: Final = ClusterPart(
-    "storage",
-    render_storage,
-    ("PersistentVolume", "PersistentVolumeClaim", "checkpointing.gke.io/CheckpointConfiguration"),
-    after="teams",
-    full_labels=True,
-)
-GPU_DRIVERS: Final = ClusterPart("gpu-drivers", render_driver_installer, ("apps/DaemonSet",))
-NODE_NETWORKS: Final = ClusterPart(
-    "node-networks", render_node_networks, ("networking.gke.io/Network", "networking.gke.io/GKENetworkParamSet")
-)
-GPU_DIRECT: Final = ClusterPart("gpu-direct", render_gpu_direct, ("apps/DaemonSet",))
-RUN_DURATION: Final = ClusterPart(
-    "run-duration",
-    render_run_duration_policy,
-    (
-        "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
-        "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
+_ROWS: Final = (
+    ClusterPart(
+        "cluster-profiles",
+        render_profile_definition,
+        ("apiextensions.k8s.io/CustomResourceDefinition",),
+        before_teams=True,
     ),
+    ClusterPart(
+        "monitoring",
+        render_managed_monitoring,
+        ("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring", *ACCOUNT_KINDS),
+        after="kueue",
+        before_teams=True,
+    ),
+    ClusterPart("grafana-dashboard", render_grafana, ("ConfigMap",), after="grafana", before_teams=True),
+    ClusterPart(
+        "storage",
+        render_storage,
+        ("PersistentVolume", "PersistentVolumeClaim", "checkpointing.gke.io/CheckpointConfiguration"),
+        after="teams",
+        full_labels=True,
+    ),
+    ClusterPart("gpu-drivers", render_driver_installer, ("apps/DaemonSet",)),
+    ClusterPart(
+        "node-networks", render_node_networks, ("networking.gke.io/Network", "networking.gke.io/GKENetworkParamSet")
+    ),
+    ClusterPart("gpu-direct", render_gpu_direct, ("apps/DaemonSet",)),
+    ClusterPart(
+        "run-duration",
+        render_run_duration_policy,
+        (
+            "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
+            "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
+        ),
+    ),
+    ClusterPart("compute-classes", render_compute_classes, ("cloud.google.com/ComputeClass",)),
 )
-COMPUTE_CLASSES: Final = ClusterPart("compute-classes", render_compute_classes, ("cloud.google.com/ComputeClass",))
-
-PARTS_BEFORE_TEAMS: Final = (PROFILES, MONITORING, GRAFANA_DASHBOARD)
-"""In apply order, like those behind the teams."""
-PARTS_AFTER_TEAMS: Final = (STORAGE, GPU_DRIVERS, NODE_NETWORKS, GPU_DIRECT, RUN_DURATION, COMPUTE_CLASSES)
+PARTS: Final = {part.name: part for part in _ROWS}
+"""All parts by name, in apply order."""

@@ -51,7 +51,7 @@ from kueue_fleet.fleet_file.model.per_cluster import (
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_token
 from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.cluster_profiles import render_cluster_profile
-from kueue_fleet.objects.parts import PARTS_AFTER_TEAMS, PARTS_BEFORE_TEAMS
+from kueue_fleet.objects.parts import PARTS
 from kueue_fleet.objects.teams import render_team_objects
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 
@@ -90,10 +90,11 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     for each in render_namespaces(fleet):
         owner = fleet.team_of.get(each["metadata"]["name"])
         found.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
-    found += [each for part in PARTS_BEFORE_TEAMS for each in _part(part.name, part.render(fleet, cluster))]
+    parts = {part: _part(part.name, part.render(fleet, cluster)) for part in PARTS.values()}
+    found += [each for part, objects in parts.items() if part.before_teams for each in objects]
     for team in fleet.teams:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
-    found += [each for part in PARTS_AFTER_TEAMS for each in _part(part.name, part.render(fleet, cluster))]
+    found += [each for part, objects in parts.items() if not part.before_teams for each in objects]
     found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
     found += [ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes]
     found += _flavors_on(fleet, cluster)
