@@ -10,6 +10,8 @@ import pytest
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.cli.check import _refused_by_server
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.jobs.check.fields import check_job_fields
+from kueue_fleet.jobs.queued_job import QueuedJob
 from one_cluster import Json, OneCluster
 from small_fleets import standalone_data
 from tests.fleet_file.builders import REMOVED, changed
@@ -60,11 +62,9 @@ REFUSED: dict[str, Json] = {
     "a value with Exists": {f"{POD}/tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]},
     "a mount of no volume": {f"{POD}/volumes": [SCRATCH], f"{MAIN}/volumeMounts": [{**DATA, "name": "scrach"}]},
     "two mounts of one path": {f"{POD}/volumes": [SCRATCH], f"{MAIN}/volumeMounts": [DATA, DATA]},
-    "a colon in a path": {f"{POD}/volumes": [SCRATCH], f"{MAIN}/volumeMounts": [{**DATA, "mountPath": "/a:b"}]},
     "a path out of the volume": {f"{POD}/volumes": [SCRATCH], f"{MAIN}/volumeMounts": [{**DATA, "subPath": "../x"}]},
     "one name for two volumes": {f"{POD}/volumes": [SCRATCH, SCRATCH]},
     "a volume of two kinds": {f"{POD}/volumes": [{**SCRATCH, "hostPath": {"path": "/"}}]},
-    "a volume of no kind": {f"{POD}/volumes": [{"name": "a"}]},
     "a variable with =": {f"{MAIN}/env/+": {"name": "A=", "value": "1"}},
     "limits of indexes without any": {"spec/backoffLimitPerIndex": 1},
     "a policy for pods that are restarted": {
@@ -122,7 +122,6 @@ REFUSED: dict[str, Json] = {
     },
     "a volume of a ConfigMap without a name": {f"{POD}/volumes": [{"name": "v", "configMap": {}}]},
     "a volume of a Secret by name": {f"{POD}/volumes": [{"name": "v", "secret": {"optional": True}}]},
-    "memory in small letters": {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "memory"}}]},
     "a volume with a capital": {f"{POD}/volumes": [{"name": "V", "emptyDir": {}}]},
     "a mode in decimal": {f"{POD}/volumes": [{"name": "v", "configMap": {"name": "a", "defaultMode": 644}}]},
     "no name servers": {f"{POD}/dnsPolicy": "None"},
@@ -150,7 +149,6 @@ REFUSED: dict[str, Json] = {
     },
     "a gate with a blank": {f"{POD}/schedulingGates": [{"name": "my gate"}]},
     "a negative group": {f"{POD}/securityContext": {"runAsGroup": -1}},
-    "a selector": {"spec/selector": {"matchLabels": {}}},
 }
 
 OF_JOBSETS: dict[str, Json] = {
@@ -162,9 +160,21 @@ OF_JOBSETS: dict[str, Json] = {
     "after itself": {"spec/replicatedJobs/0/dependsOn": [{"name": "w", "status": "Ready"}]},
     "no such operator": {"spec/successPolicy": {"operator": "Any of them"}},
     "no Service": {"spec/network": {"subdomain": "a_b"}},
-    "a label of its Jobs": {"spec/replicatedJobs/0/template/metadata": {"labels": {"a": "b c"}}},
-    "a label of its pods": {"spec/replicatedJobs/0/template/spec/template/metadata": {"labels": {"a": "b c"}}},
 }
+
+
+TAKEN: dict[str, tuple[Json, Json]] = {
+    "a colon in a path": (JOB, {f"{POD}/volumes": [SCRATCH], f"{MAIN}/volumeMounts": [{**DATA, "mountPath": "/a:b"}]}),
+    "a volume of no kind": (JOB, {f"{POD}/volumes": [{"name": "a"}]}),
+    "memory in small letters": (JOB, {f"{POD}/volumes": [{"name": "v", "emptyDir": {"medium": "memory"}}]}),
+    "a selector": (JOB, {"spec/selector": {"matchLabels": {}}}),
+    "a label of its Jobs": (JOBSET, {"spec/replicatedJobs/0/template/metadata": {"labels": {"a": "b c"}}}),
+    "a label of its pods": (
+        JOBSET,
+        {"spec/replicatedJobs/0/template/spec/template/metadata": {"labels": {"a": "b c"}}},
+    ),
+}
+"""What looks wrong, and is not: `check` may not refuse it."""
 
 
 def said(cluster: OneCluster, job: Json, changes: Json) -> list[str]:
@@ -179,17 +189,26 @@ def said(cluster: OneCluster, job: Json, changes: Json) -> list[str]:
 @pytest.mark.parametrize("case", REFUSED)
 def test_the_api_server_refuses_the_job(kueue_cluster: OneCluster, case: str) -> None:
     [text] = said(kueue_cluster, JOB, REFUSED[case])
-    print(text)
     assert text.startswith(f"j.yaml:1: Job default/j: {kueue_cluster.name} refuses it: ")
 
 
 @pytest.mark.parametrize("case", OF_JOBSETS)
 def test_the_api_server_refuses_the_jobset(kueue_cluster: OneCluster, case: str) -> None:
     [text] = said(kueue_cluster, JOBSET, OF_JOBSETS[case])
-    print(text)
     assert text.startswith("j.yaml:1: JobSet default/")
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_the_api_server_takes_it(kueue_cluster: OneCluster, case: str) -> None:
+    assert said(kueue_cluster, *TAKEN[case]) == []
 
 
 @pytest.mark.parametrize("job", [JOB, JOBSET], ids=["Job", "JobSet"])
 def test_what_is_right_is_not_refused(kueue_cluster: OneCluster, job: Json) -> None:
     assert said(kueue_cluster, job, {}) == []
+
+
+@pytest.mark.parametrize("case", [case for case, (job, _) in TAKEN.items() if job is JOB])
+def test_nor_does_check(case: str) -> None:
+    job = QueuedJob(Document("j.yaml:1", changed(copy.deepcopy(JOB), TAKEN[case][1])), "", ())
+    assert list(check_job_fields(parse_fleet(standalone_data()), job)) == []
