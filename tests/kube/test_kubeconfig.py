@@ -210,5 +210,5 @@ def test_the_page_makes_a_member_of_the_kubeconfig_of_a_rehearsal(tmp_path: Path
     )
     assert read_access(tmp_path / "member.yaml").headers == (
         ("Impersonate-User", "ann@example.com"),
-        ("Impersonate-Group", "ml@example.com"),
+        ("Impersonate-Group", "vision@example.com"),
     )
