@@ -110,7 +110,7 @@ def describe(
 
 def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[RenderableType]:
     from kueue_admission.cli.tables import Column, Table
-    from kueue_fleet.cli.status import span
+    from kueue_fleet.cli.status_parts import span
 
     style = "yellow" if status.waits else "green"
     where = f" on {status.cluster}" if status.cluster else ""

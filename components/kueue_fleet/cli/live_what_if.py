@@ -16,7 +16,7 @@ from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.raw import prepare_objects, read_raw
 from kueue_admission.simulate.records import State
 from kueue_admission.simulate.what_if import Change, apply_to_documents, differences, parse_change
-from kueue_fleet.cli.status import span
+from kueue_fleet.cli.status_parts import span
 from kueue_fleet.status.accelerators import quotas_in
 
 _LIMITS: Final = ("nominalQuota", "borrowingLimit", "lendingLimit")

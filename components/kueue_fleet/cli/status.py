@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_admission.cli import console, options, simulate_goals
+from kueue_admission.cli import console, options
 from kueue_admission.cli.console import Styled
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
-from kueue_fleet.cli.past_goals import check_store, judged_goals
+from kueue_fleet.cli.past_goals import check_store
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.status_parts import budget_line, goal_line, number_or_dash, span, status_of, teams_table
 from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.goals import goals_of
@@ -25,9 +25,7 @@ from kueue_fleet.gke.prices import Prices
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_admission.read.goals import Judged
-    from kueue_fleet.fleet_file.spending import BudgetUse
-    from kueue_fleet.status import CalendarStatus, ClusterObjects, FleetStatus, TeamUse
+    from kueue_fleet.status import CalendarStatus, FleetStatus
 
 _SHOWN = 20
 _REMIND_DAYS = 14
@@ -99,33 +97,6 @@ def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | No
     return status_of(fleet, clusters, prices, store, now)
 
 
-def status_of(
-    fleet: FleetSpec, by_name: Mapping[str, ClusterObjects], prices: Prices, store: str | None, now: datetime
-) -> FleetStatus:
-    """The status of a fleet whose clusters were read."""
-    from kueue_fleet.dispatch import WatchdogSettings
-    from kueue_fleet.dispatch.settings import watchdog_settings
-    from kueue_fleet.fleet_file.worker_tokens import token_credentials
-    from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
-    from kueue_fleet.status.stuck import stuck_workloads
-
-    credentials = token_credentials(fleet)
-    controller = fleet.admission_controller
-    watchdog = WatchdogSettings() if controller is None else watchdog_settings(controller.watchdog)
-    rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
-    return fleet_status(
-        fleet.name,
-        by_name,
-        rotate_by,
-        now,
-        list(calendar_status(fleet, now)),
-        list(team_use(fleet, by_name)),
-        list(budgets(fleet, held_by_teams(fleet, by_name, now), prices, now)),
-        stuck_workloads(by_name, watchdog, now),
-        judged_goals(fleet, store, now),
-    )
-
-
 def _rendered(found: FleetStatus) -> list[RenderableType]:
     parts: list[RenderableType] = [_clusters(found), "", _queues(found)]
     if found.teams:
@@ -161,7 +132,7 @@ def _clusters(found: FleetStatus) -> Table:
             state = Styled(cluster.message or "not connected", "red")
         elif cluster.connected:
             state = Styled("connected", "green")
-        counts = map(_shown, (cluster.pending, cluster.reserved, cluster.admitted))
+        counts = map(number_or_dash, (cluster.pending, cluster.reserved, cluster.admitted))
         table.add(cluster.name, cluster.role, *counts, state)
     return table
 
@@ -186,38 +157,6 @@ def _queues(found: FleetStatus) -> Table:
             amount = f"{use.used}{borrowed} / {use.nominal}"
             table.add(queue.name, queue.cluster, use.flavor, use.resource, amount, *state)
     return table
-
-
-def teams_table(teams: Sequence[TeamUse]) -> Table:
-    """What each team has."""
-    table = Table(
-        Column("team"),
-        Column("jobs", right=True, leave_out=2),
-        Column("GPUs", right=True),
-        Column("borrowed", right=True, leave_out=1),
-        Column("jobs that wait", right=True, leave_out=3),
-        Column("GPUs they ask for", right=True),
-    )
-    for each in teams:
-        numbers = (each.jobs, each.gpus, each.borrowed, each.waiting_jobs, each.waiting_gpus)
-        table.add(each.team, *map(_shown, numbers))
-    return table
-
-
-def _shown(number: int | None) -> str:
-    return "-" if number is None else str(number)
-
-
-def goal_line(each: Judged) -> RenderableType:
-    """A goal and how it is with it, in colour where it is not met."""
-    return console.rich_text([simulate_goals.line(each)])
-
-
-def budget_line(each: BudgetUse) -> RenderableType:
-    """How far a budget is used up, in colour where it is near or exceeded."""
-    return console.rich_text(
-        [Styled(f"budget: {each}", "red" if each.percent >= 100 else "yellow" if each.is_near else "")]
-    )
 
 
 def _pending(found: FleetStatus) -> Table:
@@ -274,11 +213,3 @@ def _credentials(day: str, days: int) -> RenderableType:
     style = "yellow" if days <= _REMIND_DAYS else ""
     text = f"credentials: to be replaced by {day}, in {console.count(days, 'day')}"
     return console.rich_text([Styled(text, style)])
-
-
-def span(seconds: float) -> str:
-    """A time as people say it."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -15,7 +15,7 @@ from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
 from kueue_fleet.cli.past_goals import check_store, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.cli.status import budget_line, goal_line, span, teams_table
+from kueue_fleet.cli.status_parts import budget_line, goal_line, span, teams_table
 from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.goals import goals_of

@@ -92,7 +92,7 @@ class History:
 
 def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History) -> View:
     """What the page shows now."""
-    from kueue_fleet.cli.status import status_of
+    from kueue_fleet.cli.status_parts import status_of
     from kueue_fleet.cli.ui_server import View
     from kueue_fleet.status import flavor_tops
     from kueue_fleet.status.jobs import job_rows

@@ -237,7 +237,7 @@ def _as_json(job: str, found: Forecast, never: str) -> dict[str, Any]:
 
 def print_forecast(fleet: FleetSpec, job: str, found: Forecast, now: float) -> None:
     """Print when the job starts, and what that rests on."""
-    from kueue_fleet.cli.status import span
+    from kueue_fleet.cli.status_parts import span
 
     never = _never(fleet, found)
     where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
