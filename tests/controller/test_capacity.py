@@ -130,6 +130,15 @@ async def test_the_worker_and_the_managers_sum_follow_within_a_look() -> None:
         )
 
 
+async def test_while_nothing_is_lost_the_quotas_are_written_as_they_are_deployed() -> None:
+    async with running(Lab()) as lab:
+        await lab.look()
+    for cluster, api in (("us", lab.worker), ("manager", lab.home)):
+        [queue] = [item for item in render_cluster(fleet(), cluster) if item["kind"] == "ClusterQueue"]
+        [(_, body, _)] = api.applied
+        assert body["spec"] == {"resourceGroups": queue["spec"]["resourceGroups"]}
+
+
 async def test_a_node_that_is_back_gives_the_quota_back() -> None:
     async with running(Lab()) as lab:
         lab.worker.put(NODES, node("b", ready=False, ready_since=-25))

@@ -36,8 +36,6 @@ Source: https://kubernetes.io/docs/concepts/security/pod-security-admission/
 """
 POD_SECURITY_WARNING_LABEL: Final = "pod-security.kubernetes.io/warn"
 """On a namespace: the Pod Security Standard that the API server warns of when a job or a pod does not meet it."""
-NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
-"""Label that Kubernetes puts on every namespace, with its name."""
 TOKEN_SECRET_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type, not a token
 """Kubernetes fills a Secret of this type with a token of the account it names."""
 

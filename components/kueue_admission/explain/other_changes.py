@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CheckStateChanged
@@ -27,7 +26,12 @@ from kueue_admission.explain.answer import Change
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, edit_queue, together
-from kueue_admission.forms.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.names import (
+    HOSTNAME_LABEL,
+    MULTIKUEUE_CONTROLLER,
+    NAMESPACE_NAME_LABEL,
+    PROVISIONING_CONTROLLER,
+)
 from kueue_admission.forms.suggest import nearest
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
-from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
 from kueue_admission.api.resources import KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.names import NAMESPACE_NAME_LABEL, QUEUE_LABEL
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.dumped_configuration import configurations_in

@@ -20,7 +20,6 @@ from kueue_admission.api import (
     ResourceFlavorSpec,
     TopologySpec,
 )
-from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
 from kueue_admission.decide.amounts import quota_amount, request_amount
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import (
@@ -45,7 +44,7 @@ from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.messages import unknown_field
-from kueue_admission.forms.names import HOSTNAME_LABEL, POD_SET_ANNOTATION
+from kueue_admission.forms.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored

@@ -11,13 +11,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from kueue_admission.api.manifests import (
-    NAMESPACE_NAME_LABEL,
     POD_SECURITY_LABEL,
     POD_SECURITY_WARNING_LABEL,
     TEAM_LABEL,
     namespace_labels,
 )
 from kueue_admission.forms.manifest import inside, maps_in
+from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Final
 
 from kueue_admission.api import ClusterQueueSpec
-from kueue_admission.api.manifests import cluster_queue_manifest
-from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.forms.names import KUEUE_API, LOST_CAPACITY_ANNOTATION
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 from kueue_admission.read.printed import PrintedNode
@@ -129,8 +128,13 @@ class CapacityWriter:
 
 def _body(fleet: FleetQuotas, queue: QueueQuotas, cluster: str, lost: Iterable[LostCapacity]) -> Json:
     """The quotas of a queue, and what its flavors lost: all that is the controller's of the ClusterQueue."""
-    groups = fleet.quotas_on(queue, cluster)
     told = [each for each in lost if each.flavor in queue.flavor_names]
-    said = {LOST_CAPACITY_ANNOTATION: write_lost(told)} if told else None
-    made = cluster_queue_manifest(queue.name, ClusterQueueSpec.model_construct(resource_groups=groups), said)
-    return {**made, "spec": {"resourceGroups": made["spec"]["resourceGroups"]}}
+    annotations = {"annotations": {LOST_CAPACITY_ANNOTATION: write_lost(told)}} if told else {}
+    # By Kueue's model: entries of a fleet file have more than the object.
+    spec = ClusterQueueSpec.model_construct(resource_groups=fleet.quotas_on(queue, cluster))
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "ClusterQueue",
+        "metadata": {"name": queue.name, **annotations},
+        "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True, include={"resource_groups"}),
+    }

@@ -30,7 +30,6 @@ _SNAPSHOT_REGION = re.compile(r"(?:^|/)regions/([^/]+)/snapshots/")
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
-_BUCKET = re.compile(r"(?!goog)[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 
@@ -198,13 +197,6 @@ def gcp_label_value(text: str) -> Fault | None:
     if _GCP_LABEL_VALUE.fullmatch(text):
         return None
     return Fault("is not a valid label value of Google Cloud", "use at most 63 lower-case letters, digits, '-' and '_'")
-
-
-def bucket_name(text: str) -> Fault | None:
-    """Name of a bucket (Cloud Storage, Bucket naming); those with dots are domains, and may be longer."""
-    if _BUCKET.fullmatch(text) or ("." in text and len(text) <= 222):
-        return None
-    return Fault("is not the name of a bucket", "write 3 to 63 lower-case letters, digits, - and _, without gs://")
 
 
 def ip_address(text: str) -> Fault | None:

@@ -25,7 +25,7 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
-from kueue_fleet.gke.google_syntax import bucket_name
+from kueue_fleet.gke.bucket_names import bucket_name
 from kueue_fleet.settings.rules import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.settings.windows import CalendarWindow, together
 

@@ -11,16 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kueue_admission.api import LocalQueueSpec
-from kueue_admission.api.manifests import (
-    NAMESPACE_NAME_LABEL,
-    POD_SECURITY_LABEL,
-    POD_SECURITY_WARNING_LABEL,
-    TEAM_LABEL,
-)
+from kueue_admission.api.manifests import POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL, TEAM_LABEL
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
+from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.counted_requests import (

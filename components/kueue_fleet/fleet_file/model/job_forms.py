@@ -12,7 +12,7 @@ from typing import Final
 from kueue_admission.forms.form_rules import JOB, FaultError
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
-from kueue_fleet.gke.google_syntax import bucket_name
+from kueue_fleet.gke.bucket_names import bucket_name
 
 BUCKET: Final = "gs://"
 """How a mount begins that is a bucket."""

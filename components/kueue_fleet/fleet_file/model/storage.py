@@ -17,8 +17,9 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityField
 from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone
 from kueue_fleet.gke import google_syntax
+from kueue_fleet.gke.bucket_names import bucket_name
 
-BucketName = Annotated[Text, syntax_of(google_syntax.bucket_name)]
+BucketName = Annotated[Text, syntax_of(bucket_name)]
 """Name of a bucket of Cloud Storage."""
 IpAddress = Annotated[Text, syntax_of(google_syntax.ip_address)]
 """An IPv4 address."""
