@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.forms.form_rules import NO_WORKLOAD
 from kueue_admission.forms.names import ELASTIC_ANNOTATION, LEAST_PODS_ANNOTATION
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
@@ -102,9 +103,16 @@ def _job_set(job: Fields) -> list[Role]:
     found = []
     for replicated in job.child("spec").children("replicatedJobs"):
         spec = replicated.child("template").child("spec")
-        count = _parallel(spec) * replicated.integer("replicas", 1, least=0)
+        count = _parallel(spec) * _replicas(replicated)
         found.append(Role(replicated.required_text("name"), count, spec.child("template")))
     return found
+
+
+def _replicas(of: Fields) -> int:
+    found = of.integer("replicas", 1)
+    if found < 0:
+        of.wrong("replicas", f"is {found}", "write 0 or more", NO_WORKLOAD)
+    return max(found, 0)
 
 
 def _parallel(spec: Fields) -> int:
@@ -122,9 +130,9 @@ def _ray_service(job: Fields) -> list[Role]:
 
 def _ray_job(job: Fields) -> list[Role]:
     spec = job.child("spec")
-    if "clusterSelector" in spec:
-        fix = "write rayClusterSpec instead"
-        spec.wrong("clusterSelector", "is set, and Kueue does not manage jobs on existing Ray clusters", fix)
+    if spec.data.get("clusterSelector"):
+        wrong, fix = "is set, and Kueue does not manage jobs on existing Ray clusters", "write rayClusterSpec instead"
+        spec.wrong("clusterSelector", wrong, fix, NO_WORKLOAD)
         return []
     if not spec.flag("shutdownAfterJobFinishes"):
         spec.wrong("shutdownAfterJobFinishes", "is not true, and Kueue refuses the job", "set it to true")
@@ -157,10 +165,10 @@ def _ray(job: Fields, cluster: Fields) -> list[Role]:
         head = _with_container(head, {"name": "autoscaler", "resources": resources})
     roles = [Role("head", 1, head)]
     for group in cluster.children("workerGroupSpecs"):
-        name = group.required_text("groupName").lower()
+        name = group.text("groupName").lower() or "main"  # as a Workload calls a pod set without a name
         if name == "head":
             group.wrong("groupName", "is head, the name of the head's pod set", "name the group differently")
-        count = group.integer("replicas", 1, least=0) * max(1, group.integer("numOfHosts", 1))
+        count = _replicas(group) * max(1, group.integer("numOfHosts", 1))
         roles.append(Role(name, count, _required(group, "template")))
     if len(roles) > _MOST_ROLES:
         cluster.wrong("workerGroupSpecs", f"has {len(roles) - 1} groups", f"write at most {_MOST_ROLES - 1}")
@@ -174,7 +182,7 @@ def _kubeflow(job: Fields) -> list[Role]:
         if name not in names:
             replicas.wrong(str(name), f"is not a role of a {job.data['kind']}", f"use {' or '.join(names)}")
     found = [(name, replicas.child(name)) for name in names if name in replicas]
-    return [Role(name.lower(), each.integer("replicas", 1, least=0), _required(each, "template"))
+    return [Role(name.lower(), _replicas(each), _required(each, "template"))
             for name, each in found]  # fmt: skip
 
 
@@ -237,7 +245,7 @@ def _train_job(job: Fields) -> list[Role]:
     for replicated in runtime.child("spec").child("template").child("spec").children("replicatedJobs"):
         template = replicated.child("template")
         pods = template.child("spec").child("template")
-        count = template.child("spec").integer("parallelism", 1, least=0) * replicated.integer("replicas", 1, least=0)
+        count = template.child("spec").integer("parallelism", 1, least=0) * _replicas(replicated)
         if template.child("metadata").child("labels").text(_ANCESTOR) == "trainer":
             count = nodes
             pods = _with_resources(pods, trainer.child("resourcesPerNode"))

@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
 
 from kueue_admission.api.priority_classes import PriorityClassFields
 from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
-from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.check import job_check, right_job_check
 from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {
@@ -80,6 +81,18 @@ def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
                 yield of_pod_set(job, pod_set, job_fault(wrong, fix))
 
 
+@right_job_check
+def warn_of_images(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """Images that no node can pull; the API server looks at no name of one."""
+    for pod_set in job.pod_sets:
+        spec = inside(pod_set.template, "spec")
+        for container in (*maps_in(spec.get("initContainers")), *maps_in(spec.get("containers"))):
+            image = container.get("image")
+            if isinstance(image, str) and image and IMAGE.fullmatch(image) is None:
+                wrong = f"has an image {image!r}, which is not the name of one, and no node can pull it"
+                yield replace(of_pod_set(job, pod_set, job_fault(wrong, "correct it")), severity="warning")
+
+
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:
     if job["kind"] not in ("Job", "JobSet"):
         return
@@ -121,12 +134,6 @@ def _object(kind: str, value: Mapping[str, Any], path: str) -> Iterator[tuple[st
     for name in _types()[kind]:
         if name.endswith("!") and value.get(name[:-1]) in (None, "") and kind != "PodSpec":
             yield f"{path}.{name[:-1]}", job_fault("is missing", "write it")
-    image = value.get("image") if kind == "Container" else None
-    if isinstance(image, str) and image and IMAGE.fullmatch(image) is None:
-        yield (
-            f"{path}.image",
-            job_fault(f"{image!r} is not the name of an image, and no node can pull it", "correct it"),
-        )
 
 
 def _plain(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:

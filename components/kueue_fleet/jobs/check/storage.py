@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
@@ -48,19 +49,19 @@ def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 def _of_pods(
     fleet: FleetSpec, namespace: str, clusters: list[str], team: TeamEntry | None, template: Mapping[str, Any]
 ) -> Iterator[_Found]:
-    spec = template.get("spec") or {}
+    spec = inside(template, "spec")
     claims, buckets = claims_in(fleet, namespace), False
-    for volume in spec.get("volumes") or ():
-        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+    for volume in maps_in(spec.get("volumes")):
+        name = inside(volume, "persistentVolumeClaim").get("claimName")
         if name is not None:
             yield from _claim(fleet, namespace, clusters, str(name))
             buckets |= name in claims and isinstance(claims[name].volume, GcsFuse)
-        elif (volume.get("csi") or {}).get("driver") == _BUCKET_DRIVER:
+        elif inside(volume, "csi").get("driver") == _BUCKET_DRIVER:
             buckets = True
-            bucket = str((volume["csi"].get("volumeAttributes") or {}).get("bucketName"))
+            bucket = str(inside(volume, "csi", "volumeAttributes").get("bucketName"))
             yield from _inline(fleet, team, bucket)
     if buckets:
-        yield from _fuse(team, spec, (template.get("metadata") or {}).get("annotations") or {})
+        yield from _fuse(team, spec, inside(template, "metadata", "annotations"))
     yield from _images(fleet, team, spec)
 
 
@@ -105,7 +106,7 @@ def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[
 def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -> Iterator[_Found]:
     """Images of Artifact Registry say in their names where they are."""
     allowed = fleet.allowed_regions(team) if team is not None else ()
-    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())) if allowed else ():
+    for container in (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if allowed else ():
         location = repository_location(str(container.get("image")))
         if location is not None and location not in allowed:
             wrong = f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed))}"
