@@ -41,7 +41,8 @@ ON_CONTROL_PLANES := $(addprefix tests/engines/,shared_cluster shared_fleet dws_
 .PHONY: test
 test: PROCESSES ?= 4
 test: $(READY) engines ## what every change needs: the fast tests, those that share control planes, a whole rehearsal; a failure on control planes is tried once more
-	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE) $(FAST) $(ON_CONTROL_PLANES)
+	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE) $(FAST) $(ON_CONTROL_PLANES) \
+	    --ignore tests/engines/shared_cluster/test_files_of_others.py
 
 .PHONY: test-all
 test-all: PROCESSES ?= 4

@@ -258,3 +258,8 @@ def test_an_image_that_no_node_can_pull_is_a_warning() -> None:
     found = check_manifests(FLEET, [Document("j.yaml:1", changed(JOB, changes))])
     assert found.problems == []
     assert any("has an image 'busybox:', which is not the name of one" in text for text in map(str, found.warnings))
+
+
+@pytest.mark.parametrize("volumes", ["x", ["x"], [{"name": "a", "persistentVolumeClaim": "x"}], [{"csi": []}]])
+def test_volumes_of_another_form_end_no_check(volumes: object) -> None:
+    assert check_manifests(FLEET, [Document("j.yaml:1", changed(JOB, {f"{POD}/volumes": volumes}))]).problems

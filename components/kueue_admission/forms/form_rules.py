@@ -279,8 +279,8 @@ OPTION = Rule(
 NO_WORKLOAD = Rule(
     "KF921",
     seen="`there is no PriorityClass NAME`",
-    why="Kueue makes no Workload of a job that names a priority class that is not there, that has no pods or a negative "
-    "number of them, or that runs on an existing Ray cluster; all but the last stay suspended.",
+    why="Kueue makes no Workload of a job that names a priority class that is not there, that has no pods, or a "
+    "negative number of them, and the job stays suspended. It leaves jobs on existing Ray clusters alone.",
     remedy="Add the class, or submit the job again with another; give it pods",
     source="https://github.com/kubernetes-sigs/kueue/issues/3439",
 )

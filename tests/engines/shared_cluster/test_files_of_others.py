@@ -205,8 +205,8 @@ def misread(manifest: Json) -> list[str]:
 
 def test_no_file_of_others_is_refused_here_that_is_taken_there(cluster: OneCluster, files: list[Published]) -> None:
     classes = [each.data for each in files if each.data["kind"] == "WorkloadPriorityClass"]
-    for each in classes:
-        cluster.ensure(f"{KUEUE}/workloadpriorityclasses", {**each, "apiVersion": "kueue.x-k8s.io/v1beta2"})
+    for made in classes:
+        cluster.ensure(f"{KUEUE}/workloadpriorityclasses", {**made, "apiVersion": "kueue.x-k8s.io/v1beta2"})
     fleet, table, wrong, of_kind = fleet_of(classes), Counter[tuple[str, str, str]](), list[str](), Counter[str]()
     for each in filter(is_job, files):
         job, kind = as_submitted(each), each.data["kind"]
