@@ -33,6 +33,7 @@ OF_CLUSTERS: dict[str, Any] = {
     "databaseEncryptionKey": KEY,
     "binaryAuthorization": True,
     "costAllocation": False,
+    "multiNetworking": True,
     "imageStreaming": False,
     "storageDrivers": ["GcsFuse"],
 }
@@ -41,7 +42,6 @@ STAYS = {
     "fleetMembership": "the provider has no way back",
     "diskEncryptionKey": "replaces pools",
     "sliceController": "the controller stays until gcloud turns it off",
-    "multiNetworking": "the provider makes the cluster again",
     "nodeServiceAccount": "replaces pools",
 }
 ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"}

@@ -318,3 +318,15 @@ def test_addresses_have_no_meaning_without_ip_endpoints() -> None:
 def test_dashboards_are_compared_by_what_the_program_says(asked: dict[str, Any], found: dict[str, str]) -> None:
     state = created(DASHBOARD, {"dashboardJson": json.dumps({"displayName": "d"})})
     assert changes(DASHBOARD, state, {"dashboardJson": json.dumps(asked)}) == found
+
+
+def test_networks_taken_off_a_pool_make_it_again() -> None:
+    cards = [{"network": "a", "subnetwork": "a"}]
+    before = {"networkConfig": {"enablePrivateNodes": True, "additionalNodeNetworkConfigs": cards}}
+    after = {"networkConfig": {"enablePrivateNodes": True}}
+    assert plan(NODE_POOL, before, after) == {"networkConfig.additionalNodeNetworkConfigs": "DELETE_REPLACE"}
+
+
+def test_multi_networking_is_turned_off_in_place() -> None:
+    found = plan(CLUSTER, {"enableMultiNetworking": True}, {})
+    assert [change.endswith("REPLACE") for change in found.values()] == [False]

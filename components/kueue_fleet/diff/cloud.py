@@ -303,8 +303,6 @@ def _fate_of_pool(
         sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
         yield f"it is {_AGAIN}, with its nodes and {there}: {_changed(*sides)}{refused}"
         return
-    if before.networks and not after.networks:
-        yield f"its nodes keep {_networks(before)}, which the provider does not take back: write a pool of another name"
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
         yield f"its nodes are exchanged one after another, and {there} start again: {exchanged}"
     zones = [zone for zone in before.node_locations if zone not in after.node_locations]

@@ -40,8 +40,8 @@ def planned_changes(
     else:
         plan.without_facts(state, inputs)
     for path in forced_replacements(pair):
-        if path in plan.changes:
-            plan.changes[path] = plan.changes[path].as_replacing()
+        # What the provider takes back by its own code may be Google's to choose by its schema.
+        plan.changes[path] = plan.changes.get(path, Change.DELETE).as_replacing()
     patterns = [*(parse_pattern(text) for text in ignored), *cleared(pair)]
     return {
         path: change

@@ -48,6 +48,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
+_CARDS: Final = "networkConfig.additionalNodeNetworkConfigs"
 Rule = Callable[[Pair, Path, Any, Any], bool]
 """Whether a difference is none: the resource, the path, the old and the new value; None where one is not there."""
 
@@ -65,8 +66,10 @@ def forced_replacements(pair: Pair) -> list[Path]:
     if pair.token == _DISK and _is_less(pair.new("size"), pair.old("size")):
         return [("size",)]
     if pair.token == CLUSTER:
-        off = ("enableFqdnNetworkPolicy", "enableL4IlbSubsetting", "enableMultiNetworking")
+        off = ("enableFqdnNetworkPolicy", "enableL4IlbSubsetting")
         return [(name,) for name in off if pair.old(name) is True and pair.new(name) is not True]
+    if pair.token == NODE_POOL and pair.old(_CARDS) and not pair.new(_CARDS):
+        return [tuple(_CARDS.split("."))]
     return []
 
 

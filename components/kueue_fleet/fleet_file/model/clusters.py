@@ -217,8 +217,7 @@ class ClusterEntry(RuledModel):
     image_streaming: Annotated[Flag, STANDARD_ONLY] = True
     """Whether containers start before their image is complete; default true."""
     multi_networking: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
-    """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
-    Taken back, it replaces the cluster."""
+    """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false."""
     slice_controller: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
     """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs request; Standard only, with the
     channel RAPID. Default false. Once on, it stays on until you turn it off with gcloud."""
