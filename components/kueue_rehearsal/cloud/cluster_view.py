@@ -17,7 +17,7 @@ from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.cloud.node_removal import plan_retirement
 from kueue_rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon, used_node
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.status import timestamp
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def project_node(node: Json) -> Json:
 class ClusterView:
     """The pods and simulated nodes of one cluster, shared by all that provision for it."""
 
-    def __init__(self, api: KubeApi) -> None:
+    def __init__(self, api: ControlPlaneApi) -> None:
         self.api = api
         self._listeners: list[Callable[[], None]] = []
         self._pods = Watched(api, "/api/v1/pods", project=project_pod, on_change=self._changed)

@@ -43,7 +43,7 @@ from kueue_rehearsal.cloud.node_templates import NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import is_daemon, used_node
 from kueue_rehearsal.cloud.region_stock import RegionStock
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.status import parse_timestamp
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ _TICK_SECONDS = 0.5
 _TEMPLATE_GRACE_SECONDS = 10.0
 
 
-async def install_crd(api: KubeApi, access: ClusterAccess) -> None:
+async def install_crd(api: ControlPlaneApi, access: ClusterAccess) -> None:
     """Installs the ProvisioningRequest CRD, as GKE has it in every cluster, and waits until it is served.
 
     Requests of several pod sets are refused from then on.

@@ -15,7 +15,7 @@ from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
 from kueue_admission.read.printed import Printed
 from kueue_fleet.kube.answers import Json
 from kueue_rehearsal.cloud.pod_policies import admission_policy
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 COMPUTE_CLASSES = "/apis/cloud.google.com/v1/computeclasses"
 """Path of the compute classes of a cluster."""
@@ -98,7 +98,7 @@ SINGLE_POD_SET = admission_policy(
 """What GKE's Warden refuses of ProvisioningRequests, in its words: (API path, object)."""
 
 
-async def install_definition(api: KubeApi, definition: Json) -> None:
+async def install_definition(api: ControlPlaneApi, definition: Json) -> None:
     """Installs a resource definition and waits until it is served. Raises ApiError."""
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition['metadata']['name']}"
     await api.apply(path, definition)
@@ -108,7 +108,7 @@ async def install_definition(api: KubeApi, definition: Json) -> None:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def install_gke_definitions(api: KubeApi) -> None:
+async def install_gke_definitions(api: ControlPlaneApi) -> None:
     """Installs what GKE has in every cluster. Raises ApiError."""
     for definition in DEFINITIONS:
         await install_definition(api, definition)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kueue_fleet.gke.labels import ARCHITECTURE, ARM_TAINT, GPU_RESOURCE, QUEUED, SPOT, TPU_RESOURCE
 from kueue_rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS
 from kueue_rehearsal.cloud.pod_policies import added_toleration, await_policies, pod_policy
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 
-async def install_tolerations(api: KubeApi) -> None:
+async def install_tolerations(api: ControlPlaneApi) -> None:
     """Makes the API server add the tolerations that GKE's own admission adds to pods; returns once it does.
 
     To pods that ask for GPUs or TPUs (as the plugin ExtendedResourceToleration does), for Spot or Arm nodes, or for a

@@ -15,7 +15,7 @@ from typing import Final
 from kueue_admission.api.job_kinds import KINDS
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_rehearsal.cloud.gke_crds import ANY_OBJECT, install_definition, resource_definition
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def job_definitions(frameworks: Iterable[str]) -> list[Json]:
     ]
 
 
-async def serve_job_kinds(api: KubeApi, file: Path, cluster: str) -> None:
+async def serve_job_kinds(api: ControlPlaneApi, file: Path, cluster: str) -> None:
     """Has the cluster serve the kinds of the frameworks in FILE, a list in JSON, from when they are there."""
     served: set[str] = set()
     while True:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.policies import POLICY_API
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 _POLL_SECONDS = 0.1
 
@@ -52,7 +52,7 @@ def added_toleration(key: str) -> str:
 
 
 async def await_policies(
-    api: KubeApi, spec: Json, holds: Callable[[Json], bool], annotations: Mapping[str, str] | None = None
+    api: ControlPlaneApi, spec: Json, holds: Callable[[Json], bool], annotations: Mapping[str, str] | None = None
 ) -> None:
     """Returns once a pod with this spec would come out so that `holds` is true of its spec.
 

@@ -20,7 +20,7 @@ from kueue_rehearsal.cloud.nodes import NodeProvisioner
 from kueue_rehearsal.cloud.region_stock import RegionStock
 from kueue_rehearsal.control_planes.cluster import WrongRequestError
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.engines import ENGINES, EngineCache
 from kueue_rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
 from kueue_rehearsal.engines.discovery import program_place
@@ -49,8 +49,8 @@ def cluster_services(
     return (SystemNode(access), SimulatedCapacity(access, settings or file.current))
 
 
-def _api(access: ClusterAccess) -> KubeApi:
-    return KubeApi(access.server, ca_file=access.ca_file, token=access.token, field_manager=FIELD_MANAGER)
+def _api(access: ClusterAccess) -> ControlPlaneApi:
+    return ControlPlaneApi(access.server, ca_file=access.ca_file, token=access.token, field_manager=FIELD_MANAGER)
 
 
 def _paths(access: ClusterAccess) -> RehearsalPaths:
@@ -96,7 +96,7 @@ class SystemNode:
         """The pods that are not ready, each with why."""
         return [] if self._running is None else self._running.late_pods()
 
-    def _agent(self, api: KubeApi) -> NodeAgent:
+    def _agent(self, api: ControlPlaneApi) -> NodeAgent:
         access = self._access
         programs = default_programs(
             lambda name: program_place(access.engines, EngineCache(engines_dir()), name),

@@ -1,8 +1,8 @@
 """A small asynchronous Kubernetes client: plain JSON over one keep-alive connection pool.
 
-`KubeApi` for single requests, and `Watched`, a local copy of one resource that `kube.watching` keeps up to date. Four
-clusters are served by one supervisor process, so no generated client with its thousands of model classes is loaded;
-objects are dictionaries as the API server writes them.
+`ControlPlaneApi` for single requests, and `Watched`, a local copy of one resource that `kube.watching` keeps up to
+date. Four clusters are served by one supervisor process, so no generated client with its thousands of model classes is
+loaded; objects are dictionaries as the API server writes them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _as_api_error(what: str) -> Iterator[None]:
         raise ApiError(0, "", f"{what} failed: {type(error).__name__}: {error}") from None
 
 
-class KubeApi:
+class ControlPlaneApi:
     """Requests to one API server as one user. Use as an asynchronous context manager, or call `close`."""
 
     def __init__(self, server: str, *, ca_file: Path, token: str, field_manager: str) -> None:
@@ -173,7 +173,7 @@ class Watched:
 
     def __init__(
         self,
-        api: KubeApi,
+        api: ControlPlaneApi,
         path: str,
         *,
         params: Mapping[str, str] | None = None,

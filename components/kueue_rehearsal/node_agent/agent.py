@@ -19,7 +19,7 @@ import aiohttp
 
 from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.addresses import claim_address
 from kueue_rehearsal.node_agent.leases import leases_of, release_leases
 from kueue_rehearsal.node_agent.policy import NODE_LABEL, install_policy
@@ -56,7 +56,7 @@ _CONDITIONS = (
 class NodeAgent:
     """One node of one cluster. `run` until cancelled; `ready` is set once it is registered."""
 
-    def __init__(self, *, api: KubeApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program]) -> None:
+    def __init__(self, *, api: ControlPlaneApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program]) -> None:
         self.ready = asyncio.Event()
         self._api = api
         self._folder = folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 
 def leases_of(namespace: str) -> str:
@@ -10,7 +10,7 @@ def leases_of(namespace: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
-async def release_leases(api: KubeApi, node: str) -> None:
+async def release_leases(api: ControlPlaneApi, node: str) -> None:
     """Releases every Lease in the namespaces of the pods of `node`. To be called while no container runs there.
 
     After the machine was switched off, Kueue would wait 15 s for the Lease that it held itself, and decide nothing.

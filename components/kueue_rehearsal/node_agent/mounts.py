@@ -19,7 +19,7 @@ import yaml
 
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_rehearsal.node_agent.volumes import (
     TokenProjection,
@@ -41,7 +41,7 @@ _RETRY_SECONDS = 2.0
 class PodVolumes:
     """The volumes of one pod, below `folder`."""
 
-    def __init__(self, api: KubeApi, pod: Mapping[str, Any], facts: HostFacts, folder: Path) -> None:
+    def __init__(self, api: ControlPlaneApi, pod: Mapping[str, Any], facts: HostFacts, folder: Path) -> None:
         self.folder = folder
         self.problem: PodError | None = PodError("volumes are not written yet", "ContainerCreating")
         """Why the volumes are not complete; None when they are."""

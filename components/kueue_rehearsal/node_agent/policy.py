@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from kueue_rehearsal.cloud.pod_policies import added_toleration, await_policies, pod_policy
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 NODE_LABEL = "kueue-fleet.dev/system-node"
 """Label of the node for system pods."""
@@ -34,7 +34,7 @@ _WANTS_DEVICE = (
 _SELECTOR = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{NODE_LABEL}': 'true'}}}}"
 
 
-async def install_policy(api: KubeApi, images: Iterable[str]) -> None:
+async def install_policy(api: ControlPlaneApi, images: Iterable[str]) -> None:
     """Makes the API server send pods here; returns once it does. `images` are the last parts of repositories.
 
     Raises ApiError.

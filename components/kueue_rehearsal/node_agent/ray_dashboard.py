@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ _HEAD = re.compile(r"[^.]+\.([^.]+)\.svc\..*")
 class RayDashboards:
     """The proxy of one cluster's KubeRay, on `ip`."""
 
-    def __init__(self, api: KubeApi, ip: str) -> None:
+    def __init__(self, api: ControlPlaneApi, ip: str) -> None:
         self._api = api
         self._ip = ip
 

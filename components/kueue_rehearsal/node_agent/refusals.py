@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kueue_fleet.kube.answers import Json
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 if TYPE_CHECKING:
     from kueue_rehearsal.node_agent.worker import PodWorker
@@ -20,7 +20,7 @@ _PLURALS = {
 _HELM_NAME, _HELM_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 
 
-async def describe_refusals(api: KubeApi, workers: Iterable[PodWorker]) -> list[Json]:
+async def describe_refusals(api: ControlPlaneApi, workers: Iterable[PodWorker]) -> list[Json]:
     """A row for each pod that is never run: the object that made it, the Helm release that made that, and why.
 
     A pod whose maker is gone has no row: it goes too. Raises ApiError.
@@ -49,7 +49,7 @@ async def describe_refusals(api: KubeApi, workers: Iterable[PodWorker]) -> list[
     return rows
 
 
-async def _maker(api: KubeApi, pod: Json) -> Json | None:
+async def _maker(api: ControlPlaneApi, pod: Json) -> Json | None:
     """The Deployment, StatefulSet or DaemonSet of a pod, else what is nearest to it; None once that is gone."""
     found: Json = {**pod, "kind": "Pod"}
     while reference := _controller(found):

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH, ApiError, Json
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.addresses import ClaimedAddress, can_listen, claim_address
 from kueue_rehearsal.node_agent.relay import Endpoint, Relays
 
@@ -249,7 +249,7 @@ class ServiceRoutes:
     """Keeps the routes right: watches Services and whatever names them, and patches when they or the ready pods
     change."""
 
-    def __init__(self, api: KubeApi, idle_ip: str, backends: Callable[[], Sequence[Backend]]) -> None:
+    def __init__(self, api: ControlPlaneApi, idle_ip: str, backends: Callable[[], Sequence[Backend]]) -> None:
         self.authorities: dict[str, bytes] = {}
         """namespace/name of a Service → PEM of the authority of the certificate that this agent made for it."""
         self._api = api

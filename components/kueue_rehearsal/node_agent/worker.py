@@ -15,7 +15,7 @@ import aiohttp
 
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
 from kueue_rehearsal.node_agent.containers import Container, ContainerHost
 from kueue_rehearsal.node_agent.mounts import PodVolumes, source_data
@@ -40,7 +40,7 @@ class PodWorker:
     def __init__(
         self,
         *,
-        api: KubeApi,
+        api: ControlPlaneApi,
         pod: Json,
         folder: Path,
         node_name: str,

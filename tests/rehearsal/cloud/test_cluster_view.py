@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from kueue_rehearsal.cloud.cluster_view import ClusterView
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 
 Json = dict[str, Any]
 CLOSED = {"key": "ToBeDeletedByClusterAutoscaler", "value": "100", "effect": "NoSchedule"}
@@ -30,5 +30,5 @@ async def test_a_node_to_which_a_pod_was_bound_unseen_is_not_deleted() -> None:
     mine, daemon = ({"metadata": {"ownerReferences": [{"kind": kind}]}} for kind in ("Job", "DaemonSet"))
     server = Server({"bound": [daemon, mine], "bare": [daemon]})
     nodes = {name: {"metadata": {"name": name}, "spec": {"taints": [CLOSED]}} for name in ("bound", "bare", "empty")}
-    await ClusterView(cast("KubeApi", server)).retire(nodes, nodes, 200.0)
+    await ClusterView(cast("ControlPlaneApi", server)).retire(nodes, nodes, 200.0)
     assert sorted(set(server.deleted)) == ["bare", "empty"]

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from kueue_fleet.kube.answers import ApiError, object_key
-from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.webhook_certificate import service_certificate
 
 WAIT_SECONDS = 10.0
@@ -76,7 +76,7 @@ async def server() -> FakeServer:
 
 
 @pytest.fixture
-async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[KubeApi]:
+async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[ControlPlaneApi]:
     ca_file = tmp_path / "ca.crt"
     now = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
     ca_file.write_bytes(service_certificate("s", "n", now).ca)
@@ -84,12 +84,12 @@ async def api(server: FakeServer, tmp_path: Path) -> AsyncIterator[KubeApi]:
     app.router.add_route("*", "/{path:.*}", server.handle)
     async with (
         TestServer(app) as running,
-        KubeApi(str(running.make_url("")), ca_file=ca_file, token="secret", field_manager="test") as api,
+        ControlPlaneApi(str(running.make_url("")), ca_file=ca_file, token="secret", field_manager="test") as api,
     ):
         yield api
 
 
-async def follow(api: KubeApi, until: Callable[[Watched], bool]) -> tuple[Watched, list[tuple[str, bool]]]:
+async def follow(api: ControlPlaneApi, until: Callable[[Watched], bool]) -> tuple[Watched, list[tuple[str, bool]]]:
     """Runs a watch until the condition holds; returns it and (key, whether it is there) of each change."""
     changes: list[tuple[str, bool]] = []
     watched = Watched(api, "/things", on_change=lambda key, _, new: changes.append((key, new is not None)))
@@ -102,7 +102,7 @@ async def follow(api: KubeApi, until: Callable[[Watched], bool]) -> tuple[Watche
     return watched, changes
 
 
-async def test_events_are_applied_and_bookmarks_only_move_the_version(server: FakeServer, api: KubeApi) -> None:
+async def test_events_are_applied_and_bookmarks_only_move_the_version(server: FakeServer, api: ControlPlaneApi) -> None:
     server.items = [thing("a", 5)]
     server.scripts = [
         [
@@ -118,7 +118,7 @@ async def test_events_are_applied_and_bookmarks_only_move_the_version(server: Fa
     assert (server.watched_from, server.lists) == (["10", "16"], 1)
 
 
-async def test_an_expired_version_is_answered_by_a_new_list(server: FakeServer, api: KubeApi) -> None:
+async def test_an_expired_version_is_answered_by_a_new_list(server: FakeServer, api: ControlPlaneApi) -> None:
     server.items = [thing("a", 5), thing("gone", 6)]
     server.scripts = [[("ADDED", thing("gone", 6)), ("ERROR", status(410, "Expired"))]]
     server.items_after_watch = [thing("a", 5), thing("new", 20)]
@@ -127,14 +127,14 @@ async def test_an_expired_version_is_answered_by_a_new_list(server: FakeServer, 
     assert changes[-2:] == [("new", True), ("gone", False)]
 
 
-async def test_a_resource_that_comes_later_is_waited_for(server: FakeServer, api: KubeApi) -> None:
+async def test_a_resource_that_comes_later_is_waited_for(server: FakeServer, api: ControlPlaneApi) -> None:
     server.absent = 2
     server.items = [thing("a", 5)]
     watched, _ = await follow(api, lambda one: one.synced.is_set())
     assert set(watched.objects) == {"a"}
 
 
-async def test_long_lists_come_in_pages_and_long_events_whole(server: FakeServer, api: KubeApi) -> None:
+async def test_long_lists_come_in_pages_and_long_events_whole(server: FakeServer, api: ControlPlaneApi) -> None:
     server.items = [thing(str(number), number) for number in range(5)]
     server.page_size = 2
     server.scripts = [[("ADDED", thing("big", 11, data="x" * 1_000_000))]]
@@ -143,7 +143,7 @@ async def test_long_lists_come_in_pages_and_long_events_whole(server: FakeServer
     assert server.lists == 3
 
 
-async def test_a_refusal_carries_the_servers_words(server: FakeServer, api: KubeApi) -> None:
+async def test_a_refusal_carries_the_servers_words(server: FakeServer, api: ControlPlaneApi) -> None:
     server.absent = 2
     with pytest.raises(ApiError, match=r"it is NotFound \(404 NotFound\)") as caught:
         await api.get("/things/x")
@@ -159,4 +159,4 @@ def test_keys() -> None:
 def test_the_token_is_not_in_the_representation(tmp_path: Path) -> None:
     ca_file = tmp_path / "ca.crt"
     ca_file.write_bytes(service_certificate("s", "n", datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)).ca)
-    assert "secret" not in repr(KubeApi("https://h", ca_file=ca_file, token="secret", field_manager="t"))
+    assert "secret" not in repr(ControlPlaneApi("https://h", ca_file=ca_file, token="secret", field_manager="t"))

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent import containers, status
 from kueue_rehearsal.node_agent.addresses import ClaimedAddress, claim_address
 from kueue_rehearsal.node_agent.containers import Container, ContainerHost
@@ -64,7 +64,7 @@ class Pod:
             },
         }
         facts = HostFacts(self.address.ip, "127.0.0.1", "system-0")
-        volumes = PodVolumes(cast("KubeApi", None), pod, facts, self.folder / "volumes")
+        volumes = PodVolumes(cast("ControlPlaneApi", None), pod, facts, self.folder / "volumes")
         volumes.problem = None
         host = ContainerHost(
             pod=pod,

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent.addresses import claim_address
 from kueue_rehearsal.node_agent.ray_dashboard import PORT, RayDashboards
 
@@ -60,7 +60,7 @@ class Asker:
 @pytest.fixture
 async def ask() -> AsyncIterator[Asker]:
     cluster, address = Cluster(), claim_address("ray-dashboard-test")
-    server = asyncio.create_task(RayDashboards(cast("KubeApi", cluster), address.ip).run())
+    server = asyncio.create_task(RayDashboards(cast("ControlPlaneApi", cluster), address.ip).run())
     while True:
         try:
             _, writer = await asyncio.open_connection(address.ip, PORT)
