@@ -157,6 +157,14 @@ def test_a_fleet_shows_what_it_takes_beside_the_spec() -> None:
     assert "spec: FleetSpec | dict[str, Any], *, opts: ResourceOptions | None = None, project: Input[str]" in signature
 
 
+def test_help_describes_the_outputs_of_a_component() -> None:
+    shown = pydoc.plain(pydoc.render_doc(kueue_fleet.Fleet))
+    assert "kubeconfig: Kubeconfig with a context for each cluster, named like it; JSON, secret; the manager's" in shown
+    assert "identifier: `projects/P/locations/L/clusters/C/nodePools/N`, once it is there." in pydoc.plain(
+        pydoc.render_doc(kueue_fleet.NodePool)
+    )
+
+
 def test_no_validator_is_in_any_help() -> None:
     """What pydantic and Python keep for themselves apart: `__annotations__` and the like."""
     lines = {

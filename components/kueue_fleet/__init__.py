@@ -4,6 +4,10 @@
 
     fleet = kf.Fleet.from_config()
 
+Of one kind of object there are four names. A component makes a resource: `ClusterQueue`. `...Spec` and `...Fields` are
+what a component of Kubernetes takes: `ClusterQueueSpec`. `...Entry` and `...Args` are parts of a fleet file, for
+`FleetSpec`: `ClusterQueueEntry`. `Queue` is a short form of an entry.
+
 Names are loaded when they are first used, so that the spec works without Pulumi; `__init__.pyi` lists them.
 """
 

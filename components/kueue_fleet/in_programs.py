@@ -1,9 +1,10 @@
 """What every component does in a Pulumi program: how a mistake ends it, its options, and its name."""
 
 import asyncio
-from collections.abc import Hashable, Iterable, Iterator
+import inspect
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast, get_origin
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -36,6 +37,7 @@ _OF_RESOURCES: Final = (
     "replace_on_changes",
 )
 """Options that components do not pass on. Source: https://www.pulumi.com/docs/iac/concepts/options/."""
+_POOLS: "Final[WeakKeyDictionary[Any, set[str]]]" = WeakKeyDictionary()
 _PARENT: Final = "\0"
 """Stands for the name of a former parent, which Pulumi knows later."""
 
@@ -58,6 +60,36 @@ def claim(key: Hashable, where: str, wrong: str, fix: str = "give each its own n
     names.add(key)
 
 
+class Described:
+    """The docstring of a component, which `help()` shows with what stands below its attributes in the source."""
+
+    def __init__(self, written: str) -> None:
+        """`written` is what stands in the source."""
+        self.written = written
+
+    def __get__(self, made: Any, component: type[Any]) -> str:
+        """The docstring, read when it is asked for."""
+        from kueue_fleet.fleet_file.schema import field_docs
+
+        ours = [each for each in component.__mro__ if each.__module__.partition(".")[0] == __name__.partition(".")[0]]
+        about = {
+            name: text for each in reversed(ours) for name, text in field_docs(each).items() if _is_made(each, name)
+        }
+        lines = (f"    {name}: {' '.join(text.split())}" for name, text in about.items())
+        return "\n".join((inspect.cleandoc(self.written), "", "Attributes:", *lines)) if about else self.written
+
+
+def _is_made(component: type[Any], attribute: str) -> bool:
+    """Whether each instance has its own."""
+    origin: Any = get_origin(inspect.get_annotations(component)[attribute])
+    return origin is not ClassVar
+
+
+def declared_pools() -> set[str]:
+    """Names of the node pools of the program, to which a pool adds its own."""
+    return _POOLS.setdefault(run_of_program(), set())
+
+
 class OwnComponent(pulumi.ComponentResource):
     """A component of this library."""
 
@@ -67,6 +99,8 @@ class OwnComponent(pulumi.ComponentResource):
     def __init_subclass__(cls, **options: Any) -> None:
         """Let `help()` show the types of arguments without their validators."""
         super().__init_subclass__(**options)
+        if cls.__doc__ and cls.__module__.startswith("kueue_fleet."):
+            cls.__doc__ = cast("str", Described(cls.__doc__))
         for each in vars(cls).values():
             function = each.__func__ if isinstance(each, classmethod) else each
             if isinstance(function, FunctionType):
@@ -105,12 +139,17 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
     if not isinstance(opts, pulumi.ResourceOptions):
         return
     for option in _OF_RESOURCES:
-        if getattr(opts, option) is not None:
+        if getattr(opts, option):
             fix = "set it by a transform, on the resources in it"
             yield COMPONENT.at(f"{where}.opts.{option}", "has no effect on a component", fix, "warning")
     parent: Any = opts.parent
     provider: Any = opts.provider
     wanted = f"give a provider of {component.of_provider}"
+    given_for: Any = opts.providers or ()
+    packages = {each.package for each in (given_for.values() if isinstance(given_for, Mapping) else given_for)}
+    if packages and component.of_provider not in packages:
+        wrong = f"are of {', '.join(sorted(packages))}, which has no effect on it"
+        yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted, "warning")
     if parent is not None and not isinstance(parent, pulumi.Resource):
         given = with_article(type(parent).__name__)
         yield COMPONENT.at(f"{where}.opts.parent", f"{given} is given", "give a component")

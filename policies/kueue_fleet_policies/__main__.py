@@ -23,11 +23,19 @@ from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies import RULES
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import Breach, ResourceRule, Rule
+from kueue_fleet_policies.rule import EXEMPTIONS, EXEMPTIONS_SCHEMA, Breach, ResourceRule, Rule
 
 _REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\.[^.}]*\}")
 """What `render --cloud` writes for a property of another resource: `${Network/lab/vpc.selfLink}`."""
 _LEVEL: Final = "enforcementLevel"
+_TYPES: Final[Mapping[str, Any]] = {
+    "array": list,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "object": dict,
+    "string": str,
+}
 PACK: Final = Path(__file__).parent / "pack"
 """The policy pack as Pulumi takes it, in a checkout and in an installed wheel."""
 
@@ -52,9 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         text = sys.stdin.read() if given.file == "-" else Path(given.file).read_text(encoding="utf-8")
         resources = _resources(json.loads(text))
-        config = _config(json.loads(given.config.read_text(encoding="utf-8")) if given.config else {})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         parser.error(f"{given.file}: cannot be read: {error}; print it with kueue-fleet render FILE --cloud -o json")
+    try:
+        config = _config(json.loads(given.config.read_text(encoding="utf-8")) if given.config else {})
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        parser.error(f"{given.config}: cannot be used: {error}")
     breaches = list(_breaches(resources, config))
     broken = sum(level != EnforcementLevel.ADVISORY for _, level, _, _ in breaches)
     if given.output == "text":
@@ -82,14 +93,31 @@ def _problem(source: str, rule: Rule, level: EnforcementLevel, where: str, breac
 
 
 def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Settings by rule; a text alone is a level. Raises ValueError for a rule or a level that is not known."""
+    """Settings by rule; a text alone is a level. Raises ValueError for what Pulumi would refuse."""
     found = {name: {_LEVEL: value} if isinstance(value, str) else dict(value) for name, value in data.items()}
     unknown = found.keys() - {rule.name for rule in RULES} - {"all"}
     if unknown:
         raise ValueError(f"no rule is called {', '.join(sorted(unknown))}")
-    for entry in found.values():
-        EnforcementLevel(entry.get(_LEVEL, "advisory"))
+    for name, entry in found.items():
+        level = entry.get(_LEVEL, EnforcementLevel.ADVISORY.value)
+        if level not in (levels := [each.value for each in EnforcementLevel]):
+            raise ValueError(f"{name}: there is no level {level}; use {', '.join(levels)}")
+        for rule in RULES:
+            if rule.name == name:
+                _check_settings(rule, {key: value for key, value in entry.items() if key != _LEVEL})
     return found
+
+
+def _check_settings(rule: Rule, settings: Mapping[str, Any]) -> None:
+    rule.settings(settings)
+    for name, value in settings.items():
+        wanted = str(rule.schema[name]["type"])
+        if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
+            raise ValueError(f"{rule.name}.{name}: {json.dumps(value)} is given; give a JSON {wanted}")
+    for each in settings.get(EXEMPTIONS, ()):
+        missing = [key for key in EXEMPTIONS_SCHEMA["items"]["required"] if not each.get(key)]
+        if missing:
+            raise ValueError(f"{rule.name}.{EXEMPTIONS}: {json.dumps(each)} has no {' and no '.join(missing)}; add it")
 
 
 def _breaches(

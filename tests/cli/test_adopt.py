@@ -41,6 +41,13 @@ def test_clusters_are_taken_over_in_place_unless_others_are_wanted(dumps: dict[s
         assert {cluster.upsert_existing_objects for cluster in fleet.clusters} == {not option}
 
 
+def test_one_file_for_the_fleet_and_for_the_import_is_refused(dumps: dict[str, Path], tmp_path: Path) -> None:
+    file = str(tmp_path / "ml.json")
+    result = run(*given(dumps), "--pulumi-import", file, "--output", file)
+    assert "is what --output writes too" in str(result.exception)
+    assert not Path(file).exists()
+
+
 @pytest.fixture
 def dumps(tmp_path: Path) -> dict[str, Path]:
     """A file of objects for each cluster, as kubectl prints them."""

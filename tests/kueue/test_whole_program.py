@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pulumi
+import pulumi_gcp
 import pulumi_kubernetes
 import pytest
 
@@ -46,6 +47,39 @@ def worker(name: str, cluster: str) -> None:
         namespaces=["a"],
     )
     kf.MultiKueue("mk", workers={name: access})
+
+
+def in_namespace_of(team: str) -> None:
+    """A queue for the namespaces of one team, and an entrance in one of TEAM's."""
+    labels = {"team": team}
+    kf.Namespaces("n", [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "vision", "labels": labels}}])
+    kf.ClusterQueue("q", {"namespaceSelector": {"matchLabels": {"team": "vision"}}})
+    kf.LocalQueue("gpu", namespace="vision", cluster_queue="q")
+
+
+def flavor_of_pool(name: str) -> None:
+    pool("lab")
+    flavor(**{"cloud.google.com/gke-nodepool": name})
+
+
+def multi_kueue_of_two_clusters(worker: str) -> None:
+    """Its manager is on the cluster `manager`, and its worker on another, or on the same."""
+    providers = {name: pulumi_kubernetes.Provider(name, kubeconfig="{}") for name in ("manager", "worker")}
+    access = kf.WorkerAccess(
+        "access",
+        cluster_name="std",
+        endpoint="10.0.0.2",
+        ca_certificate=None,
+        credentials=CREDENTIALS,
+        namespaces=["a"],
+        opts=pulumi.ResourceOptions(provider=providers[worker]),
+    )
+    kf.MultiKueue("mk", workers={"std": access}, opts=pulumi.ResourceOptions(provider=providers["manager"]))
+
+
+def of_providers(package: str) -> None:
+    made = pulumi_gcp.Provider("g") if package == "gcp" else pulumi_kubernetes.Provider("k", kubeconfig="{}")
+    kf.Cohort("c", {}, opts=pulumi.ResourceOptions(providers=[made]))
 
 
 def pool(cluster: pulumi.Input[str], account_of: str = "acme-lab-1") -> None:
@@ -132,6 +166,25 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             "before [KF920]",
         ),
         (
+            lambda: in_namespace_of("speech"),
+            "LocalQueue gpu: the namespaceSelector of ClusterQueue q does not match the labels of vision, so no job is "
+            "ever admitted; change one of them [KF920]",
+        ),
+        (
+            lambda: flavor_of_pool("pp"),
+            "ResourceFlavor l4.nodeLabels[cloud.google.com/gke-nodepool]: this program declares no pool pp; did you "
+            "mean p? [KF920]",
+        ),
+        (
+            lambda: multi_kueue_of_two_clusters("manager"),
+            "MultiKueue mk.workers[std]: its access has the manager's provider, and a manager is no worker of its own; "
+            "give the access the provider of its cluster [KF913]",
+        ),
+        (
+            lambda: of_providers("gcp"),
+            "Cohort c.opts.providers: are of gcp, which has no effect on it; give a provider of kubernetes [KF913]",
+        ),
+        (
             lambda: kf.Cohort("c", {}, opts=pulumi.ResourceOptions(ignore_changes=["spec"])),
             "Cohort c.opts.ignore_changes: has no effect on a component; set it by a transform, on the resources in it "
             "[KF913]",
@@ -153,13 +206,17 @@ def test_a_mistake_is_a_warning(program: Callable[[], object], warning: str, war
         lambda: flavor(**{"example.com/rack": "r1"}),
         lambda: worker("std", "std"),
         lambda: pool("lab"),
+        lambda: in_namespace_of("vision"),
+        lambda: flavor_of_pool("p"),
+        lambda: multi_kueue_of_two_clusters("worker"),
+        lambda: of_providers("kubernetes"),
         lambda: kf.LocalQueue("gpu", namespace=kf.Namespaces("n", ["a"]).names["a"], cluster_queue="q"),
         lambda: (kf.KueueInstall("kueue"), kf.Namespaces("n", ["a"]), kf.Cohort("c", {})),
     ],
 )
 def test_what_may_be_meant_is_none(program: Callable[[], object], warnings: list[str]) -> None:
     pulumi_mocks.run(program)
-    assert [text for text in warnings if "this program declares no" in text or "KF913" in text or "KF612" in text] == []
+    assert [text for text in warnings if "KF920" in text or "KF913" in text or "KF612" in text] == []
 
 
 def test_the_same_name_on_another_cluster_is_not_that_of_this(warnings: list[str]) -> None:

@@ -71,19 +71,40 @@ def test_what_another_resource_decides_is_not_judged(
     assert judged(changed, tmp_path, capsys)[0] == 0
 
 
+NOTHING = '{"resources": {}}'
+
+
 @pytest.mark.parametrize(
-    ("text", "config"),
-    [("no json", {}), ("[]", {}), ('{"resources": {"a": {}}}', {}), ('{"resources": {}}', {"x": "mandatory"})],
+    ("text", "config", "said"),
+    [
+        ("no json", {}, "-: cannot be read"),
+        ("[]", {}, "-: cannot be read"),
+        ('{"resources": {"a": {}}}', {}, "-: cannot be read"),
+        (NOTHING, {"x": "mandatory"}, "config.json: cannot be used: no rule is called x"),
+        (NOTHING, {"all": "mandatry"}, "all: there is no level mandatry; use advisory, mandatory"),
+        (NOTHING, {"spend-pool-gpus": {"maxGpu": 4}}, "spend-pool-gpus: there is no setting maxGpu; use maxGpus"),
+        (NOTHING, {"spend-pool-gpus": {"maxGpus": "4"}}, 'spend-pool-gpus.maxGpus: "4" is given; give a JSON integer'),
+        (
+            NOTHING,
+            {"gke-auto-upgrade": {"exemptions": [{"resource": "x"}]}},
+            'gke-auto-upgrade.exemptions: {"resource": "x"} has no reason; add it',
+        ),
+    ],
 )
 def test_what_cannot_be_read_is_a_wrong_call(
-    text: str, config: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str,
+    config: object,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(SystemExit) as end:
         main(["--config", str(tmp_path / "config.json")])
     assert end.value.code == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def with_legacy_abac(document: dict[str, Any]) -> dict[str, Any]:

@@ -149,6 +149,8 @@ def import_(
         output = None
     if output is None:
         options.refuse_idle(context, "force", "without --output FILE")
+    if output is not None and pulumi_import is not None and output.absolute() == pulumi_import.absolute():
+        raise console.mistyped(f"--pulumi-import: {output} is what --output writes too; give two files")
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")

@@ -29,6 +29,7 @@ from kueue_fleet.gcp.declare import declare
 from kueue_fleet.gke.google_syntax import gke_cluster_name, project_id, region
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import node_pool
+from kueue_fleet.in_programs import declared_pools
 
 
 class NodePool(Component):
@@ -143,6 +144,7 @@ class NodePool(Component):
     def _known(self, pool_name: str) -> None:
         """End the component of the pool."""
         self.pool_name = pool_name
+        declared_pools().add(pool_name)
         self.name, self.identifier = self.pool.name, self.pool.id
         self.instance_group_urls = self.pool.instance_group_urls
         self._give_out()

@@ -23,7 +23,7 @@ from kueue_fleet.component import Component, is_judged, judge
 from kueue_fleet.fleet_file.alone import check_object
 from kueue_fleet.fleet_file.rules.commands import COMPONENT, NOT_CHECKED
 from kueue_fleet.kueue.applied_objects import provider_of
-from kueue_fleet.kueue.whole_program import note_reference
+from kueue_fleet.kueue.whole_program import is_late, note_reference
 
 Key = tuple[str, str]
 """Kind and name of an object."""
@@ -135,7 +135,7 @@ def _asked_whole(
             ("is missing", "add it") if namespace is None else (f"is {namespace}, and it is in none", "remove it")
         )
         raise SpecError([COMPONENT.at(f"{where}.metadata.namespace", wrong, fix)])
-    if _is_late(manifest) or manifest.get("apiVersion") != component.api_version:
+    if is_late(manifest) or manifest.get("apiVersion") != component.api_version:
         wrong = f"is not checked, since values in it come later or are not of {component.api_version}"
         pulumi.log.info(NOT_CHECKED.at(where, wrong, "write them, or give a model").coded)
         return Asked(manifest, where, needs, opts)
@@ -178,13 +178,6 @@ def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:
     """What the options say that a component needs; none where that is known later."""
     after = opts.depends_on if opts is not None else None
     return after if isinstance(after, list) else [after]
-
-
-def _is_late(value: Any) -> bool:
-    """Whether something in it is known later."""
-    if isinstance(value, Mapping):
-        return any(map(_is_late, value.values()))
-    return any(map(_is_late, value)) if isinstance(value, list) else isinstance(value, pulumi.Output)
 
 
 def _say_default_provider(where: str) -> None:

@@ -4,14 +4,14 @@ then the configs and the admission checks that queues refer to.
 Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pulumi
 import yaml
 
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import FleetSpec
@@ -19,7 +19,7 @@ from kueue_fleet.fleet_file.model.per_cluster import DispatchGroup, dispatch_gro
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.fleet_file.worker_tokens import kubeconfig_secret_name, token_credentials
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
-from kueue_fleet.kueue.applied_objects import KubernetesObject
+from kueue_fleet.kueue.applied_objects import KubernetesObject, provider_of
 from kueue_fleet.kueue.asked import Key
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.credentials import WorkerAccess, WorkerGrant, kubeconfig_secret
@@ -109,6 +109,7 @@ class MultiKueue(Component):
         else:
             raise SpecError([COMPONENT.at(f"MultiKueue {name}", "there are no workers", "give workers={...}")])
         super().__init__(name, opts)
+        judge(self._on_manager(name, grants), opts)
         self.clusters = {
             worker: self._cluster(name, worker, grant, kueue_namespace, (workers_ready or {}).get(worker, ()))
             for worker, grant in grants.items()
@@ -144,6 +145,15 @@ class MultiKueue(Component):
     def declares(self) -> dict[Key, pulumi.Resource]:
         """The checks."""
         return {key: made for check in self.checks.values() for key, made in check.declares.items()}
+
+    def _on_manager(self, name: str, grants: "Mapping[str, WorkerAccess | WorkerGrant]") -> Iterator[Problem]:
+        """What has the manager's provider: Kueue dispatches to other clusters alone."""
+        for worker, grant in grants.items():
+            own = provider_of(grant) if isinstance(grant, WorkerAccess) else None
+            if own is not None and own is provider_of(self):
+                wrong = "its access has the manager's provider, and a manager is no worker of its own"
+                fix = "give the access the provider of its cluster"
+                yield COMPONENT.at(f"MultiKueue {name}.workers[{worker}]", wrong, fix, "warning")
 
     def _cluster(
         self,

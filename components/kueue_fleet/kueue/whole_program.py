@@ -5,18 +5,22 @@ does not declare may exist without it, so that each finding is a warning.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import pulumi
 
+from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
+from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import Problem
 from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.read_model import read_stored
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.rules.commands import NOT_CHECKED
-from kueue_fleet.in_programs import run_of_program
+from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.in_programs import declared_pools, run_of_program
 
 _Key = tuple[str, str]
 """Kind and name of an object; of Kueue itself, which gives a cluster the kinds, `KUEUE`."""
@@ -33,6 +37,14 @@ class _Cluster:
     """Of cohorts, by name."""
     references: list[tuple[str, str, str]] = field(default_factory=list)
     """Path, kind and name."""
+    pools: dict[str, str] = field(default_factory=dict)
+    """Node pools that flavors name."""
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Of namespaces."""
+    selectors: dict[str, LabelSelector] = field(default_factory=dict)
+    """Of namespaces, by the name of the ClusterQueue."""
+    entrances: list[tuple[str, str, str]] = field(default_factory=list)
+    """LocalQueues, with their namespace and ClusterQueue."""
     made: dict[_Key, pulumi.Resource] = field(default_factory=dict)
     """What others wait for."""
     early: list[tuple[str, _Key]] = field(default_factory=list)
@@ -49,11 +61,32 @@ def note_object(provider: pulumi.ProviderResource | None, manifest: Manifest, *,
     cluster, name = _cluster(provider), metadata["name"]
     if isinstance(name, str):
         cluster.names.setdefault(kind, set()).add(name)
-        if kind == "Cohort":
-            cluster.parents[name] = inside(manifest, "spec").get("parentName")
+        _note_content(cluster, kind, name, manifest)
     namespace = metadata.get("namespace")
     if alone and kind == "LocalQueue" and isinstance(namespace, str) and namespace != "default":
         cluster.references.append((f"LocalQueue {name}.namespace", "Namespace", namespace))
+        cluster.entrances.append((f"LocalQueue {name}", namespace, str(inside(manifest, "spec").get("clusterQueue"))))
+
+
+def _note_content(cluster: _Cluster, kind: str, name: str, manifest: Manifest) -> None:
+    """What others need of the object, as far as it is known."""
+    spec, labels = inside(manifest, "spec"), manifest["metadata"].get("labels") or {}
+    selector, pool = spec.get("namespaceSelector"), inside(spec, "nodeLabels").get(NODE_POOL)
+    if kind == "Cohort":
+        cluster.parents[name] = spec.get("parentName")
+    elif kind == "ResourceFlavor" and isinstance(pool, str):
+        cluster.pools[name] = pool
+    elif kind == "Namespace" and not is_late(labels):
+        cluster.labels[name] = {NAMESPACE_NAME_LABEL: name, **labels}
+    elif kind == "ClusterQueue" and selector is not None and not is_late(selector):
+        cluster.selectors[name] = read_stored(LabelSelector, selector, f"ClusterQueue {name}.namespaceSelector")
+
+
+def is_late(value: Any) -> bool:
+    """Whether something in it is known later."""
+    if isinstance(value, Mapping):
+        return any(map(is_late, value.values()))
+    return any(map(is_late, value)) if isinstance(value, list) else isinstance(value, pulumi.Output)
 
 
 def note_reference(provider: pulumi.ProviderResource | None, path: str, kind: str, name: str) -> None:
@@ -85,16 +118,17 @@ def _cluster(provider: pulumi.ProviderResource | None) -> _Cluster:
     run = run_of_program()
     if run not in _CLUSTERS:
         _CLUSTERS[run] = {}
-        _judge_at_the_end(_CLUSTERS[run])
+        _judge_at_the_end(_CLUSTERS[run], declared_pools())
     return _CLUSTERS[run].setdefault(provider, _Cluster())
 
 
-def _judge_at_the_end(clusters: Mapping[Any, _Cluster]) -> None:
+def _judge_at_the_end(clusters: Mapping[Any, _Cluster], pools: Set[str]) -> None:
     """Pulumi runs the body of a program in one step of its event loop; a unit test may have no loop."""
 
     def judge_all() -> None:
         for cluster in clusters.values():
-            for problem in dict.fromkeys([*_missing(cluster), *_too_early(cluster), *_cycles(cluster.parents)]):
+            of_names = (*_missing(cluster), *_too_early(cluster), *_without_pool(cluster, pools))
+            for problem in dict.fromkeys([*of_names, *_unselected(cluster), *_cycles(cluster.parents)]):
                 pulumi.log.warn(problem.coded)
 
     try:
@@ -110,6 +144,21 @@ def _missing(cluster: _Cluster) -> Iterator[Problem]:
         if known and name not in known and kind != "Cohort":
             wrong = f"this program declares no {kind} {name}"
             yield NOT_CHECKED.at(path, wrong, instead(name, sorted(known), f"{kind}s"))
+
+
+def _without_pool(cluster: _Cluster, pools: Set[str]) -> Iterator[Problem]:
+    for flavor, pool in cluster.pools.items() if pools else ():
+        if pool not in pools:
+            path = f"ResourceFlavor {flavor}.nodeLabels[{NODE_POOL}]"
+            yield NOT_CHECKED.at(path, f"this program declares no pool {pool}", instead(pool, sorted(pools), "pools"))
+
+
+def _unselected(cluster: _Cluster) -> Iterator[Problem]:
+    for where, namespace, queue in cluster.entrances:
+        labels, selector = cluster.labels.get(namespace), cluster.selectors.get(queue)
+        if labels is not None and selector is not None and not selector.matches(labels):
+            wrong = f"the namespaceSelector of ClusterQueue {queue} does not match the labels of {namespace}"
+            yield NOT_CHECKED.at(where, f"{wrong}, so no job is ever admitted", "change one of them")
 
 
 def _too_early(cluster: _Cluster) -> Iterator[Problem]:

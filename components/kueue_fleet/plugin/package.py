@@ -19,6 +19,7 @@ import kueue_fleet
 from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.component import Schema, data_of
 from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
+from kueue_fleet.in_programs import Described
 from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of, inputs_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
 
@@ -146,11 +147,17 @@ def _resource(
     outputs = {key: {"description": doc, **schema} for key, (_, doc, schema) in outputs_of(component).items()}
     return {
         "isComponent": True,
-        "description": inspect.cleandoc(component.__doc__ or ""),
+        "description": inspect.cleandoc(_written(component)),
         "inputProperties": inputs,
         "requiredInputs": sorted(definition.get("required", ())),
         "properties": outputs,
     }
+
+
+def _written(component: type[Any]) -> str:
+    """The docstring of a component without its attributes, which a schema has as outputs."""
+    doc = vars(component).get("__doc__")
+    return doc.written if isinstance(doc, Described) else doc or ""
 
 
 def outputs_of(component: type[Any]) -> dict[str, tuple[str, str, Schema]]:
