@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 
 import pulumi
 
-from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import Problem
 from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.rules.commands import NOT_CHECKED
