@@ -221,6 +221,18 @@ def test_a_job_of_which_a_pod_fits_on_no_node_is_left_out_and_said() -> None:
     assert dict(replay.left_out) == {"of which a pod asks for 4 nvidia.com/gpu, more than any node has": 1}
 
 
+def test_a_job_of_a_whole_machine_is_scaled_to_what_its_node_allocates_and_said() -> None:
+    """Slurm gives all CPUs of a machine, of which GKE takes some for itself."""
+    fleet = parse_fleet_text((EXAMPLES / "plan" / "fleet.yaml").read_text(), "plan")
+    machine = fleet.node_pools_on(fleet.job_clusters[0])[0].machine
+    assert machine is not None
+    window, queues = Window(moment("09:00:00"), moment("12:00:00")), {"default/gpu": "vision/gpu"}
+    replay = Replay(fleet, past(RAN, gpus=1, cpu=machine.cpus), window, queues)
+    assert len(replay.run(0)) == 1
+    assert dict(replay.scaled) == {f"of whole nodes, of which a pod asks for {machine.cpus} cpu": 1}
+    assert Replay(fleet, past(RAN, gpus=1, cpu=machine.cpus + 1), window, queues).run(0) == []
+
+
 def test_what_passes_between_two_runs_is_what_passed() -> None:
     runs = [
         [(Kind.ADMITTED, f"09:{10 * n:02}:{7 if n else 0:02}"), (Kind.ENDED, f"09:{10 * n + 9:02}:57")]

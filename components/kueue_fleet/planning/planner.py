@@ -234,6 +234,8 @@ def not_known(question: Question, found: Candidate) -> Iterator[str]:
     replay = Replay(fleet, question.past, question.window, question.queues)
     for why, number in sorted(replay.left_out.items()):
         yield f"jobs {why} are left out: {number}"
+    for what, number in sorted(replay.scaled.items()):
+        yield f"jobs {what} are scaled to what a node allocates: {number}"
     for goal in found.goals:
         if goal.standing is Standing.NOT_KNOWN:
             yield f"whether {goal.path} meets a goal: {goal.why}"

@@ -34,7 +34,7 @@ from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.jobs.check.nodes import too_large
+from kueue_fleet.jobs.check.nodes import as_allocatable, too_large
 from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import ReclaimEntry, WaitEntry, WorkloadFile
 from kueue_fleet.simulation.fleet import parse_fleet_objects, result_of
@@ -220,7 +220,8 @@ class Replayed:
 
 @dataclass
 class Replay:
-    """A history made ready for one fleet. `left_out` counts what cannot be replayed, by why."""
+    """A history made ready for one fleet. `left_out` counts what cannot be replayed, by why; `scaled` jobs that ask for
+    whole machines, and count here as what nodes allocate."""
 
     fleet: FleetSpec
     past: Past
@@ -229,6 +230,7 @@ class Replay:
     """Another LocalQueue, as `namespace/name`, for those of the history that are called otherwise."""
     drawn: Observed = field(default_factory=Observed)
     left_out: Counter[str] = field(default_factory=Counter)
+    scaled: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """Read the jobs once for all simulations. Raises SimulationError if the fleet's objects cannot be."""
@@ -261,8 +263,12 @@ class Replay:
                 self.left_out[f"with {refused.feature}, which is not modelled"] += 1
                 continue
             if what := self._too_large(self.targets[queue], workload.pod_sets):
-                self.left_out[f"of which a pod asks for {what}, more than any node has"] += 1
-                continue
+                fitting = [as_allocatable(self.fleet, self.targets[queue], each) for each in workload.pod_sets]
+                if not all(fitting):
+                    self.left_out[f"of which a pod asks for {what}, more than any node has"] += 1
+                    continue
+                workload = replace(workload, pod_sets=tuple(each for each in fitting if each is not None))
+                self.scaled[f"of whole nodes, of which a pod asks for {what}"] += 1
             self._jobs.append((job, workload))
             yield workload
 

@@ -186,6 +186,8 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
     first = [each for each in runs[0] if _counts(replay, each)]
     for why, number in sorted(replay.left_out.items()):
         yield f"jobs {why}, left out: {number}"
+    for what, number in sorted(replay.scaled.items()):
+        yield f"jobs {what}, scaled to what a node allocates: {number}"
     if replay.past.without_arrival:
         yield f"Workloads without a record of their arrival, left out: {replay.past.without_arrival}"
     counts = Counter[str]()

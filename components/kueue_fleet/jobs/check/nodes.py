@@ -133,20 +133,43 @@ def possible_flavors(
 
 def too_large(fleet: FleetSpec, queue: str, pods: PodSet) -> str:
     """What a pod asks for that none of its nodes has as much of; empty where one has, or it is not known."""
-    entry, pools = fleet.queue(queue), list[ResolvedNodePool]()
-    if entry is None:
-        return ""
-    for cluster in (name for name in fleet.clusters_of(entry) if name in fleet.job_clusters):
-        for flavor, _ in possible_flavors(fleet, entry, pods, cluster):
-            found = fleet.flavor_nodes(flavor, cluster)
-            if not found or any(pool.machine is None for pool in found):
-                return ""
-            pools += found
+    pools = _known_pools(fleet, queue, pods)
     lacking = [[each for each in pods.node_requests if pool.allocatable.get(each[0], 0) < each[1]] for pool in pools]
     if not lacking or not all(lacking):
         return ""
     resource, amount = lacking[0][0]
     return f"{format_request(resource, amount)} {resource}"
+
+
+def as_allocatable(fleet: FleetSpec, queue: str, pods: PodSet) -> PodSet | None:
+    """The pods with what the first of their nodes allocates, where they ask for no more CPUs and memory than its
+    machine has, as jobs of whole nodes do elsewhere; None: they ask for more than that, or for other things."""
+    for pool in _known_pools(fleet, queue, pods):
+        assert pool.machine is not None
+        there = {"cpu": pool.machine.cpus * 1000, "memory": pool.machine.memory_bytes}
+        over = {name: amount - pool.allocatable.get(name, 0) for name, amount in pods.node_requests}
+        less = {name: more for name, more in over.items() if more > 0}
+        if all(name in there and pool.allocatable[name] + more <= there[name] for name, more in less.items()):
+            requests, on_node = (
+                tuple((name, amount - less.get(name, 0)) for name, amount in asked)
+                for asked in (pods.requests, pods.node_requests)
+            )
+            return replace(pods, requests=requests, node_requests=on_node)
+    return None
+
+
+def _known_pools(fleet: FleetSpec, queue: str, pods: PodSet) -> list[ResolvedNodePool]:
+    """The node pools that they may get; none where one of them is not known."""
+    entry, pools = fleet.queue(queue), list[ResolvedNodePool]()
+    if entry is None:
+        return []
+    for cluster in (name for name in fleet.clusters_of(entry) if name in fleet.job_clusters):
+        for flavor, _ in possible_flavors(fleet, entry, pods, cluster):
+            found = fleet.flavor_nodes(flavor, cluster)
+            if not found or any(pool.machine is None for pool in found):
+                return []
+            pools += found
+    return pools
 
 
 def roomier(fleet: FleetSpec, queue: str, template: PodSetTemplate) -> str:
