@@ -87,6 +87,28 @@ def test_a_heatmap_has_five_bands_that_leave_nothing_out(title: str) -> None:
     assert [target["legendFormat"] for target in panel["targets"]] == [*chart.queries]
 
 
+def test_each_chart_says_what_to_look_for() -> None:
+    assert [chart.title for chart in CHARTS if not chart.help.endswith(".")] == []
+
+
+def test_what_happens_is_counted_per_hour() -> None:
+    """A fleet admits a few jobs an hour, and not many a second."""
+    rated = [query for chart in CHARTS if chart.unit == "per hour" for query in chart.queries.values()]
+    assert len(rated) > 8
+    assert all(query.startswith("3600 * sum by") for query in rated)
+
+
+def test_teams_are_told_apart_by_their_namespaces() -> None:
+    titles = [
+        chart.title for chart in CHARTS if all("by (cluster, exported_namespace)" in q for q in chart.queries.values())
+    ]
+    assert len(titles) == 3
+
+
+def test_grafana_filters_every_query_by_labels_that_are_chosen() -> None:
+    assert [each["type"] for each in grafana_dashboard("lab", "lab")["templating"]["list"]] == ["datasource", "adhoc"]
+
+
 PANELS = {"timeseries": timeseries, "heatmap": heatmap}
 
 
@@ -165,7 +187,7 @@ def test_both_dashboards_ask_the_same_questions_and_their_tiles_do_not_overlap()
 
 
 def test_every_unit_is_known_to_both() -> None:
-    for unit in ("count", "seconds", "ratio", "per second", "bytes"):
+    for unit in ("count", "seconds", "ratio", "per hour", "bytes"):
         assert [chart for chart in CHARTS if chart.unit == unit], unit
     assert json.dumps(cloud_monitoring_dashboard("lab"))
     assert json.dumps(grafana_dashboard("lab", "lab"))

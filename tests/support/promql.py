@@ -28,7 +28,7 @@ def controller_metrics() -> dict[str, dict[str, Any]]:
 
 
 METRICS = json.loads((Path(__file__).parent / "kueue_metrics.json").read_text()) | controller_metrics()
-OF_THE_COLLECTOR = {"cluster", "exported_cluster", "namespace", "pod", "container"}
+OF_THE_COLLECTOR = {"cluster", "exported_cluster", "namespace", "exported_namespace", "pod", "container"}
 """Labels that every series has beside its metric's own."""
 
 

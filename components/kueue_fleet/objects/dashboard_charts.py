@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 
-Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
+Unit = Literal["count", "seconds", "ratio", "per hour", "bytes"]
 """What the values of a chart are."""
 _FILE: Final = "dashboard_charts.yaml"
 LEADING: Final = 'replica_role!="follower"'

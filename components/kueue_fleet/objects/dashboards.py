@@ -44,7 +44,7 @@ _CLOUD_UNITS: Final[Mapping[Unit, str]] = {
     "count": "1",
     "seconds": "s",
     "ratio": "10^2.%",
-    "per second": "1/s",
+    "per hour": "1/h",
     "bytes": "By",
 }
 
@@ -107,7 +107,9 @@ def grafana_dashboard(
         "time": {"from": "now-6h", "to": "now"},
         "templating": {
             "list": [
-                {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source", "hide": 0}
+                {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source", "hide": 0},
+                # Its filters, such as cluster or cluster_queue, are added to every query.
+                {"name": "filters", "type": "adhoc", "datasource": _DATA_SOURCE, "label": "Filters", "hide": 0},
             ]
         },
         "panels": panels,
@@ -118,7 +120,7 @@ _GRAFANA_UNITS: Final[Mapping[Unit, str]] = {
     "count": "short",
     "seconds": "s",
     "ratio": "percentunit",
-    "per second": "ops",
+    "per hour": "suffix:/h",
     "bytes": "bytes",
 }
 _LINES: Final[Mapping[str, Any]] = {
