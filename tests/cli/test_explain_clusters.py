@@ -167,6 +167,13 @@ def test_quotas_that_stand_for_those_of_workers_are_raised_there_alone() -> None
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_job_that_no_worker_can_hold_is_to_be_submitted_with_less() -> None:
+    text = words(explained("huge", [*FULL[:3], job("huge", 16, start=10)]))
+    assert "can never have more than 12 of it on its worker clusters together." in text
+    assert "Next step: On hub: Delete it, and submit it with no more than the queue can have on one worker" in text
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_helps_on_the_manager_gives_quota_and_no_worker() -> None:
     text = words(explained("waits", FULL))
     assert "wait until a/runs-0 has finished: has quota here; a worker cluster then decides" in text

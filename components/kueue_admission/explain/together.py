@@ -34,7 +34,7 @@ def next_step_of_all(explanations: Sequence[Explanation]) -> str:
     if not _waits_for_a_worker(home):
         pending = [each for each in explanations if each.state == "Pending" and each is not home]
         has_none = lacks_quota_of_workers(home) and not any(change.admits for change in home.changes)
-        return _on(pending if has_none and pending else [home])
+        return _on(pending if has_none and pending and not home.is_unplaceable else [home])
     if copies:
         return _on(copies)
     others = [each for each in explanations if each is not home]
