@@ -1,8 +1,9 @@
-"""Histories of before Kueue: sacct, and a CSV."""
+"""Histories of before Kueue: a CSV, and how the page makes one of what Slurm prints."""
 
 from __future__ import annotations
 
-import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,6 @@ from kueue_admission.history.elsewhere import table_reader
 from kueue_admission.history.jobs import PastJob, past_of
 from kueue_admission.history.schema import Event
 from kueue_admission.read.fields import seconds_of
-
-SACCT = "JobID|Account|Partition|Submit|Start|End|State|ReqTRES|NNodes\n"
-SUBMIT, START, END = "2026-10-01T08:00:00", "2026-10-01T08:10:00", "2026-10-01T09:10:00"
 
 
 def events(text: str) -> list[Event]:
@@ -25,52 +23,6 @@ def events(text: str) -> list[Event]:
 def job(text: str) -> PastJob:
     (found,) = past_of(events(text)).jobs
     return found
-
-
-def slurm(state: str = "COMPLETED", start: str = START, end: str = END, number: str = "7") -> str:
-    tres = "billing=16,cpu=16,gres/gpu=8,mem=64G,node=2"
-    return f"{SACCT}{number}|vision|gpu|{SUBMIT}|{start}|{end}|{state}|{tres}|2\n"
-
-
-def test_a_job_of_slurm_waits_and_runs() -> None:
-    found = job(slurm())
-    assert (found.wait, found.run_seconds) == (600.0, 3600.0)
-    assert (found.arrival.namespace, found.arrival.queue) == ("vision", "gpu")
-
-
-def test_the_nodes_of_slurm_are_pods() -> None:
-    arrival = job(slurm()).arrival
-    (pod_set,) = json.loads(arrival.pod_sets)
-    assert pod_set["count"] == 2
-    requests = pod_set["template"]["spec"]["containers"][0]["resources"]["requests"]
-    assert requests == {"cpu": "8", "memory": str(32 * 2**30), "nvidia.com/gpu": "4"}
-    assert arrival.requests == {"cpu": 16.0, "memory": 64.0 * 2**30, "nvidia.com/gpu": 8.0}
-
-
-@pytest.mark.parametrize(
-    ("state", "start", "end", "runs", "ended", "deleted"),
-    [
-        ("PENDING", "Unknown", "Unknown", 0, False, False),
-        ("RUNNING", START, "Unknown", 1, False, False),
-        ("CANCELLED by 1000", "None", END, 0, True, True),
-        ("CANCELLED by 1000", START, END, 1, True, False),
-        ("TIMEOUT", START, END, 1, True, False),
-    ],
-)
-def test_states_of_slurm(state: str, start: str, end: str, runs: int, ended: bool, deleted: bool) -> None:
-    found = job(slurm(state, start, end))
-    assert (len(found.runs), found.ended is not None, found.is_deleted) == (runs, ended, deleted)
-
-
-def test_a_job_that_slurm_starts_again_has_two_runs() -> None:
-    again = "2026-10-01T10:00:00|2026-10-01T11:00:00|COMPLETED"
-    text = slurm("PREEMPTED") + f"7|vision|gpu|{SUBMIT}|{again}|cpu=16,gres/gpu=8,mem=64G|2\n"
-    found = job(text)
-    assert (len(found.runs), found.evictions, found.run_seconds) == (2, 1, 3600.0)
-
-
-def test_steps_of_slurm_are_no_jobs() -> None:
-    assert events(slurm(number="7.batch")) == []
 
 
 CSV = "submitted,queue,gpus,runSeconds,started,pods\n"
@@ -113,10 +65,6 @@ def test_a_table_without_a_column_is_refused() -> None:
 
 def test_other_text_is_no_table() -> None:
     assert table_reader("apiVersion: v1\nkind: List\n") is None
-
-
-def test_a_time_without_a_zone_is_utc() -> None:
-    assert job(slurm()).arrival.time == seconds_of("2026-10-01T08:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +140,6 @@ def test_two_jobs_of_one_name_and_time_are_not_one() -> None:
         ("submitted,queue,gpu,runSeconds", "has no column gpus or requests"),
         ("submitted,queue,gpus,runSeconds,start", "has a column start; did you mean started?"),
         ("submitted,queue,gpus,gpus,runSeconds", "has the column gpus twice"),
-        ("JobID  Account  Partition  Submit", "print it with sacct --parsable2"),
     ],
 )
 def test_columns_that_are_not_read_are_not_passed_over(header: str, told: str) -> None:
@@ -216,50 +163,26 @@ def test_requests_that_cannot_be_are_refused(requests: str, told: str) -> None:
     assert told in refused(f"submitted,queue,gpus,runSeconds,requests\n{AT},a/b,2,60,{requests}\n")
 
 
-def test_gpus_of_which_slurm_counts_the_type_alone() -> None:
-    text = slurm().replace("gres/gpu=8", "gres/gpu:a100=6,gres/gpu:h100=2")
-    assert (job(text).arrival.requests or {})["nvidia.com/gpu"] == 8.0
-    both = slurm().replace("gres/gpu=8", "gres/gpu=8,gres/gpu:a100=8")
-    assert (job(both).arrival.requests or {})["nvidia.com/gpu"] == 8.0
+def of_slurm(rows: str, folder: Path) -> str:
+    """The CSV that the page's awk makes of what sacct prints."""
+    page = (Path(__file__).parents[2] / "docs/record.md").read_text()
+    program = page.partition("```awk\n")[2].partition("```")[0]
+    (folder / "sacct.txt").write_text(rows)
+    return subprocess.run(["awk", program, "sacct.txt"], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize(
-    ("gpus", "nodes", "pods", "each"), [(3, 2, 3, "1"), (7, 2, 7, "1"), (1, 2, 1, "1"), (6, 2, 2, "3")]
-)
-def test_gpus_that_do_not_divide_by_nodes_are_as_many_as_slurm_gave(
-    gpus: int, nodes: int, pods: int, each: str
-) -> None:
-    text = slurm().replace("gres/gpu=8", f"gres/gpu={gpus}").replace("node=2|2", f"node={nodes}|{nodes}")
-    arrival = job(text).arrival
-    (pod_set,) = json.loads(arrival.pod_sets)
-    assert pod_set["count"] == pods
-    assert pod_set["template"]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == each
-    assert (arrival.requests or {})["nvidia.com/gpu"] == gpus
-    assert (arrival.requests or {})["cpu"] == pytest.approx(16, abs=0.01)
+SUBMIT, START = "2026-10-01T08:00:00", "2026-10-01T08:10:00"
+TRES = "billing=16,cpu=16,gres/gpu=8,mem=64G,node=2"
 
 
-def test_tasks_of_an_array_that_wait_in_one_row_are_jobs() -> None:
-    waiting = slurm("PENDING", "Unknown", "Unknown", "7_[1-3,9-13:2%2]")
-    begun = slurm(number="7_2").removeprefix(SACCT)
-    jobs = past_of(events(waiting + begun)).jobs
-    assert sorted(each.arrival.uid for each in jobs) == [f"slurm/7_{task}" for task in (1, 11, 13, 2, 3, 9)]
-    assert sum(bool(each.runs) for each in jobs) == 1
+def test_the_page_makes_a_csv_of_what_slurm_prints(tmp_path: Path) -> None:
+    found = job(of_slurm(f"{SUBMIT}|vision|gpu|2|{TRES}|{START}|3600|COMPLETED\n", tmp_path))
+    assert (found.wait, found.run_seconds) == (600.0, 3600.0)
+    assert (found.arrival.namespace, found.arrival.queue) == ("vision", "gpu")
+    assert found.arrival.requests == {"cpu": 16.0, "memory": 64.0 * 2**30, "nvidia.com/gpu": 8.0}
+    assert found.arrival.time == seconds_of(f"{SUBMIT}Z")
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (
-            slurm("PENDING", "Unknown", "Unknown", "7_[1-3,...]"),
-            "whose tasks are not known; print each with sacct --array",
-        ),
-        (slurm("PENDING", "Unknown", "Unknown", "7_[0-999999999]"), "whose tasks are not known"),
-        (slurm().replace("mem=64G", "mem="), "has '' for memory"),
-        (slurm().replace("|2\n", "|1.5K\n"), "has '1.5K' in NNodes"),
-        (slurm(start="2026-10-01T07:10:00"), "has times of Submit, Start and End that are not in this order"),
-        (slurm(end="2026-10-01T08:05:00"), "that are not in this order; print them with TZ=UTC"),
-        (f"{SACCT}7|vision\n", "has another number of values, 2,"),
-    ],
-)
-def test_a_row_of_slurm_that_cannot_be_is_refused(text: str, told: str) -> None:
-    assert told in refused(text)
+def test_a_job_of_slurm_that_waits_has_not_started(tmp_path: Path) -> None:
+    found = job(of_slurm(f"{SUBMIT}|vision|gpu|1|cpu=2,mem=500M|Unknown|0|PENDING\n", tmp_path))
+    assert (found.runs, found.ended) == ([], None)

@@ -1,9 +1,6 @@
-"""Jobs of before Kueue: Slurm's `sacct` and a CSV, as the same events.
+"""Jobs of before Kueue, from a CSV, as the same events.
 
-`TZ=UTC sacct --parsable2 -X` with the columns of `_SACCT`; AllocTRES, NNodes, QOS and Priority are used where they are.
-The namespace is the account, the LocalQueue the partition. Source: https://slurm.schedmd.com/sacct.html.
-
-The CSV has `submitted` (a time, or seconds since 1970), `queue` (NAMESPACE/LOCALQUEUE), `gpus` or `requests`
+It has `submitted` (a time, or seconds since 1970), `queue` (NAMESPACE/LOCALQUEUE), `gpus` or `requests`
 (`cpu=4 memory=16Gi`, of each pod), `runSeconds` (empty: it has not ended), and if they are known `started`, `pods`,
 `priority` and `name`.
 """
@@ -15,9 +12,8 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kueue_admission.forms.form_rules import OBJECT, FaultError
 from kueue_admission.forms.names import GPU_RESOURCE
@@ -30,59 +26,37 @@ from kueue_admission.read.fields import seconds_of
 
 Row = Mapping[str, str]
 """A row by its columns; one that is not there is empty."""
-_SACCT: Final = ("JobID", "Account", "Partition", "Submit", "Start", "End", "State", "ReqTRES")
+_COLUMNS: Final = ("submitted", "queue", "runSeconds")
+"""What it must have; the first one is what it is known by."""
+_OTHERS: Final = ("gpus", "requests", "started", "pods", "priority", "name")
+_ANY_OF: Final = ("gpus", "requests")
+"""Of which it must have one."""
 _NOT_YET: Final = ("", "None", "Unknown")
-_UNENDED: Final = ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "COMPLETING")
-_AGAIN: Final = ("PREEMPTED", "NODE_FAIL", "REQUEUED")
-"""States of a run after which Slurm starts the job once more, unless it was submitted with --no-requeue."""
-_TRES: Final = {"cpu": "cpu", "mem": "memory", "gres/gpu": GPU_RESOURCE}
 _TOO_LATE: Final = 7_258_118_400.0
 """The beginning of the year 2200, in seconds since 1970; milliseconds are beyond it."""
-_MOST_TASKS: Final = 100_000
-"""Of one row of a job array; Slurm's default for a whole one is 1,000."""
-
-
-class _Table(NamedTuple):
-    """A kind of table."""
-
-    delimiters: str
-    wanted: Sequence[str]
-    """Columns that it must have; the first one is what it is known by."""
-    events_of: Callable[[Row, int], Iterator[Event]]
-    others: Sequence[str] = ()
-    """Further columns that are read."""
-    any_of: Sequence[str] = ()
-    """Columns of which it must have one."""
-    is_unique: bool = False
-    """Whether a job has one row."""
-    fix: str = "add it to the first line"
-    """What to do where a column is missing."""
 
 
 def table_reader(text: str) -> Callable[[str, str], list[Event]] | None:
-    """What reads a text that begins like this, with its name for messages; None: it is neither of the two."""
+    """What reads a text that begins like this, with its name for messages; None: it is no such CSV."""
     header = text.split("\n", 1)[0].replace('"', "").lower()
-    for table in _TABLES:
-        for delimiter in table.delimiters:
-            if table.wanted[0].lower() in map(str.strip, header.split(delimiter)):
-                return partial(_read, table, delimiter)
-        if header.split()[:1] == [table.wanted[0].lower()]:  # In columns of a fixed width.
-            return partial(_read, table, table.delimiters[0])
+    for delimiter in ",;\t":
+        if _COLUMNS[0] in map(str.strip, header.split(delimiter)):
+            return partial(_read, delimiter)
     return None
 
 
-def _read(table: _Table, delimiter: str, text: str, source: str) -> list[Event]:
+def _read(delimiter: str, text: str, source: str) -> list[Event]:
     """The events of all rows. Raises SpecError with everything that is wrong, by line."""
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     events, problems, seen = list[Event](), list[Problem](), dict[str, tuple[int, Row]]()
     try:
-        names = _columns(table, next(rows), source)
+        names = _columns(next(rows), source)
         for cells in filter(None, rows):
             try:
                 row = _row(names, cells)
-                found = list(table.events_of(row, rows.line_num))
-                first, same = seen.setdefault(found[0].uid, (rows.line_num, row)) if found else (0, row)
-                if table.is_unique and same != row:
+                found = list(_events(row, rows.line_num))
+                first, same = seen.setdefault(found[0].uid, (rows.line_num, row))
+                if same != row:
                     wrong = f"is another job with the name, the queue and the time of line {first}"
                     raise FaultError(wrong, "give each job a name of its own, or leave the column name out")
                 events += found
@@ -95,16 +69,19 @@ def _read(table: _Table, delimiter: str, text: str, source: str) -> list[Event]:
     return events
 
 
-def _columns(table: _Table, header: Sequence[str], source: str) -> Sequence[str]:
+def _columns(header: Sequence[str], source: str) -> Sequence[str]:
     """The names of the columns, as they are known here. Raises SpecError."""
-    known = {name.lower(): name for name in (*table.wanted, *table.others)}
+    known = {name.lower(): name for name in (*_COLUMNS, *_OTHERS)}
     names = [known.get(name.strip().lower(), name.strip()) for name in header]
-    missing = [", ".join(name for name in table.wanted if name not in names)]
-    if table.any_of and not set(table.any_of) & set(names):
-        missing.append(" or ".join(table.any_of))
-    problems = [OBJECT.at("", f"has no column {each}", table.fix, source=source) for each in filter(None, missing)]
+    missing = [", ".join(name for name in _COLUMNS if name not in names)]
+    if not set(_ANY_OF) & set(names):
+        missing.append(" or ".join(_ANY_OF))
+    problems = [
+        OBJECT.at("", f"has no column {each}", "add it to the first line", source=source)
+        for each in filter(None, missing)
+    ]
     for name, times in Counter(names).items():
-        near = nearest(name, set(table.others) - set(names), 0.8) if name and name not in known.values() else None
+        near = nearest(name, set(_OTHERS) - set(names), 0.8) if name and name not in known.values() else None
         if near is not None:
             problems.append(OBJECT.at("", f"has a column {name}", f"did you mean {near}?", source=source))
         if times > 1 and name in known.values():
@@ -169,69 +146,7 @@ def _amount(name: str, text: str) -> Quantity:
     return found
 
 
-def _tasks(job: str) -> Iterator[str]:
-    """Each task of a job array that has not begun, which is one row, such as `7_[1-3,9%2]`. Raises FaultError."""
-    array, bracket, listed = job.partition("_[")
-    if not bracket:
-        yield job
-        return
-    for part in listed.removesuffix("]").partition("%")[0].split(","):
-        ends, _, step = part.partition(":")
-        first, dash, last = ends.partition("-")
-        begin, end, every = whole_number(first), whole_number(last if dash else first), whole_number(step or "1")
-        if begin is None or end is None or not every or end - begin >= _MOST_TASKS:
-            raise FaultError(f"has the JobID {job}, whose tasks are not known", "print each with sacct --array")
-        yield from (f"{array}_{task}" for task in range(begin, end + 1, every))
-
-
-def _slurm(row: Row, _: int) -> Iterator[Event]:
-    if "." not in row["JobID"].partition("[")[0]:  # Else it is a step of a job.
-        for job in _tasks(row["JobID"]):
-            yield from _slurm_job(row, job)
-
-
-def _slurm_job(row: Row, job: str) -> Iterator[Event]:
-    state = row["State"].split(" ")[0].rstrip("+")
-    tres = dict(each.split("=", 1) for each in (row.get("AllocTRES") or row["ReqTRES"]).split(",") if "=" in each)
-    if "gres/gpu" not in tres and (typed := [tres[name] for name in tres if name.startswith("gres/gpu:")]):
-        tres["gres/gpu"] = str(sum(_amount(GPU_RESOURCE, each).decimal for each in typed))
-    pods = _pods(_whole(row, "NNodes", 0, 0) or _whole(tres, "node", 0, 0) or 1, tres.get("gres/gpu"))
-    requests = {}
-    for name, resource in _TRES.items():
-        if name in tres:
-            amount = _amount(resource, tres[name] + ("i" if tres[name][-1:] in tuple("KMGTP") else "")).decimal / pods
-            parts = 1000 if name == "cpu" else 1
-            requests[resource] = Quantity((amount * parts).to_integral_value(ROUND_CEILING) / parts)
-    event = _maker(
-        f"slurm/{job}",
-        (row["Account"], row["Partition"]),
-        f"slurm-{job}",
-        requests,
-        pods,
-        priority_class=row.get("QOS", ""),
-        priority=whole_number(row.get("Priority", "")) or 0,
-    )
-    submitted, started, ended = (_time(row, name) for name in ("Submit", "Start", "End"))
-    if submitted is None:
-        raise FaultError("has no Submit", "print it with sacct --format")
-    if started is not None and (started < submitted or (ended is not None and ended < started)):
-        raise FaultError("has times of Submit, Start and End that are not in this order", "print them with TZ=UTC")
-    yield event(Kind.ARRIVED, submitted)
-    if started is not None:
-        yield from _started(event, started)
-        if ended is not None and state in _AGAIN:
-            yield event(Kind.EVICTED, ended, reason=state)
-    if ended is not None and state not in (*_UNENDED, *_AGAIN):
-        yield event(Kind.ENDED if started is not None else Kind.DELETED, ended, reason=state)
-
-
-def _pods(nodes: int, gpus: str | None) -> int:
-    """One pod for each node; one for each GPU where nodes have different numbers of them, as all pods are alike."""
-    count = int(_amount(GPU_RESOURCE, gpus).decimal) if gpus is not None else 0
-    return count if count % nodes else nodes
-
-
-def _csv(row: Row, line: int) -> Iterator[Event]:
+def _events(row: Row, line: int) -> Iterator[Event]:
     space, _, queue = row["queue"].partition("/")
     submitted, started, seconds = _time(row, "submitted"), _time(row, "started"), number(row["runSeconds"])
     if not space or not queue or "/" in queue:
@@ -291,16 +206,3 @@ def _time(row: Row, name: str) -> float | None:
     if not 0 <= seconds < _TOO_LATE:
         raise FaultError(f"has {text!r} in {name}, which is not in the years 1970 to 2199", _TIME)
     return seconds
-
-
-_TABLES: Final = (
-    _Table("|", _SACCT, _slurm, fix=f"print it with sacct --parsable2 -X -o {','.join(_SACCT)},NNodes"),
-    _Table(
-        ",;\t",
-        ("submitted", "queue", "runSeconds"),
-        _csv,
-        others=("gpus", "requests", "started", "pods", "priority", "name"),
-        any_of=("gpus", "requests"),
-        is_unique=True,
-    ),
-)

@@ -85,7 +85,7 @@ class Event:
     flavors: tuple[str, ...] = _column("ResourceFlavors that it got, each once", (), type="texts")
     worker: str = _column("the worker that it was offered to, or admitted by")
     check: str = _column("the AdmissionCheck")
-    reason: str = _column("Kueue's reason, the state of a check, Slurm's state, or that of a ProvisioningRequest")
+    reason: str = _column("Kueue's reason, the state of a check, or that of a ProvisioningRequest")
     count: int | None = _column("of evictions", None)
     counts: Mapping[str, float] | None = _column(
         "of counted: `admitted`, `pending...` by status, `evicted...` by reason, how many `waitedAtMost...` seconds; "

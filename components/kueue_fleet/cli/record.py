@@ -59,7 +59,7 @@ def record(
         typer.Option(
             "--from",
             metavar="[CLUSTER=]FILE",
-            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, a CSV, or "
+            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), a CSV, or "
             "Kueue's metrics, as text or at the address of a Prometheus; of the cluster that is named, else a dump is "
             "the manager's; repeatable.",
         ),
@@ -89,9 +89,7 @@ def record(
           --from dump/ --from worker-us-east4=worker.yaml
       kueue-fleet record fleet.yaml --store history \\
           --from http://localhost:9090 --since 30d
-      TZ=UTC sacct -a -X --parsable2 -S 2026-10-01 -o JobID,Account,\\
-      Partition,Submit,Start,End,State,ReqTRES,NNodes > jobs.txt
-      kueue-fleet record fleet.yaml --store history --from jobs.txt
+      kueue-fleet record fleet.yaml --store history --from jobs.csv
       kueue-fleet record fleet.yaml --store history --prune \\
           --older-than 90d --team vision
     """
@@ -217,7 +215,7 @@ def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
 
 
 def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], back: float) -> list[Event]:
-    """The new events of a dump of a cluster, of sacct, of a CSV, or of metrics. Raises CommandError."""
+    """The new events of a dump of a cluster, of a CSV, or of metrics. Raises CommandError."""
     from dataclasses import replace
 
     from kueue_admission.forms.problem import SpecError
@@ -238,7 +236,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], ba
         raise console.mistyped(f"--from {given}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}")
     recorder = _recorder(fleet, cluster if named else fleet.home, store, labels)
     if str(source) == "-" or not source.is_dir():
-        text = read_text(source, "a dump of Workloads, sacct's output, a CSV, or metrics")
+        text = read_text(source, "a dump of Workloads, a CSV, or metrics")
         if is_metrics(text):
             recorder.note(_on(fleet, cluster if named else fleet.home, _counted(text, source)))
             return recorder.take()

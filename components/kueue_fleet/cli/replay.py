@@ -148,7 +148,7 @@ def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple
     with opened_store(store) as opened:
         past = past_of(opened.read(0.0 if first is None else max(0.0, first - LOOK_BACK), OF_JOBS))
         if not past.jobs and opened.read(kinds=(Kind.COUNTED,)):
-            fix = "record the fleet itself, or jobs as a dump, sacct's output or a CSV"
+            fix = "record the fleet itself, or jobs as a dump or a CSV"
             raise console.CommandError(f"{store}: has Kueue's metrics alone, which tell of no job; {fix}")
     # Of the time before its first event a history knows nothing, as of that after its last.
     window = Window(past.begin if first is None else max(first, past.begin), min(past.end, last))
