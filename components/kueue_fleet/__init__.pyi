@@ -75,12 +75,9 @@ from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning as
 from kueue_fleet.fleet_file.model.cluster_options import ResourceLimit as ResourceLimit
 from kueue_fleet.fleet_file.model.cluster_options import SystemPool as SystemPool
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry as ClusterEntry
-from kueue_fleet.fleet_file.model.clusters import ClusterKueue as ClusterKueue
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile as ClusterProfile
 from kueue_fleet.fleet_file.model.clusters import ExternalDispatcher as ExternalDispatcher
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher as IncrementalDispatcher
-from kueue_fleet.fleet_file.model.clusters import JobSetInstallation as JobSetInstallation
-from kueue_fleet.fleet_file.model.clusters import KueueInstallation as KueueInstallation
 from kueue_fleet.fleet_file.model.clusters import MultiKueueArgs as MultiKueueArgs
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken as ServiceAccountToken
 from kueue_fleet.fleet_file.model.compute_classes import ClassFlexStart as ClassFlexStart
@@ -105,6 +102,9 @@ from kueue_fleet.fleet_file.model.fleet_page import FleetPage as FleetPage
 from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap as FleetPageIap
 from kueue_fleet.fleet_file.model.goals import Goals as Goals
 from kueue_fleet.fleet_file.model.goals import WaitGoal as WaitGoal
+from kueue_fleet.fleet_file.model.installations import ClusterKueue as ClusterKueue
+from kueue_fleet.fleet_file.model.installations import JobSetInstallation as JobSetInstallation
+from kueue_fleet.fleet_file.model.installations import KueueInstallation as KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_pods import PodLimits as PodLimits
 from kueue_fleet.fleet_file.model.kueue_pods import PodRequests as PodRequests
 from kueue_fleet.fleet_file.model.kueue_pods import PodResources as PodResources

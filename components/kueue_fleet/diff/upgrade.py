@@ -20,8 +20,8 @@ from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.check.releases import BY_ANNOTATION
 from kueue_fleet.fleet_file.in_words import in_words, listed
-from kueue_fleet.fleet_file.model.clusters import ClusterKueue
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.installations import ClusterKueue
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.fleet_file.rules.teams import OLDER_RELEASE, OTHER_DUMP, OTHER_KUEUE, RELEASE_API, RELEASE_SKEW

@@ -15,10 +15,7 @@ from .model.cluster_options import NodeAutoProvisioning as NodeAutoProvisioning
 from .model.cluster_options import ResourceLimit as ResourceLimit
 from .model.cluster_options import SystemPool as SystemPool
 from .model.clusters import ClusterEntry as ClusterEntry
-from .model.clusters import ClusterKueue as ClusterKueue
 from .model.clusters import ClusterProfile as ClusterProfile
-from .model.clusters import JobSetInstallation as JobSetInstallation
-from .model.clusters import KueueInstallation as KueueInstallation
 from .model.clusters import MultiKueueArgs as MultiKueueArgs
 from .model.clusters import ServiceAccountToken as ServiceAccountToken
 from .model.dra_driver import NvidiaDraDriver as NvidiaDraDriver
@@ -34,6 +31,9 @@ from .model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEn
 from .model.fleet import FleetSpec as FleetSpec
 from .model.goals import Goals as Goals
 from .model.goals import WaitGoal as WaitGoal
+from .model.installations import ClusterKueue as ClusterKueue
+from .model.installations import JobSetInstallation as JobSetInstallation
+from .model.installations import KueueInstallation as KueueInstallation
 from .model.kueue_installation import kueue_configuration as kueue_configuration
 from .model.kueue_installation import kueue_helm_values as kueue_helm_values
 from .model.maintenance import Maintenance as Maintenance

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from kueue_admission.api.manifests import namespace_labels
 from kueue_fleet.fleet_file.model.accounts import grafana_account_address
-from kueue_fleet.fleet_file.model.clusters import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.installations import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana

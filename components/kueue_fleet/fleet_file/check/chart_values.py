@@ -22,7 +22,7 @@ from kueue_admission.forms.suggest import nearest
 from kueue_admission.releases import CONFIGURATION_VALUE, Release
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 from kueue_fleet.fleet_file.check.releases import severity, which_have
-from kueue_fleet.fleet_file.model.clusters import KueueInstallation
+from kueue_fleet.fleet_file.model.installations import KueueInstallation
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.fleet_file.rules.teams import RELEASE_FIELD
 

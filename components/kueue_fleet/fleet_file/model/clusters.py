@@ -1,6 +1,6 @@
-"""Clusters, their network, and what is installed on them.
+"""Clusters, and how the manager dispatches jobs to workers.
 
-Frozen models with the rules of GKE's names and places, and the defaults of the installation.
+Frozen models with the rules of one entry alone; those between clusters are in `check.clusters`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import (
     Count,
@@ -21,14 +20,12 @@ from kueue_admission.forms.base import (
     SpecModel,
     Tagged,
     Text,
-    syntax_of,
 )
 from kueue_admission.forms.described import Hint
 from kueue_admission.forms.duration import DurationField, OptionalDurationField, duration
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
-from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
+from kueue_admission.forms.given import NOT_GIVEN, Given, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.releases import DEFAULT_VERSION, Release, nearest
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
@@ -39,109 +36,16 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     Region,
     Zone,
 )
-from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
+from kueue_fleet.fleet_file.model.installations import ClusterKueue
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.fleet_file.rules.clusters import KEY_REGION, SECURITY_GROUP
-from kueue_fleet.fleet_file.rules.teams import PRIORITY_CLASS, REPLICAS
 from kueue_fleet.gke.zones import default_zones
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """Kueue's name for the dispatcher AllAtOnce."""
 INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 """Kueue's name for the dispatcher Incremental."""
-
-Version = Annotated[Text, syntax_of(syntax.version)]
-"""A version of a chart."""
-Chart = Annotated[Text, syntax_of(syntax.chart)]
-"""Reference of a Helm chart: oci://, a repository's or a path."""
-ImageRepository = Annotated[Text, syntax_of(syntax.image_repository)]
-"""Repository of a container image, without tag or digest."""
-
-
-class KueueInstallation(RuledModel):
-    """How Kueue is installed on every cluster."""
-
-    version: Version = DEFAULT_VERSION
-    """Version of the chart and of Kueue; default 0.19.2. `check` has the rules of 0.17, 0.18, 0.19 and 0.20."""
-    chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
-    """Reference of the Helm chart; a mirror or a path works too."""
-    image: ImageRepository = "registry.k8s.io/kueue/kueue"
-    """Repository of the image, without a tag, which is always `v` and the version."""
-    namespace: DnsLabel = "kueue-system"
-    """Namespace of Kueue, and of the workers' credentials on the manager."""
-    replicas: Annotated[Count, Field(ge=1)] = 2
-    """Pods of Kueue; default 2. One leads and admits; all of them serve webhooks, without which no job can be created.
-    """
-    min_available: Count | None = None
-    """Pods that stay while nodes are drained, by a PodDisruptionBudget; default: one less than `replicas`; 0: none."""
-    resources: PodResources = Field(default_factory=PodResources)
-    """Requests and limits of each pod."""
-    topology_spread: ListOf[TopologySpread] = ZONES_AND_NODES
-    """How the pods spread; default: over zones and nodes, where that can be had."""
-    priority_class_name: DnsSubdomain = KUEUE_PRIORITY_CLASS
-    """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which the fleet creates.
-    """
-    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
-    """Kueue's own Configuration, for all clusters."""
-
-    @property
-    def release(self) -> Release:
-        """What is known of the version."""
-        return nearest(self.version)
-
-    @property
-    def pods_that_stay(self) -> int:
-        """How many pods a PodDisruptionBudget keeps; 0: there is no budget."""
-        return self.replicas - 1 if self.min_available is None else self.min_available
-
-    def own_problems(self) -> Iterator[Problem]:
-        """A budget that lets nodes be drained, one leader, and a PriorityClass that GKE allows here."""
-        if self.pods_that_stay >= self.replicas:
-            yield REPLICAS.at(
-                "minAvailable",
-                f"{self.pods_that_stay} of {self.replicas} replicas, so no node with one of them could be drained",
-                f"write {self.replicas - 1} or less",
-                "warning",
-            )
-        election = self.configuration.leader_election
-        if self.replicas > 1 and election is not None and election.get("leaderElect") is False:
-            yield REPLICAS.at(
-                "configuration.leaderElection.leaderElect",
-                f"false, but there are {self.replicas} replicas, which would all admit jobs",
-                "remove it, or set replicas to 1",
-            )
-        if self.priority_class_name.startswith("system-"):
-            yield PRIORITY_CLASS.at(
-                "priorityClassName",
-                f"GKE refuses pods of {self.priority_class_name} outside kube-system, unless their namespace has a "
-                "ResourceQuota with this PriorityClass as its scope",
-                "leave the field out, or make that ResourceQuota first",
-            )
-
-
-class ClusterKueue(SpecModel):
-    """Settings of Kueue that differ on one cluster."""
-
-    version: Version | None = None
-    """Version of the chart and of Kueue on this cluster; default: the fleet's."""
-    configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
-    """Merged over the fleet's: maps are merged, lists and scalars replaced."""
-
-
-class JobSetInstallation(SpecModel):
-    """How JobSet is installed on every cluster."""
-
-    enabled: Flag = True
-    """Default true."""
-    version: Version = "0.11.0"
-    """Version of the chart and of JobSet."""
-    chart: Chart = "oci://registry.k8s.io/jobset/charts/jobset"
-    """Reference of the Helm chart; a mirror or a path works too."""
-    image: ImageRepository = "registry.k8s.io/jobset/jobset"
-    """Repository of the image, without a tag, which is always `v` and the version."""
-    namespace: DnsLabel = "jobset-system"
-    """Where JobSet runs."""
 
 
 class Mark(Enum):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kueue_admission.forms.base import DnsLabel, SpecModel
-from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.accelerator_networks import has_compute_domains
 from kueue_fleet.gke.gpu_direct import NVIDIA_FOLDER

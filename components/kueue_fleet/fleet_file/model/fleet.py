@@ -18,12 +18,7 @@ from kueue_admission.forms.base import DnsLabel, Flag, LabelKey, LabelValue, Spe
 from kueue_admission.forms.described import Hint
 from kueue_admission.forms.given import ListOf
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
-from kueue_fleet.fleet_file.model.clusters import (
-    ClusterEntry,
-    JobSetInstallation,
-    KueueInstallation,
-    MultiKueueArgs,
-)
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry, MultiKueueArgs
 from kueue_fleet.fleet_file.model.compute_classes import class_flavor
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver, dra_pools
 from kueue_fleet.fleet_file.model.entries import (
@@ -39,6 +34,7 @@ from kueue_fleet.fleet_file.model.entries import (
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.fleet_file.model.fleet_page import FleetPage
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.installations import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors, not_adjacent
 from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry

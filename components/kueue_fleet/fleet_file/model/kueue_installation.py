@@ -17,8 +17,9 @@ from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.forms.names import NAMESPACE_NAME_LABEL, REGIONS_LABEL
 from kueue_admission.releases import Release
-from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallation
+from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.installations import KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 from kueue_fleet.fleet_file.model.per_cluster import limits_flavors
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME

@@ -14,7 +14,7 @@ from kueue_admission.forms.duration import Duration, DurationField, duration
 from kueue_admission.forms.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
 from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 
 _CHANNEL: Final = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")

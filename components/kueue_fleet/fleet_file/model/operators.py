@@ -11,7 +11,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, RuledModel, SpecModel, Text
 from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.rules.teams import FRAMEWORK
 
 
