@@ -36,11 +36,13 @@ from kueue_fleet.gcp.cluster import ControlPlaneAccess
 from kueue_fleet.gcp.network import NetworkIds
 from kueue_fleet.jobs.new_job import JobRequest
 from kueue_fleet.kueue.credentials import WorkerGrant
+from kueue_fleet.kueue.plain_cluster import KubernetesCluster
 from kueue_fleet.objects.dashboards import grafana_dashboard
 
 STUB = Path(kueue_fleet.__file__).with_suffix(".pyi")
 PLAIN = (
     *(Fleet, FleetInputs, spec_from_config, ControlPlaneAccess, NetworkIds, WorkerGrant, JobRequest, submit),
+    KubernetesCluster,
     *(short.Quota, grafana_dashboard),
     *(forms.Duration, forms.Problem, forms.Quantity, forms.SpecError, forms.errors_of),
     *(fleet_file.check_fleet, fleet_file.json_schema, fleet_file.parse_fleet, fleet_file.parse_fleet_text),
@@ -141,7 +143,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 @pytest.mark.parametrize(
     ("model", "begins"),
     [
-        ("FleetSpec", "(name: str, project: str, *, deletion_protection: bool = True, "),
+        ("FleetSpec", "(name: str, project: str = '', *, deletion_protection: bool = True, "),
         ("ClusterQueueSpec", "(*, resource_groups: Sequence[ResourceGroup] = (), cohort_name: str | None = None, "),
         ("Pool", "(name: str, machine_type: str, *, existing: bool = False, "),
     ],

@@ -123,6 +123,8 @@ from kueue_fleet.fleet_file.model.operators import KubeRay as KubeRay
 from kueue_fleet.fleet_file.model.operators import LeaderWorkerSet as LeaderWorkerSet
 from kueue_fleet.fleet_file.model.operators import Operators as Operators
 from kueue_fleet.fleet_file.model.operators import Trainer as Trainer
+from kueue_fleet.fleet_file.model.plain_clusters import ClusterNodes as ClusterNodes
+from kueue_fleet.fleet_file.model.plain_clusters import KubernetesConnection as KubernetesConnection
 from kueue_fleet.fleet_file.model.planning import MayChange as MayChange
 from kueue_fleet.fleet_file.model.planning import PlanLimits as PlanLimits
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
@@ -195,6 +197,8 @@ from kueue_fleet.kueue.install import JobSetInstall as JobSetInstall
 from kueue_fleet.kueue.install import KueueInstall as KueueInstall
 from kueue_fleet.kueue.install import NvidiaDraDriverInstall as NvidiaDraDriverInstall
 from kueue_fleet.kueue.multikueue import MultiKueue as MultiKueue
+from kueue_fleet.kueue.plain_cluster import KubernetesCluster as KubernetesCluster
+from kueue_fleet.kueue.plain_cluster import PlainCluster as PlainCluster
 from kueue_fleet.kueue.platform import ComputeClasses as ComputeClasses
 from kueue_fleet.kueue.platform import GpuDirect as GpuDirect
 from kueue_fleet.kueue.platform import GpuDrivers as GpuDrivers

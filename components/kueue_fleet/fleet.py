@@ -33,6 +33,7 @@ from kueue_fleet.fleet_inputs import (
     account_addresses,
     check_accounts,
     check_existing,
+    check_kubernetes,
     check_network,
     check_project,
     check_secrets,
@@ -64,6 +65,7 @@ from kueue_fleet.google.resources import (
 )
 from kueue_fleet.in_programs import below_parent
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
+from kueue_fleet.kueue.plain_cluster import PlainCluster
 from kueue_fleet.kueue.team_secrets import known_secrets
 from kueue_fleet.program.handed_out import hand_out
 
@@ -108,7 +110,7 @@ class Fleet(Component):
     """The VPC of the clusters that the fleet makes, if it makes any."""
     capacity: ReservedCapacity | None
     """Reservations and commitments, if the fleet makes any."""
-    clusters: dict[str, GkeCluster]
+    clusters: dict[str, GkeCluster | PlainCluster]
     """The clusters by name."""
     accelerator_networks: dict[str, AcceleratorNetworks]
     """Networks for GPUs that the fleet makes, by cluster."""
@@ -129,7 +131,8 @@ class Fleet(Component):
     dashboards: Dashboards | None
     """Dashboard and alerts, if the fleet asks for them."""
     kubeconfig: pulumi.Output[str]
-    """Kubeconfig with a context for each cluster, named like it; JSON, secret; the manager's is current."""
+    """Kubeconfig with a context for each cluster, named like it, of GKE or that the program gives; JSON, secret; the
+    manager's is current."""
 
     def __init__(
         self,
@@ -157,6 +160,7 @@ class Fleet(Component):
         if not isinstance(spec, FleetSpec):
             spec = parse_fleet(spec, as_published=bool(inputs.get("as_published")))
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
+        given = inputs.get("kubernetes_clusters") or {}
         team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")
         if isinstance(project, str):
             spec = spec.model_copy(update={"project": project})
@@ -166,6 +170,7 @@ class Fleet(Component):
             *check_network(spec, network),
             *check_accounts(spec, accounts),
             *check_existing(spec, existing),
+            *check_kubernetes(spec, given),
             *check_secrets(spec, team_secrets),
         ]
         if inputs.get("as_published"):
@@ -186,7 +191,7 @@ class Fleet(Component):
             None if team_secrets is None else known_secrets(f"Fleet {name}.team_secrets", spec.teams, team_secrets)
         )
         self._team_secrets = secrets
-        self._node_service_accounts, self._existing_clusters = accounts, existing
+        self._node_service_accounts, self._existing_clusters, self._given_clusters = accounts, existing, given
         self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
         self._labels = labels_of(spec)
         self.services = self._services(name)
@@ -215,7 +220,9 @@ class Fleet(Component):
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
         self.kubeconfig = pulumi.Output.secret(
             pulumi.Output.all(*(self.clusters[entry.name].kubeconfig for entry in current_first)).apply(
-                lambda texts: json.dumps(merge_kubeconfigs([json.loads(text) for text in texts]), sort_keys=True)
+                lambda texts: json.dumps(
+                    merge_kubeconfigs([json.loads(text) for text in texts if text]), sort_keys=True
+                )
             )
         )
         self._give_out()
@@ -262,7 +269,7 @@ class Fleet(Component):
     @property
     def node_service_accounts(self) -> dict[str, pulumi.Output[str]]:
         """Address of the nodes' Google service account of each cluster, to allow it images and buckets."""
-        return {name: cluster.node_service_account for name, cluster in self.clusters.items()}
+        return {name: cluster.node_service_account for name, cluster in self._gke_clusters.items()}
 
     @property
     def team_service_accounts(self) -> dict[str, pulumi.Output[str]]:
@@ -309,7 +316,7 @@ class Fleet(Component):
         )
 
     def _services(self, name: str) -> ProjectServices | None:
-        if not self.spec.enable_apis:
+        if not (self.spec.enable_apis and self.spec.gke_clusters):
             return None
         opts = pulumi.ResourceOptions(parent=self)
         return ProjectServices(f"{name}/apis", project=self._project, **api_arguments(self.spec), opts=opts)
@@ -328,7 +335,14 @@ class Fleet(Component):
             return None
         return ReservedCapacity(name, project=self._project, **capacity_arguments(spec), opts=self._child())
 
-    def _cluster(self, entry: ClusterEntry) -> GkeCluster:
+    @property
+    def _gke_clusters(self) -> dict[str, GkeCluster]:
+        return {name: made for name, made in self.clusters.items() if isinstance(made, GkeCluster)}
+
+    def _cluster(self, entry: ClusterEntry) -> GkeCluster | PlainCluster:
+        if entry.platform == "Kubernetes":
+            given = self._given_clusters.get(entry.name)
+            return PlainCluster(f"{self._prefix}{entry.name}", entry, given, opts=self._child())
         network = self.network
         place: dict[str, Any] = {}
         elsewhere = self.spec.project_of(entry.name) != self.spec.project
@@ -360,7 +374,7 @@ class Fleet(Component):
         return AcceleratorNetworks(name, pools, cluster_spec=entry, project=project, opts=self._child())
 
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
-        cluster = self.clusters[entry.name]
+        cluster = self._gke_clusters[entry.name]
         reserved = reservation_of(pool, entry)
         networks = self.accelerator_networks.get(entry.name)
         own = pool.on(entry.name).accelerator_networks is not None
@@ -386,7 +400,7 @@ class Fleet(Component):
 
     def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
-        after = [self.clusters[each].cluster for each in pool_makers(self.spec)]
+        after = [self._gke_clusters[each].cluster for each in pool_makers(self.spec)]
         return {
             team: TeamIdentity(f"{name}/{team}", project=self._project, after=after, **arguments, opts=self._child())
             for team, arguments in team_arguments(self.spec).items()
@@ -428,7 +442,7 @@ class Fleet(Component):
             project=self._project,
             fleet=self.spec.name,
             accounts=accounts,
-            after=[self.clusters[self.spec.home].cluster],
+            after=[self._gke_clusters[self.spec.home].cluster],
             elsewhere=other_projects(self.spec),
             opts=self._child(),
         )
@@ -437,28 +451,17 @@ class Fleet(Component):
         arguments = grafana_arguments(self.spec)
         if not arguments:
             return None
-        after = [self.clusters[self.spec.home].cluster]
+        after = [self._gke_clusters[self.spec.home].cluster]
         return GrafanaIdentity(f"{name}/grafana", project=self._project, after=after, **arguments, opts=self._child())
 
     def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""
         self.contents = {}
         for entry in sorted(self.spec.clusters, key=lambda entry: entry.role == "manager"):
-            cluster = self.clusters[entry.name]
-            connection = ClusterConnection(
-                entry.name,
-                pulumi_name=f"{self._prefix}{entry.name}",
-                component=cluster,
-                cluster=cluster.deleted_with,
-                provider=cluster.provider,
-                endpoint=cluster.internal_endpoint,
-                ca_certificate=cluster.ca_certificate,
-                kubernetes_version=cluster.cluster.master_version,
-            )
             workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
             self.contents[entry.name] = ClusterContents(
                 self.spec,
-                connection,
+                self._connection(entry.name),
                 workers,
                 team_secrets=self._team_secrets,
                 controller_image=self._controller_image,
@@ -469,6 +472,32 @@ class Fleet(Component):
                 after=[self.manager_identity] if self.manager_identity else [],
                 project=self._project,
             )
+
+    def _connection(self, name: str) -> ClusterConnection:
+        cluster, pulumi_name = self.clusters[name], f"{self._prefix}{name}"
+        if isinstance(cluster, PlainCluster):
+            return ClusterConnection(
+                name,
+                pulumi_name=pulumi_name,
+                component=cluster,
+                cluster=None,
+                provider=cluster.provider,
+                endpoint=cluster.endpoint,
+                ca_certificate=cluster.ca_certificate,
+                own_authority=True,
+                tls_server_name=cluster.tls_server_name,
+                proxy_url=cluster.proxy_url,
+            )
+        return ClusterConnection(
+            name,
+            pulumi_name=pulumi_name,
+            component=cluster,
+            cluster=cluster.deleted_with,
+            provider=cluster.provider,
+            endpoint=cluster.internal_endpoint,
+            ca_certificate=cluster.ca_certificate,
+            kubernetes_version=cluster.cluster.master_version,
+        )
 
     def _dashboards(self, name: str) -> Dashboards | None:
         spec = self.spec.observability

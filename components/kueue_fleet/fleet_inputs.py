@@ -7,12 +7,14 @@ from typing import TypedDict
 import pulumi
 
 from kueue_admission.forms import Problem
+from kueue_admission.forms.form_rules import NEEDED
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp.network import NetworkIds
 from kueue_fleet.gke import google_syntax
+from kueue_fleet.kueue.plain_cluster import KubernetesCluster
 from kueue_fleet.kueue.team_secrets import TeamSecrets
 
 
@@ -36,6 +38,9 @@ class FleetInputs(TypedDict, total=False):
     """Ids, `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by name, such as outputs of the
     stack that makes them. The fleet waits for them, and refuses the id of another cluster; without an id, it finds the
     cluster by its name."""
+    kubernetes_clusters: Mapping[str, KubernetesCluster] | None
+    """Clusters with `kubernetes` that the program or another stack made, by name; default: Pulumi reaches them by the
+    contexts of the kubeconfig that kubectl uses."""
     as_published: bool
     """Only warn of the two defects of the batch platform as it is published; rehearsals set it, to show the effects."""
 
@@ -105,6 +110,28 @@ def check_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Probl
             yield PROGRAM.at("clusters", f"the program gives an id for {name}, which is not in the file", "remove it")
         elif not spec.cluster(name).existing:
             yield PROGRAM.at(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
+
+
+def check_kubernetes(spec: FleetSpec, clusters: Mapping[str, KubernetesCluster]) -> Iterator[Problem]:
+    """Clusters of the program that the file does not have, or has of GKE; workers without an address."""
+    for name, given in clusters.items():
+        if name not in spec.cluster_names:
+            yield PROGRAM.at("clusters", f"the program gives {name}, which is not in the file", "remove it")
+            continue
+        said = spec.cluster(name).kubernetes
+        if said is None:
+            yield PROGRAM.at(f"clusters[{name}].kubernetes", "not set, but the program gives the cluster", "set it")
+        elif given.server is not None and said.server is not None:
+            wrong, fix = "set, but the program gives the address", "keep one of the two"
+            yield PROGRAM.at(f"clusters[{name}].kubernetes.server", wrong, fix)
+    for entry in spec.clusters:
+        alone = entry.role == "worker" and entry.kubernetes is not None and entry.name not in clusters
+        if alone and entry.kubernetes is not None and entry.kubernetes.server is None:
+            yield NEEDED.at(
+                f"clusters[{entry.name}].kubernetes.server",
+                "not set, but the manager reaches the worker by it",
+                f"add it, or give Fleet kubernetes_clusters with {entry.name}",
+            )
 
 
 def check_secrets(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:

@@ -207,7 +207,7 @@ def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
     """Rows of metrics as those of a cluster: others have queues of the same names."""
     from dataclasses import replace
 
-    region = fleet.cluster(cluster).region
+    region = fleet.cluster(cluster).place
     return [
         replace(each, cluster=cluster, region=region, key=f"{cluster}/{each.key}", uid=f"{cluster}/{each.uid}")
         for each in rows
@@ -245,7 +245,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], ba
                 found = reader(text, console.source_name(source))
             except SpecError as wrong:
                 raise console.wrong_input(source, wrong.problems) from None
-            region = fleet.cluster(cluster).region if named else ""
+            region = fleet.cluster(cluster).place if named else ""
             placed = (replace(each, cluster=cluster if named else "", region=region) for each in found)
             recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
             return recorder.take()
@@ -309,7 +309,7 @@ def _unprinted(document: Document) -> Iterator[Problem]:
 def _place(fleet: FleetSpec, cluster: str, labels: list[str]) -> Place:
     from kueue_admission.history.events import Place
 
-    return Place(cluster, fleet.cluster(cluster).region, fleet.team_of, labels, NODE_POOL, SPOT)
+    return Place(cluster, fleet.cluster(cluster).place, fleet.team_of, labels, NODE_POOL, SPOT)
 
 
 def _recorder(fleet: FleetSpec, cluster: str, store: Store, labels: list[str]) -> Recorder:

@@ -27,7 +27,7 @@ def compare_clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for name in new.cluster_names:
         if name not in old.cluster_names:
             entry = new.cluster(name)
-            yield Difference("clusters", f"clusters[{name}]", f"new {entry.role} in {entry.region}")
+            yield Difference("clusters", f"clusters[{name}]", f"new {entry.role} in {entry.place or 'no place'}")
 
 
 def compare_capacity(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -124,7 +124,7 @@ def _users(old: FleetSpec, new: FleetSpec, place: _Place) -> tuple[str, bool]:
 
 
 def _may_run(fleet: FleetSpec, team: TeamEntry, cluster: str) -> bool:
-    return not team.allowed_regions or fleet.cluster(cluster).region in fleet.allowed_regions(team)
+    return not team.allowed_regions or fleet.cluster(cluster).place in fleet.allowed_regions(team)
 
 
 def compare_regions(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:

@@ -21,8 +21,9 @@ from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
 from kueue_fleet.gke.zones import region_of
 
-Class = Literal["cluster", "reserved", "calendar", "onDemand", "spot", "flexStart", "storage"]
-"""What is paid for: a cluster's fee, nodes by where they come from, or a file server or disk that holds data."""
+Class = Literal["cluster", "owned", "reserved", "calendar", "onDemand", "spot", "flexStart", "storage"]
+"""What is paid for: a cluster's fee, nodes by where they come from, `owned` outside GKE, or a file server or disk that
+holds data."""
 
 _MODELS: Final[dict[type, Model]] = {Spot: "spot", FlexStart: "flexStart"}
 
@@ -144,6 +145,9 @@ def _device_hour(pool: ResolvedNodePool, prices: Prices) -> float | Unpriced | N
 
 def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     for cluster in fleet.clusters:
+        if cluster.platform == "Kubernetes":
+            yield from (_pool(nodes, prices) for nodes in fleet.nodes_on(cluster.name))
+            continue
         fee = _line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
         yield fee
         for pool in fleet.every_pool_on(cluster.name):
@@ -153,7 +157,8 @@ def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
 def _pool(pool: ResolvedNodePool, prices: Prices) -> CostLine:
     parts = _disk(pool, prices) if isinstance(pool.capacity, Reserved | Calendar) else _node(pool, prices)
     nodes = pool.min_nodes, pool.max_nodes
-    line = _line(pool.cluster, pool.name, pool.capacity.type, nodes, pool.machine_type, parts)
+    kind: Class = "owned" if pool.outside_gke else pool.capacity.type
+    line = _line(pool.cluster, pool.name, kind, nodes, pool.machine_type, parts)
     share = _device_hour(pool, prices) if pool.sharing != WHOLE else None
     return replace(line, share=None if isinstance(share, Unpriced) else share)
 
@@ -164,7 +169,10 @@ def _disk(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
 
 
 def _node(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
-    """One node with its machine."""
+    """One node with its machine; of a cluster that is not of GKE, what its owner says."""
+    if pool.outside_gke:
+        price = pool.price_per_hour
+        return [Missing(f"nodes {pool.name}", pool.cluster) if price is None else price]
     model = _MODELS.get(type(pool.capacity), "onDemand")
     parts = prices.of_machine(pool.machine_type, pool.machine, pool.region, model)
     return [*_disk(pool, prices), *parts, *prices.of_local_ssds(pool.local_ssd_count, pool.region, model)]
@@ -230,8 +238,15 @@ def _not_counted(fleet: FleetSpec) -> Iterator[str]:
     for flavor in fleet.flavors:
         if flavor.compute_class is not None:
             yield f"nodes of compute class {flavor.name}, whose price depends on the priority that GKE takes"
+    yield from _nodes_of_others(fleet)
+
+
+def _nodes_of_others(fleet: FleetSpec) -> Iterator[str]:
+    """Nodes that no pool of the file has."""
     for cluster in fleet.clusters:
-        if cluster.mode == "Autopilot":
+        if cluster.platform == "Kubernetes" and not cluster.nodes:
+            yield f"nodes of {cluster.name}, which the file does not name"
+        elif cluster.platform == "Autopilot":
             yield f"pods on {cluster.name} (Autopilot), which are billed by their requests"
         elif cluster.node_auto_provisioning is not None:
             limits = [f"{each.maximum} {each.resource_type}" for each in cluster.node_auto_provisioning.resource_limits]

@@ -31,13 +31,13 @@ class HostGrant(NamedTuple):
 
 def other_projects(fleet: FleetSpec) -> tuple[str, ...]:
     """The projects of clusters that are not in the fleet's, once each."""
-    named = dict.fromkeys(cluster.project for cluster in fleet.clusters if cluster.project)
+    named = dict.fromkeys(cluster.project for cluster in fleet.gke_clusters if cluster.project)
     return tuple(project for project in named if project != fleet.project)
 
 
 def clusters_in(fleet: FleetSpec, project: str) -> tuple[ClusterEntry, ...]:
     """The clusters of a project."""
-    return tuple(cluster for cluster in fleet.clusters if fleet.project_of(cluster.name) == project)
+    return tuple(cluster for cluster in fleet.gke_clusters if fleet.project_of(cluster.name) == project)
 
 
 def host_grants(fleet: FleetSpec, project: str) -> tuple[HostGrant, ...]:

@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any, ClassVar, Literal, Self
 
 import pulumi
-import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
 from kueue_admission.forms import Problem, SpecError
@@ -29,6 +28,7 @@ from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool, parts_of_id
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster

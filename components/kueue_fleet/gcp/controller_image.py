@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pulumi
 import pulumi_docker_build as docker_build
-import pulumi_gcp as gcp
 from pulumi.runtime.settings import SETTINGS
 
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.images import image_repository
 
 PACKAGES = Path(__file__).resolve().parents[2]

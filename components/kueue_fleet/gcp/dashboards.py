@@ -7,7 +7,6 @@ PodMonitoring that `kueue_fleet.kueue` puts on every cluster, which also puts th
 from collections.abc import Mapping, Sequence
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
@@ -17,6 +16,7 @@ from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.dashboards import dashboards
 
 

@@ -6,8 +6,8 @@ from string import Formatter
 from typing import Any, Final
 
 import pulumi
-import pulumi_gcp as gcp
 
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.resource import CloudResource, Ref, filled
 from kueue_fleet.google.resource_kinds import kind_of

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, problems_in
 from kueue_fleet.component import Component, judge
@@ -11,6 +10,7 @@ from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, IamRole, Memb
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.identities import (
     NODE_ROLES,
     grafana_identity,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_admission.forms import Problem
 from kueue_admission.forms.read_model import read_model
@@ -23,6 +22,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
 from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gcp.declare import declare, put_in
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.accelerator_networks import NETWORK, accelerator_networks
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
 

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import ClassVar, Self
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.arguments import checked
@@ -26,6 +25,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_in_region
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.gke.google_syntax import gke_cluster_name, project_id, region
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import node_pool

@@ -6,13 +6,13 @@ The resources, by name, for node pools to wait for. What protects them: `google.
 from collections.abc import Sequence
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_fleet.component import Component, judge, today
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.gcp_names import ProjectId
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.reserved_capacity import reserved_capacity
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import pulumi
-import pulumi_gcp as gcp
 
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file.model.gcp_names import ApiName, ProjectId
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.services import services
 
 

@@ -37,10 +37,10 @@ class Missing:
     of: str
     """What it would be the price of, as in the table."""
     region: str
-    model: Model
+    model: Model | None = None
 
     def __str__(self) -> str:
-        return f"{self.of} in {self.region}, {self.model}"
+        return f"{self.of} in {self.region}{f', {self.model}' if self.model else ''}"
 
 
 @dataclass(frozen=True)

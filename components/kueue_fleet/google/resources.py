@@ -62,7 +62,7 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
     reserved = reserved_capacity(name, project=project, **capacity_arguments(fleet))
     yield from reserved
     clusters = {}
-    for entry in fleet.clusters:
+    for entry in fleet.gke_clusters:
         made = list(_cluster(fleet, entry, vpc, reserved))
         clusters[entry.name] = next(each.key for each in made if each.type == CLUSTER)
         yield from made
@@ -141,15 +141,17 @@ def labels_of(fleet: FleetSpec) -> dict[str, str]:
 
 def api_arguments(fleet: FleetSpec) -> dict[str, Any]:
     """The arguments of the APIs that the fleet enables."""
-    if not fleet.enable_apis:
+    if not (fleet.enable_apis and fleet.gke_clusters):
         return {"apis": []}
     elsewhere = {other: [api.name for api in required_apis(fleet, other)] for other in other_projects(fleet)}
     return {"apis": [api.name for api in required_apis(fleet, fleet.project)], "elsewhere": elsewhere}
 
 
 def pool_makers(fleet: FleetSpec) -> list[str]:
-    """For each project a cluster, with which its Workload Identity pool is there."""
-    return [fleet.home, *(clusters_in(fleet, other)[0].name for other in other_projects(fleet))]
+    """For each project a cluster, with which its Workload Identity pool is there; the fleet's own is the first."""
+    projects = (fleet.project, *other_projects(fleet))
+    home = {fleet.project: fleet.home} if fleet.cluster(fleet.home) in fleet.gke_clusters else {}
+    return [home.get(each) or found[0].name for each in projects if (found := clusters_in(fleet, each))]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def _access(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> Access:
         tokens = fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ServiceAccountToken)
         return Access(kubernetes_tokens=tokens and entry.role == "worker")
     networks: dict[str, Any] = {each.name: each.cidr for each in fleet.network.authorized_networks}
-    if entry.role == "worker" and fleet.manager is not None and not fleet.manager.existing:
+    if entry.role == "worker" and fleet.manager in fleet.new_clusters:
         region = fleet.manager.region
         networks["nodes of the manager"] = network.node_ranges[region]
         if region in network.pod_ranges:

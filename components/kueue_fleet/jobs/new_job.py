@@ -179,7 +179,7 @@ class _Places:
         self.pools = [pool for flavor, cluster in self.of_flavors for pool in fleet.flavor_nodes(flavor, cluster)]
         self.asks_dws = any(requests_of(fleet, queue.name))
         made_on = {*clusters, *([fleet.home] if fleet.is_dispatched(queue.name) else [])}
-        self.on_autopilot = any(fleet.cluster(name).mode == "Autopilot" for name in made_on)
+        self.on_autopilot = any(fleet.cluster(name).platform == "Autopilot" for name in made_on)
 
     @property
     def topology_level(self) -> str:

@@ -25,6 +25,8 @@ def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
     """Whether it is known if the nodes of the pool have the label: GKE gives them others than the documented ones."""
     if key in (HOSTNAME_LABEL, ZONE, *pool.labels, *placed_labels(pool, 0)):
         return True
+    if pool.outside_gke:
+        return False
     return not SYSTEM_LABEL.search(key) or (key in NODE_LABELS and pool.machine is not None)
 
 
@@ -77,7 +79,7 @@ def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[Fault]:
     if not pools:
         yield Fault(
             f"flavor {flavor.name} has topology {topology.name}, and no node pool of the file leads to it, so that "
-            "GKE makes its nodes",
+            "its nodes are not known",
             "compare with `kubectl get nodes`",
             JOB_UNKNOWN,
         )

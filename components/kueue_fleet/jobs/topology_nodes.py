@@ -32,7 +32,7 @@ def placed_labels(pool: ResolvedNodePool, number: int) -> dict[str, str]:
 
 
 def _node(pool: ResolvedNodePool, number: int) -> dict[str, Any]:
-    name = f"gke-{pool.cluster}-{pool.name}-{number}"
+    name = f"{'' if pool.outside_gke else 'gke-'}{pool.cluster}-{pool.name}-{number}"
     zones = pool.node_locations
     place = {ZONE: zones[number % len(zones)]} if zones else {}
     labels = {**pool.labels, **place, **placed_labels(pool, number)}

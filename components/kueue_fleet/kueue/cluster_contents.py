@@ -75,6 +75,12 @@ class ClusterConnection:
     """Address of its API server for the fleet's other clusters, without a scheme."""
     ca_certificate: pulumi.Output[str | None]
     """Authority that signs the certificate there, base64 PEM; None: a public one."""
+    own_authority: bool = False
+    """Whether, without `ca_certificate`, the cluster's own authority signs it instead of a public one."""
+    tls_server_name: "pulumi.Output[str | None] | None" = None
+    """Name in the certificate there; default: the host of the address."""
+    proxy_url: "pulumi.Output[str | None] | None" = None
+    """Proxy through which the other clusters reach it; default: none."""
     kubernetes_version: "pulumi.Output[str] | None" = None
     """Version of its API server; None: not known, which counts as new."""
 
@@ -379,5 +385,8 @@ class ClusterContents:
             cluster_name=self._cluster.name,
             endpoint=self._cluster.endpoint,
             ca_certificate=self._cluster.ca_certificate,
+            own_authority=self._cluster.own_authority,
+            tls_server_name=self._cluster.tls_server_name,
+            proxy_url=self._cluster.proxy_url,
             opts=self._opts(self.kueue.release, *depends_on),
         )

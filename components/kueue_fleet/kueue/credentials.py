@@ -35,10 +35,18 @@ from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 from kueue_fleet.objects.parts import ACCOUNT_KINDS, PARTS
 from kueue_fleet.settings.tokens import KUBECONFIG_KEY
 
+_USER = "multikueue-manager"
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
 
 
-def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | None, token: str) -> dict[str, Any]:
+def token_kubeconfig(
+    cluster_name: str,
+    endpoint: str,
+    ca_certificate: str | None,
+    token: str,
+    tls_server_name: str | None = None,
+    proxy_url: str | None = None,
+) -> dict[str, Any]:
     """A kubeconfig with `token` that verifies the server against `ca_certificate` (base64 PEM).
 
     None: the server's certificate is signed by an authority that every system trusts.
@@ -46,18 +54,33 @@ def token_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | Non
     Kueue refuses kubeconfigs that skip verification, name files or run commands. Source: kueue@v0.19.2
     pkg/controller/admissionchecks/multikueue/multikueuecluster.go (validateKubeconfig).
     """
-    return _kubeconfig(cluster_name, endpoint, ca_certificate, {"token": token})
+    server = _server(endpoint, ca_certificate, tls_server_name, proxy_url)
+    return render_kubeconfig(cluster_name, server, {"token": token}, user_name=_USER)
 
 
-def plugin_kubeconfig(cluster_name: str, endpoint: str, ca_certificate: str | None) -> dict[str, Any]:
+def plugin_kubeconfig(
+    cluster_name: str,
+    endpoint: str,
+    ca_certificate: str | None,
+    tls_server_name: str | None = None,
+    proxy_url: str | None = None,
+) -> dict[str, Any]:
     """A kubeconfig whose tokens the plugin in the folder beside the kubeconfig's gives."""
-    return _kubeconfig(cluster_name, endpoint, ca_certificate, {"exec": exec_config(f"../{PLUGIN_VOLUME}/{PLUGIN}")})
+    server = _server(endpoint, ca_certificate, tls_server_name, proxy_url)
+    user = {"exec": exec_config(f"../{PLUGIN_VOLUME}/{PLUGIN}")}
+    return render_kubeconfig(cluster_name, server, user, user_name=_USER)
 
 
-def _kubeconfig(name: str, endpoint: str, ca_certificate: str | None, user: Mapping[str, Any]) -> dict[str, Any]:
-    authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
-    cluster = {"server": f"https://{endpoint}", **authority}
-    return render_kubeconfig(name, cluster, user, user_name="multikueue-manager")
+def _server(
+    endpoint: str, ca_certificate: str | None, tls_server_name: str | None, proxy_url: str | None
+) -> dict[str, str]:
+    """The server as a kubeconfig has it."""
+    beside = {
+        "certificate-authority-data": ca_certificate,
+        "tls-server-name": tls_server_name,
+        "proxy-url": proxy_url,
+    }
+    return {"server": f"https://{endpoint}", **{key: value for key, value in beside.items() if value is not None}}
 
 
 @dataclass(frozen=True)
@@ -96,6 +119,9 @@ class WorkerAccess(Component):
         namespaces: Sequence[DnsLabel] = (),
         frameworks: Sequence[str] = ("batch/job", JOBSET_FRAMEWORK),
         kueue_namespace: DnsLabel = "kueue-system",
+        own_authority: bool = False,
+        tls_server_name: "pulumi.Input[DnsSubdomain | None]" = None,
+        proxy_url: "pulumi.Input[str | None]" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the grant.
@@ -105,7 +131,10 @@ class WorkerAccess(Component):
         token of an account on the worker, or `google_account` is the address of the account that the manager acts as,
         whose credentials a plugin gives. It may write in `namespaces`, where jobs are, the kinds of `frameworks`, those
         of the manager's Kueue. A new rotation serial renames the token Secret: the new token is there, and with the
-        manager, before the old one goes. `kueue_namespace` is where the account is.
+        manager, before the old one goes. `kueue_namespace` is where the account is. With `own_authority` and no
+        `ca_certificate`, the certificate is signed by the cluster's own authority, which is beside the token;
+        `tls_server_name` is the name in it, by default the endpoint's host; `proxy_url` is the proxy through which the
+        manager connects, by default none.
 
         A fleet gives its `objects` instead, what `objects.render_worker_access` returns for the worker.
 
@@ -149,15 +178,19 @@ class WorkerAccess(Component):
         for label, each in zip(object_labels(grants), grants, strict=True):
             declared.append(declare_object(self, f"{name}/{label}", each, depends_on=declared[-1:]))
         if not secrets:
-            self.kubeconfig = pulumi.Output.all(endpoint, authority).apply(
+            self.kubeconfig = pulumi.Output.all(endpoint, authority, tls_server_name, proxy_url).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
             self._give_out()
             return
         secret = declare_object(self, f"{name}/token", secrets[0], depends_on=declared, wait_for=_TOKEN_IS_THERE)
-        token = secret.output("data").apply(lambda data: _token(cluster_name, data))
+        data = secret.output("data")
+        token = data.apply(lambda data: _token(cluster_name, data))
+        if own_authority:
+            beside = pulumi.Output.unsecret(data.apply(lambda data: (data or {}).get("ca.crt")))
+            authority = pulumi.Output.all(authority, beside).apply(lambda parts: parts[0] or parts[1])
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(endpoint, authority, token).apply(
+            pulumi.Output.all(endpoint, authority, token, tls_server_name, proxy_url).apply(
                 lambda parts: json.dumps(token_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
         )

@@ -43,7 +43,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     return ControllerConfiguration(
         fleet=fleet.name,
         namespace=section.namespace,
-        region=fleet.cluster(home).region if fleet.cluster(home).runs_jobs else "",
+        region=fleet.cluster(home).place if fleet.cluster(home).runs_jobs else "",
         asks_in=home if asks_for_nodes(fleet, home) else "",
         origin=kueue_configuration(fleet, home).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
         dispatches=settings is not None and settings.dispatcher_name == DISPATCHER_NAME,
@@ -51,7 +51,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         workers=tuple(
             WorkerConfiguration(
                 name=name,
-                region=fleet.cluster(name).region,
+                region=fleet.cluster(name).place,
                 kueue=_decisive(fleet, name),
                 kueue_release=minor_of(fleet.kueue_on(name).version),
             )
@@ -84,7 +84,7 @@ def _following(fleet: FleetSpec) -> FleetQuotas | None:
 def _recorded(fleet: FleetSpec, home: str, settings: History | None) -> RecordedFleet | None:
     if settings is None:
         return None
-    regions = {name: fleet.cluster(name).region for name in (home, *_workers(fleet))}
+    regions = {name: fleet.cluster(name).place for name in (home, *_workers(fleet))}
     return RecordedFleet(
         store=settings.store or HISTORY_FOLDER, settings=settings, home=home, regions=regions, teams=fleet.team_of
     )

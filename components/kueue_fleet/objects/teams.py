@@ -49,7 +49,7 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
     """Accounts, rights, limits, network and policy of one team on `cluster`. Raises KeyError for an unknown cluster."""
     objects: list[Manifest] = []
     for namespace in team.namespace_names:
-        objects += _service_account(fleet, team, namespace)
+        objects += _service_account(fleet, team, namespace, cluster)
         objects += _access(fleet, team, namespace, cluster)
         objects.append(_limits(fleet, team, namespace, cluster))
         if team.limit_range is not None:
@@ -67,10 +67,12 @@ def _claim_template(template: ClaimTemplate, namespace: str) -> Manifest:
     return manifest("resource.k8s.io/v1", "ResourceClaimTemplate", template.name, namespace, spec=spec)
 
 
-def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[Manifest]:
+def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> list[Manifest]:
+    """Outside GKE, without Workload Identity, it acts as no Google account."""
     if team.service_account_name is None:
         return []
-    address = team_account_address(fleet, team)
+    outside = fleet.cluster(cluster).platform == "Kubernetes"
+    address = None if outside else team_account_address(fleet, team)
     acts_as = {WORKLOAD_IDENTITY_ANNOTATION: address} if address is not None else {}
     return [manifest("v1", "ServiceAccount", team.service_account_name, namespace, annotations=acts_as)]
 

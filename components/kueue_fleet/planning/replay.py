@@ -149,7 +149,7 @@ def observe(past: Past, fleet: FleetSpec) -> Observed:
         for flavor in wait.flavors or ("",):
             for region in ("", wait.region) if wait.region else ("",):
                 waits.setdefault((region, wait.check, flavor), []).append(wait)
-    clusters = {name: fleet.cluster(name).region for name in fleet.cluster_names}
+    clusters = {name: fleet.cluster(name).place for name in fleet.cluster_names}
     places = [*clusters.items(), ("", "")]
     found.file = WorkloadFile(
         waits=tuple(

@@ -60,7 +60,7 @@ class Nodes:
     def __init__(self, fleet: FleetSpec, cluster: str, file: WorkloadFile) -> None:
         self._fleet = fleet
         self._kept: dict[tuple[object, ...], str] = {}
-        pools = {pool.name: _pool(pool, file.begin) for pool in fleet.node_pools_on(cluster)}
+        pools = {pool.name: _pool(pool, file.begin) for pool in fleet.nodes_on(cluster)}
         self._pools: dict[str, tuple[_Pool, ...]] = {}
         for flavor in fleet.flavors:
             leads_to = [pools[pool.name] for pool in fleet.flavor_nodes(flavor, cluster)]

@@ -174,7 +174,7 @@ class FleetDispatcher:
         return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejected)
 
     def _worker(self, job: FleetJob, name: str, lost: frozenset[str], now: float) -> Worker:
-        region = self._fleet.cluster(name).region
+        region = self._fleet.cluster(name).place
         return Worker(
             name=name,
             region=region,
@@ -224,4 +224,4 @@ class FleetDispatcher:
 
 def regions_of(fleet: FleetSpec, queue: str) -> Sequence[str]:
     """The regions of the workers of a queue."""
-    return [fleet.cluster(name).region for name in fleet.dispatch_workers(queue)]
+    return [fleet.cluster(name).place for name in fleet.dispatch_workers(queue)]

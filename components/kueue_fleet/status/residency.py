@@ -124,7 +124,7 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
 
 
 def _region(fleet: FleetSpec, cluster: str) -> str:
-    return fleet.cluster(cluster).region if cluster in fleet.cluster_names else ""
+    return fleet.cluster(cluster).place if cluster in fleet.cluster_names else ""
 
 
 def _gaps(fleet: FleetSpec, recorded: Recorded, teams: Sequence[str], begin: float, end: float) -> Iterator[str]:

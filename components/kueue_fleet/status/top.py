@@ -68,7 +68,7 @@ def _ready(
     nodes: Sequence[PrintedNode], fleet: FleetSpec, flavor: FlavorEntry, cluster: str, resource: str
 ) -> Iterator[PrintedNode]:
     """The flavor's ready nodes: of its pools, or that GKE made, as on Autopilot, with its labels and the resource."""
-    pools = [pool.name for pool in fleet.flavor_nodes(flavor, cluster)]
+    pools = [pool.name for pool in fleet.flavor_nodes(flavor, cluster) if not pool.outside_gke]
     wanted = fleet.flavor_on(flavor, cluster).node_labels.items()
     for node in nodes:
         labels = node.labels.data

@@ -33,6 +33,7 @@ from kueue_fleet.fleet_file.check.job_templates import check_job_templates
 from kueue_fleet.fleet_file.check.names import check_names
 from kueue_fleet.fleet_file.check.networks import check_network
 from kueue_fleet.fleet_file.check.node_pools import check_pools
+from kueue_fleet.fleet_file.check.plain_clusters import check_plain_clusters
 from kueue_fleet.fleet_file.check.planning import check_planning
 from kueue_fleet.fleet_file.check.pool_quotas import check_pool_quotas
 from kueue_fleet.fleet_file.check.priorities import check_priorities
@@ -53,6 +54,7 @@ _RULES = (
     check_names,
     check_google_cloud,
     check_clusters,
+    check_plain_clusters,
     check_network,
     check_pools,
     check_accelerator_networks,

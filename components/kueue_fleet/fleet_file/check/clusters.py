@@ -54,7 +54,7 @@ def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[
 @where_read
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     known = scope.known_regions
-    if cluster.region in known:
+    if not cluster.region or cluster.region in known:
         return
     near = suggest.nearest(cluster.region, known)
     yield UNKNOWN_REGION.at(

@@ -73,7 +73,7 @@ def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Ite
         cluster = fleet.cluster(name) if name in fleet.cluster_names else None
         if cluster is None:
             continue
-        standard, provisioned = cluster.mode == "Standard", cluster.node_auto_provisioning is not None
+        standard, provisioned = cluster.platform == "Standard", cluster.node_auto_provisioning is not None
         if standard and not wanted.node_pool_auto_creation:
             yield CLASS_NODES.at(
                 f"{path}.nodePoolAutoCreation",

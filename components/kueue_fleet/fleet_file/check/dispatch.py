@@ -123,7 +123,7 @@ def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
 
 @where_read
 def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
-    regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
+    regions = sorted({cluster.place for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
         path = f"{_AT}.prices[{region}]"
         if not set(section.regions([region])) & set(regions):
@@ -158,7 +158,7 @@ def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Proble
 
 @where_read
 def _groups(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
-    known = {*scope.known_regions, *(cluster.region for cluster in scope.fleet.clusters)}
+    known = {*scope.known_places, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"
         if name in known:

@@ -106,13 +106,15 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
                 f"add {{cluster}} to nodePools[{flavor.node_pool}].clusters, or leave {{cluster}} out of the flavor's",
             ).on(cluster.name)
         return
-    if not pools and cluster.runs_jobs:
+    if not pools and cluster.runs_jobs and cluster.platform != "Kubernetes":
         yield from _offered(path, flavor, cluster)
         yield from _shared_gpus(path, flavor, cluster)
         yield from _labels_of_autopilot(path, flavor, cluster)
     # Pools of an existing cluster whose nodes no part of this file describes are somebody else's.
     described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
-    if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
+    if cluster.platform == "Kubernetes":
+        described = bool(cluster.nodes)
+    if cluster.platform == "Autopilot" or not cluster.runs_jobs or not described:
         return
     if pools:
         yield from _taints(path, flavor, pools)
@@ -154,7 +156,7 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-overview,
     https://cloud.google.com/kubernetes-engine/docs/how-to/autopilot-spot-pods
     """
-    for key, value in flavor.node_labels.items() if cluster.mode == "Autopilot" else ():
+    for key, value in flavor.node_labels.items() if cluster.platform == "Autopilot" else ():
         at = f"{path}.nodeLabels[{key}]"
         leave = "leave {cluster} out of the flavor's clusters"
         yield from misspelt_label(at, key)
@@ -205,7 +207,7 @@ def _shared_gpus(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Itera
     for fault in GpuSharing.of_labels(labels).faults(accelerator_of(labels), auto_provisioned=True):
         yield UNKNOWN_LABEL_VALUE.at(f"{path}.nodeLabels[{fault.label}]", fault.wrong, fault.fix, "error")
     given = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in labels]
-    if cluster.mode == "Autopilot" and len(given) == 1:
+    if cluster.platform == "Autopilot" and len(given) == 1:
         yield AUTOPILOT_LABELS.at(
             f"{path}.nodeLabels[{given[0]}]",
             f"is given alone, but Autopilot refuses pods that select only one of {GPU_SHARING_STRATEGY} and "
@@ -230,7 +232,7 @@ def _shares(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
 
 def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Problem:
     """The problem of labels that no pool has, with the pool that comes closest."""
-    here = scope.fleet.node_pools_on(cluster.name)
+    here = scope.fleet.nodes_on(cluster.name)
     if not here:
         return FLAVOR_WITHOUT_NODES.at(
             scope.path(flavor),
@@ -252,11 +254,14 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
         next(iter(flavor.node_labels.items())),
     )
     own = nearest.labels.get(key)
+    kind, fix = "node pool", f"write nodePool: {nearest.name} instead of nodeLabels, or add the label to a pool"
+    if nearest.outside_gke:
+        kind, fix = "kind of nodes", f"correct it, or add the label to nodes of {cluster.name}"
     return FLAVOR_WITHOUT_NODES.at(
         f"{scope.path(flavor)}.nodeLabels[{key}]",
-        f'no node pool of {{cluster}} has the label {key}="{value}" beside the others; '
+        f'no {kind} of {{cluster}} has the label {key}="{value}" beside the others; '
         + (f'{nearest.name} has "{own}"' if own is not None else f"{nearest.name} does not have it"),
-        f"write nodePool: {nearest.name} instead of nodeLabels, or add the label to a pool",
+        fix,
     ).on(cluster.name)
 
 
@@ -265,7 +270,8 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     """Taints of the nodes are tolerated, or declared so that Kueue asks the jobs for it."""
     for pool in pools:
         for taint in pool.taints:
-            known = taint.effect == "PreferNoSchedule" or taint.key in TOLERATED_BY_GKE or taint in flavor.node_taints
+            by_gke = taint.key in TOLERATED_BY_GKE and not pool.outside_gke
+            known = taint.effect == "PreferNoSchedule" or by_gke or taint in flavor.node_taints
             if not known and not any(tolerates(one, taint, compares=False) for one in flavor.tolerations):
                 yield NOT_TOLERATED.at(
                     f"{path}.tolerations",

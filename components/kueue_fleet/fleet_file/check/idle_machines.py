@@ -106,7 +106,7 @@ def _with_own_nodes(
     """Flavors whose nodes on the cluster no other has, and what queues may use of each. Those in windows are left
     out."""
     fleet = scope.fleet
-    if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).mode != "Standard":
+    if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).platform != "Standard":
         return
     promised, here = promises_on(scope, cluster), [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))]
     pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in here if flavor is not None}

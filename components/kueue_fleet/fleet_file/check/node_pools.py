@@ -26,6 +26,7 @@ from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_pro
 from kueue_fleet.fleet_file.rules.clusters import (
     CONSUMPTION,
     EXISTING_POOL,
+    NOT_OF_GKE,
     NOT_OFFERED,
     ON_MANAGER,
     POOL_LABEL,
@@ -94,7 +95,7 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
 
 @where_read
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    if cluster.mode != "Standard":
+    if cluster.platform != "Standard":
         return
     if machine_type(cluster.system_pool.machine_type) is None:
         yield UNKNOWN_MACHINE.at(
@@ -165,7 +166,10 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     for index, name in enumerate(pool.clusters or ()):
         if name not in fleet.cluster_names:
             continue
-        if fleet.cluster(name).mode == "Autopilot":
+        if fleet.cluster(name).platform == "Kubernetes":
+            wrong = f"{name} is not of GKE, and has its nodes from its owner"
+            yield NOT_OF_GKE.at(f"{path}.clusters[{index}]", wrong, f"describe them in clusters[{name}].nodes")
+        elif fleet.cluster(name).platform == "Autopilot":
             yield RUNS_NO_JOBS.at(
                 f"{path}.clusters[{index}]",
                 f"{name} is an Autopilot cluster, which makes its own nodes",

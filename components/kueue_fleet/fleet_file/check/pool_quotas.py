@@ -51,14 +51,14 @@ Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 
 def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
-    """For every Standard cluster and flavor: the sum of all nominal quotas fits the nodes that there can be."""
+    """On clusters whose nodes the file knows, the nominal quotas of each flavor fit the nodes that there can be."""
     for cluster in scope.entries("clusters"):
         yield from _cluster(scope, cluster)
 
 
 @where_read
 def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    if cluster.mode != "Standard" or not cluster.runs_jobs:
+    if cluster.platform == "Autopilot" or not cluster.runs_jobs:
         return
     promised = promises_on(scope, cluster.name)
     names = Counter(flavor.name for flavor in scope.fleet.flavors)

@@ -271,7 +271,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         return
     if not any("/" in name for name in covered):
         return
-    autopilot = any(scope.fleet.cluster(name).mode == "Autopilot" for name in scope.fleet.queue_clusters(queue))
+    autopilot = any(scope.fleet.cluster(name).platform == "Autopilot" for name in scope.fleet.queue_clusters(queue))
     wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
     missing = [name for name in wanted if name not in covered and _is_counted(scope.fleet, name)]
     if missing and not _ignores(scope.fleet, queue):

@@ -96,6 +96,11 @@ class Scope:
         """Google's regions, and those that the file's network has a subnet or a range for."""
         return (*region_names(), *self.fleet.network.own_regions)
 
+    @property
+    def known_places(self) -> Collection[str]:
+        """Those regions, and the locations of clusters that are not of GKE."""
+        return (*self.known_regions, *(cluster.location for cluster in self.fleet.clusters if cluster.location))
+
     @where_read
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""

@@ -197,11 +197,11 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         wrong = f"{volume.type}, which is for clusters of the fleet's project, not on {{cluster}}"
         fix = "leave {cluster} out of clusters, or use another kind"
         yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
-    if cluster.mode == "Autopilot" and isinstance(volume, MultiTierCheckpoints):
+    if cluster.platform == "Autopilot" and isinstance(volume, MultiTierCheckpoints):
         wrong = f"{volume.type}, which Autopilot does not have, so not on {{cluster}}"
         fix = "leave {cluster} out of clusters, or use gcsFuse"
         yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
-    elif driver not in (*cluster.storage_drivers, *_always(cluster)) and not cluster.existing:
+    elif driver not in (*cluster.storage_drivers, *_always(cluster)) and cluster in scope.fleet.new_clusters:
         yield DATA_DRIVER.at(
             f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
         )
@@ -217,7 +217,7 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
 
 
 def _always(cluster: ClusterEntry) -> Sequence[str]:
-    return FIRST_DRIVERS if cluster.mode == "Autopilot" else ()
+    return FIRST_DRIVERS if cluster.platform == "Autopilot" else ()
 
 
 @where_read

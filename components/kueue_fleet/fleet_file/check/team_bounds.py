@@ -30,11 +30,11 @@ def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
     for team in fleet.teams if manager is not None else ():
         queues = (local.cluster_queue for local in team.local_queues)
         allowed = fleet.allowed_regions(team)
-        if manager is not None and allowed and manager.region not in allowed and any(map(fleet.is_dispatched, queues)):
+        if manager is not None and allowed and manager.place not in allowed and any(map(fleet.is_dispatched, queues)):
             yield REGIONS_NOT_KEPT.at(
                 f"{scope.path(team)}.allowedRegions",
                 f"{', '.join(team.allowed_regions)}, but {manager.name}, which stores its jobs with their names, "
-                f"commands and environment, is in {manager.region}",
+                f"commands and environment, is in {manager.place or 'a place that the file does not name'}",
                 "put the manager into one of these regions, or have nothing in jobs that has to stay there",
             )
 

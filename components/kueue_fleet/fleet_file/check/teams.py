@@ -307,7 +307,7 @@ def _labels(fleet: FleetSpec, namespace: str) -> Mapping[str, str]:
 def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bool:
     """Whether labels that the file does not know of may make the namespace match: clusters that exist have such."""
     selector, given = queue.namespace_selector, _labels(fleet, namespace)
-    if selector is None or not any(cluster.existing for cluster in fleet.clusters):
+    if selector is None or all(cluster in fleet.new_clusters for cluster in fleet.clusters):
         return False
     wanted = dict(selector.match_labels or {})
     for each in selector.match_expressions or ():
@@ -393,7 +393,7 @@ def check_accounts(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
-    without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
+    without = [cluster.name for cluster in scope.fleet.gke_clusters if not cluster.rbac_security_group]
     if groups and without:
         yield GROUPS.at(
             f"{scope.path(team)}.members",
@@ -410,9 +410,9 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         return
     section, allowed = fleet.admission_controller, fleet.allowed_regions(team)
     groups = section.region_groups if section is not None else {}
-    regions = {cluster.name: cluster.region for cluster in fleet.clusters}
+    regions = {cluster.name: cluster.place for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
-    known = scope.known_regions
+    known = scope.known_places
     for index, region in enumerate(team.allowed_regions):
         if region not in known and region not in groups:
             yield UNKNOWN_REGION.at(

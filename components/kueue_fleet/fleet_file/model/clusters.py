@@ -23,8 +23,8 @@ from kueue_admission.forms.base import (
 )
 from kueue_admission.forms.described import Hint
 from kueue_admission.forms.duration import DurationField, OptionalDurationField, duration
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
-from kueue_admission.forms.given import NOT_GIVEN, Given, ListOfText
+from kueue_admission.forms.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
+from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
@@ -38,6 +38,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
 )
 from kueue_fleet.fleet_file.model.installations import ClusterKueue
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
+from kueue_fleet.fleet_file.model.plain_clusters import ClusterNodes, KubernetesConnection
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.fleet_file.rules.clusters import KEY_REGION, SECURITY_GROUP
 from kueue_fleet.gke.zones import default_zones
@@ -51,10 +52,13 @@ INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 class Mark(Enum):
     """What fields of a cluster have in common, as metadata of each."""
 
+    GKE_ONLY = auto()
     STANDARD_ONLY = auto()
     OF_ITS_OWNER = auto()
 
 
+GKE_ONLY: Final = Mark.GKE_ONLY
+"""Marks a field that only clusters of GKE have; so do the other marks."""
 STANDARD_ONLY: Final = Mark.STANDARD_ONLY
 """Marks a field that only Standard clusters have."""
 OF_ITS_OWNER: Final = Mark.OF_ITS_OWNER
@@ -66,18 +70,25 @@ FIRST_DRIVERS: Final = ("PersistentDisk", "Filestore", "GcsFuse")
 
 
 class ClusterEntry(RuledModel):
-    """One GKE cluster. Its name is also the name of its kubeconfig context."""
+    """A cluster of GKE, or of any Kubernetes. Its name is also the name of its kubeconfig context."""
 
     name: GkeClusterName = Field(kw_only=False)
-    """Name of the GKE cluster, of its kubeconfig context, and in every list of clusters here."""
+    """Name of the cluster, of its kubeconfig context, and in every list of clusters here."""
     role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
-    region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")] = Field(kw_only=False)
-    """The region that it is in; the control plane is regional."""
-    project: ProjectId | None = None
+    region: Annotated[Region, GKE_ONLY] = Field("", kw_only=False)
+    """The region of Google Cloud that it is in; the control plane is regional. Needed, unless `kubernetes` is set."""
+    kubernetes: KubernetesConnection | None = None
+    """Makes this a cluster that is not of GKE, and exists: how it is reached, `{}` for the defaults."""
+    location: DnsLabel | None = None
+    """Where a cluster with `kubernetes` is, for `allowedRegions` and the dispatcher: a name of the file's own, or a
+    region; default: not known, so that jobs with `allowedRegions` never go there."""
+    nodes: ListOf[ClusterNodes] = ()
+    """The nodes of a cluster with `kubernetes`, as far as the file says; default: not known."""
+    project: Annotated[ProjectId | None, GKE_ONLY] = None
     """Project that it is in, workers only: a service project of the Shared VPC in `network.existing`, where the fleet
     makes the cluster; default: the fleet's."""
-    existing: Flag = False
+    existing: Annotated[Flag, GKE_ONLY] = False
     """Whether the cluster exists and is not managed by the fleet, which only adds node pools and objects inside;
     default false."""
     upsert_existing_objects: Flag = False
@@ -85,7 +96,7 @@ class ClusterEntry(RuledModel):
     default: it fails."""
     zones: Annotated[ListOfText[Zone], STANDARD_ONLY] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
-    mode: Literal["Autopilot", "Standard"] = "Autopilot"
+    mode: Annotated[Literal["Autopilot", "Standard"], GKE_ONLY] = "Autopilot"
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Annotated[Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"], OF_ITS_OWNER] = "REGULAR"
     """GKE's release channel; default REGULAR."""
@@ -105,9 +116,9 @@ class ClusterEntry(RuledModel):
     """When GKE may upgrade the cluster; default: any time."""
     database_encryption_key: Annotated[KmsKey | None, OF_ITS_OWNER] = None
     """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
-    disk_encryption_key: KmsKey | None = None
+    disk_encryption_key: Annotated[KmsKey | None, GKE_ONLY] = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.2)."""
-    node_service_account: GoogleServiceAccountAddress | None = None
+    node_service_account: Annotated[GoogleServiceAccountAddress | None, GKE_ONLY] = None
     """Address of the nodes' Google service account, with its roles; default: the fleet creates one (CIS GKE 5.2.1)."""
     rbac_security_group: Annotated[Text | None, OF_ITS_OWNER] = None
     """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
@@ -135,6 +146,21 @@ class ClusterEntry(RuledModel):
     --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
 
     @property
+    def platform(self) -> Literal["Autopilot", "Standard", "Kubernetes"]:
+        """What it is a cluster of: a mode of GKE, or plain Kubernetes."""
+        return self.mode if self.kubernetes is None else "Kubernetes"
+
+    @property
+    def place(self) -> str:
+        """Where it is, for residency and dispatch: its region, or the location of one outside GKE; empty: not known."""
+        return self.region if self.kubernetes is None else self.location or ""
+
+    @property
+    def context(self) -> str:
+        """The context of kubeconfigs by which commands reach it."""
+        return (self.kubernetes and self.kubernetes.context) or self.name
+
+    @property
     def node_locations(self) -> Sequence[str]:
         """The zones that GKE is asked for; empty in a region that is not known, where GKE chooses."""
         return self.zones or default_zones(self.region)
@@ -145,7 +171,10 @@ class ClusterEntry(RuledModel):
         return self.role != "manager"
 
     def own_problems(self) -> Iterator[Problem]:
-        """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
+        """Fields belong to the platform and the mode of the cluster, zones and keys to its region."""
+        yield from self._of_platform()
+        if self.platform == "Kubernetes":
+            return
         if self.project is not None and self.role != "worker":
             wrong = f"set, but a {self.role} is in the fleet's project"
             yield EXCLUDED.at("project", wrong, "remove it, or write the project at the top of the file")
@@ -154,6 +183,25 @@ class ClusterEntry(RuledModel):
         yield from self._zones()
         yield from self._group()
         yield from self._keys()
+
+    @where_read
+    def _of_platform(self) -> Iterator[Problem]:
+        """The fields that clusters of this platform need, and none that only others have."""
+        names = [each.name for each in self.nodes]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield listed_twice(f"nodes[{index}].name", name, "kind of nodes")
+        if self.kubernetes is None:
+            if not self.region:
+                yield MISSING.at("region", "is missing", "add a region of Google Cloud, such as region: europe-west4")
+            for alias, instead in (("location", "region"), ("nodes", "nodePools")):
+                if getattr(self, alias):
+                    fix = f"remove it, and use {instead}; or add kubernetes, if it is another one"
+                    yield EXCLUDED.at(alias, "set, but the cluster is of GKE", fix)
+            return
+        for alias in dict.fromkeys(alias for mark in Mark for alias in self._said(mark)):
+            wrong = "set, but kubernetes says that the cluster is not of GKE"
+            yield EXCLUDED.at(alias, wrong, "write location instead" if alias == "region" else "remove it")
 
     @where_read
     def _zones(self) -> Iterator[Problem]:

@@ -62,7 +62,7 @@ def may_be_added(fleet: FleetSpec, queue: str) -> bool:
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests.
     """
     entry = fleet.queue(queue)
-    if entry is None or fleet.cluster(fleet.home).mode != "Autopilot":
+    if entry is None or fleet.cluster(fleet.home).platform != "Autopilot":
         return False
     return not _ADDED.isdisjoint(counting_requests(fleet, entry, fleet.home) or ())
 

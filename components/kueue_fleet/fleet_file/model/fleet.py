@@ -41,7 +41,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.fleet_file.model.operators import Operators
 from kueue_fleet.fleet_file.model.planning import PlanLimits
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, own_nodes, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.storage import StorageEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.settings.dispatch import AdmissionControllerArgs
@@ -64,8 +64,9 @@ class FleetSpec(SpecModel):
 
     name: ResourceName = Field(kw_only=False)
     """Name of the fleet; part of the names of its resources in Google Cloud."""
-    project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")] = Field(kw_only=False)
-    """Google Cloud project id; `clusters[].project` puts a worker into another one."""
+    project: ProjectId = Field("", kw_only=False)
+    """Google Cloud project id; `clusters[].project` puts a worker into another one. Needed, unless no cluster is of
+    GKE."""
     deletion_protection: Flag = True
     """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
     from deletion; default true."""
@@ -149,9 +150,14 @@ class FleetSpec(SpecModel):
         return self.manager.name if self.manager is not None else None
 
     @cached_property
+    def gke_clusters(self) -> tuple[ClusterEntry, ...]:
+        """The clusters of GKE."""
+        return tuple(cluster for cluster in self.clusters if cluster.platform != "Kubernetes")
+
+    @cached_property
     def new_clusters(self) -> tuple[ClusterEntry, ...]:
         """The clusters that the fleet makes."""
-        return tuple(cluster for cluster in self.clusters if not cluster.existing)
+        return tuple(cluster for cluster in self.gke_clusters if not cluster.existing)
 
     @property
     def home(self) -> str:
@@ -291,7 +297,7 @@ class FleetSpec(SpecModel):
 
     @cached_property
     def _standard_job_clusters(self) -> tuple[str, ...]:
-        return tuple(name for name in self.job_clusters if self.cluster(name).mode == "Standard")
+        return tuple(name for name in self.job_clusters if self.cluster(name).platform == "Standard")
 
     @cached_property
     def _node_pools(self) -> Mapping[str, NodePoolEntry]:
@@ -325,6 +331,14 @@ class FleetSpec(SpecModel):
             self._pools_by_cluster[cluster] = tuple(pool for pool in found if pool is not None)
         return self._pools_by_cluster[cluster]
 
+    def nodes_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The nodes on `cluster` that the file knows: of its node pools, or those of a cluster that is not of GKE.
+
+        Raises KeyError for an unknown cluster.
+        """
+        entry = self.cluster(cluster)
+        return tuple(own_nodes(each, entry) for each in entry.nodes) if entry.nodes else self.node_pools_on(cluster)
+
     def dra_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The pools on whose nodes there the fleet's NVIDIA DRA driver runs."""
         return dra_pools(self.node_pools_on(cluster)) if self.nvidia_dra_driver is not None else ()
@@ -332,7 +346,7 @@ class FleetSpec(SpecModel):
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
         """The system pool that the fleet makes on `cluster`; None on Autopilot. Raises KeyError for an unknown one."""
         entry = self.cluster(cluster)
-        made = entry.mode == "Standard" and not entry.existing
+        made = entry.platform == "Standard" and not entry.existing
         return resolve_pool(system_pool_entry(entry), entry) if made else None
 
     def every_pool_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
@@ -350,12 +364,18 @@ class FleetSpec(SpecModel):
         return derived_flavor(flavor, pool) if pool is not None else flavor
 
     def flavor_nodes(self, flavor: FlavorEntry, cluster: str) -> Sequence[ResolvedNodePool]:
-        """The pools on `cluster` whose nodes the flavor leads to; none where nodes are GKE's to make."""
+        """The pools on `cluster` whose nodes the flavor leads to; none where nodes are GKE's to make.
+
+        On a cluster that is not of GKE, each kind of its nodes is one; none where the file does not know them.
+        """
+        here = self.nodes_on(cluster)
+        if self.cluster(cluster).platform == "Kubernetes":
+            return [nodes for nodes in here if leads_to(flavor, nodes)]
         if flavor.node_pool is not None:
             pool = self.node_pool_on(flavor.node_pool, cluster)
             return [] if pool is None else [pool]
         by_gke = flavor.compute_class is not None
-        return [pool for pool in self.node_pools_on(cluster) if not by_gke and leads_to(flavor, pool)]
+        return [pool for pool in here if not by_gke and leads_to(flavor, pool)]
 
     def is_closed(self, flavor: str, cluster: str) -> bool:
         """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""

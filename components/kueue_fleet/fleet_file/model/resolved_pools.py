@@ -8,14 +8,16 @@ same nodes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kueue_admission.api.resource_flavor import Taint
+from kueue_admission.decide.amounts import MAX_INT64
 from kueue_admission.forms.unknown import if_known, is_known
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.plain_clusters import ClusterNodes
 from kueue_fleet.fleet_file.model.pool_fields import (
     DriverVersion,
     PoolAutoscaling,
@@ -25,6 +27,7 @@ from kueue_fleet.fleet_file.model.pool_properties import pool_view
 from kueue_fleet.gke.accelerator_networks import Card, cards_of
 from kueue_fleet.gke.gpu_direct import Plugin, plugin_of
 from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing
+from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import slice_nodes
@@ -133,6 +136,16 @@ class ResolvedNodePool:
         return len(self.zones) or DEFAULT_ZONES
 
     @property
+    def outside_gke(self) -> bool:
+        """Whether they are nodes of a cluster that is not of GKE: the file may not name all of their labels."""
+        return isinstance(self.machine, _OwnMachine)
+
+    @property
+    def price_per_hour(self) -> float | None:
+        """What the owner says that a node outside GKE costs; None: not known, or the price is Google's."""
+        return self.machine.price_per_hour if isinstance(self.machine, _OwnMachine) else None
+
+    @property
     def closed(self) -> bool:
         """Whether it waits for its calendar reservation, and has no nodes until then."""
         return isinstance(self.capacity, Calendar) and not self.capacity.active
@@ -214,6 +227,57 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         compact_placement=view.compact,
         capacity=pool.capacity,
         full_nodes=view.max_nodes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnMachine(MachineType):
+    """A machine whose owner says what pods may request of it; what he leaves out is no limit."""
+
+    given: Mapping[str, int] = field(default_factory=dict)
+    price_per_hour: float | None = None
+
+    def allocatable_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
+        """What the owner says, whatever the arguments."""
+        return {**dict.fromkeys(("cpu", "memory", "ephemeral-storage"), MAX_INT64), "pods": PODS_PER_NODE, **self.given}
+
+
+def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
+    """Nodes of one kind of a cluster that is not of GKE, as a pool of a fixed size whose labels may be more."""
+    given = {name: each.counted(name) for name, each in nodes.allocatable.items()}
+    machine = _OwnMachine(
+        nodes.name, "", 0, 0, gpus=given.get(GPU_RESOURCE, 0), given=given, price_per_hour=nodes.price_per_hour
+    )
+    labels = dict(nodes.labels)
+    entry = NodePoolEntry.model_construct(
+        name=nodes.name, machine_type=nodes.name, capacity=OnDemand(), existing=True, labels=labels, per_cluster={}
+    )
+    return ResolvedNodePool(
+        entry=entry,
+        name=nodes.name,
+        cluster=cluster.name,
+        region=cluster.place,
+        zones=(),
+        machine_type=nodes.name,
+        machine=machine,
+        accelerator=None,
+        gpus_per_node=machine.gpus,
+        sharing=WHOLE,
+        shares_per_gpu=1,
+        tpu_topology=None,
+        driver_version="INSTALLATION_DISABLED",
+        node_count=None,
+        autoscaling=PoolAutoscaling.model_construct(total_min_node_count=nodes.count, total_max_node_count=nodes.count),
+        disk_size_gb=0,
+        disk_type="",
+        local_ssd_count=0,
+        max_pods_per_node=None,
+        own_labels=labels,
+        labels=labels,
+        taints=nodes.taints,
+        compact_placement=False,
+        capacity=entry.capacity,
+        full_nodes=nodes.count,
     )
 
 

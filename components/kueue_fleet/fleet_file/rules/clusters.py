@@ -330,3 +330,17 @@ ACCOUNT_ELSEWHERE = Rule(
     remedy="Name an account of the cluster's project, or lift `iam.disableCrossProjectServiceAccountUsage` there",
     source="https://cloud.google.com/iam/docs/attach-service-accounts#different-project",
 )
+NOT_OF_GKE = Rule(
+    "KF678",
+    seen="`and CLUSTER is not of GKE`, `no cluster of the fleet is in Google Cloud`",
+    why="What the entry asks for is a part of GKE or Google Cloud, and a cluster with `kubernetes` has neither.",
+    remedy="Do what the message says; see [Workers outside GKE](tasks/workers-outside-gke.md)",
+    source=THE_INPUT,
+)
+NO_SERVER = Rule(
+    "KF679",
+    severity="warning",
+    seen="`is missing, and the manager reaches a worker by it`",
+    why="The manager's Kueue needs the address of the worker's API server; the context is of your own kubeconfig.",
+    remedy="Add `kubernetes.server`, or give it to `Fleet` in a program",
+)

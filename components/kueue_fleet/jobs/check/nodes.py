@@ -192,7 +192,7 @@ def _refused(
     """What the admission of Autopilot refuses on one of the clusters, where the job or a copy of it is made."""
     pod_set = pod_set_of(template)
     for name in clusters:
-        if fleet.cluster(name).mode != "Autopilot":
+        if fleet.cluster(name).platform != "Autopilot":
             continue
         given = [pods for _, pods in possible_flavors(fleet, queue, pod_set, name)]
         alone = _with(pod_set, {}, ())
@@ -254,7 +254,7 @@ def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster
 
 def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:
     pools = fleet.flavor_nodes(flavor, cluster.name)
-    standard = cluster.mode != "Autopilot"
+    standard = cluster.platform != "Autopilot"
     if not pools and standard and cluster.node_auto_provisioning is None and flavor.compute_class is None:
         # Nodes that this file does not describe; `check` says where there are none.
         return None
@@ -294,7 +294,12 @@ def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: Cluster
                 f"request {device}, or use a queue with a flavor of nodes without",
             )
     missing = [key for key in (TPU_ACCELERATOR, TPU_TOPOLOGY) if key not in pods.keys]
-    if cluster.mode == "Autopilot" and TPU_RESOURCE in pods.resources and missing and COMPUTE_CLASS not in pods.keys:
+    if (
+        cluster.platform == "Autopilot"
+        and TPU_RESOURCE in pods.resources
+        and missing
+        and COMPUTE_CLASS not in pods.keys
+    ):
         return job_fault(
             f"requests {TPU_RESOURCE} and nothing selects {' or '.join(missing)}, without which GKE makes no node for "
             f"it on {cluster.name}",
@@ -324,8 +329,10 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) 
         )
     for each in pool.taints:
         taint = Taint(each.key, each.value or "", each.effect)
-        by_gke = taint.key in TOLERATED_BY_GKE and (
-            taint.key not in ACCELERATOR_RESOURCES or taint.key in pods.resources
+        by_gke = (
+            taint.key in TOLERATED_BY_GKE
+            and not pool.outside_gke
+            and (taint.key not in ACCELERATOR_RESOURCES or taint.key in pods.resources)
         )
         kept_away = taint.effect != "PreferNoSchedule" and not by_gke
         if kept_away and not any(toleration.tolerates(taint) for toleration in pods.tolerations):

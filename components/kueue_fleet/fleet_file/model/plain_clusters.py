@@ -1,0 +1,95 @@
+"""Clusters of any Kubernetes, on premises or in another cloud: how they are reached, and the nodes that they have.
+
+The names of the connection are those of a kubeconfig. Source: client-go@v0.36.3 tools/clientcmd/api/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from kueue_admission.api.resource_flavor import Taint
+from kueue_admission.forms.base import (
+    CaCertificate,
+    Count,
+    DnsLabel,
+    DnsSubdomain,
+    LabelKey,
+    LabelValue,
+    Number,
+    RuledModel,
+    SpecModel,
+    Text,
+    syntax_of,
+)
+from kueue_admission.forms.form_rules import OUT_OF_RANGE, Fault
+from kueue_admission.forms.given import ListOf
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import Quantity, QuantityMapField
+
+_PROXIES: Final = ("http", "https")
+
+
+def _server(text: str) -> Fault | None:
+    """Kueue refuses a kubeconfig whose server is not verified, so there is TLS."""
+    form = "write https:// and the host, such as https://k8s.example.com:6443"
+    return None if _is_url(text, ("https",)) else Fault("is not the address of an API server with TLS", form)
+
+
+def _proxy(text: str) -> Fault | None:
+    form = "write http:// or https://, the host and the port"
+    return None if _is_url(text, _PROXIES) else Fault("is not the URL of a proxy", form)
+
+
+def _is_url(text: str, schemes: Sequence[str]) -> bool:
+    try:
+        url = urlsplit(text)
+        known = url.scheme in schemes and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+    return known and text.isprintable() and " " not in text and not (url.username or url.query or url.fragment)
+
+
+class KubernetesConnection(SpecModel):
+    """How a cluster that is not of GKE is reached. The fleet makes what is in it, and not the cluster."""
+
+    context: Annotated[Text, Field(min_length=1)] | None = None
+    """Context of the kubeconfig by which Pulumi and the commands reach it; default: the name of the cluster."""
+    server: Annotated[Text, syntax_of(_server)] | None = None
+    """Address at which the manager reaches the API server, such as https://k8s.example.com:6443; workers need it."""
+    certificate_authority_data: CaCertificate | None = None
+    """Certificates of the authority that signs the server's, PEM in base64; default: the cluster's own authority."""
+    tls_server_name: DnsSubdomain | None = None
+    """Name in the server's certificate, where it is not the host of `server`."""
+    proxy_url: Annotated[Text, syntax_of(_proxy)] | None = None
+    """Proxy through which the manager reaches `server`; default: none."""
+
+
+class ClusterNodes(RuledModel):
+    """Nodes of one kind of a cluster that is not of GKE."""
+
+    name: DnsLabel = Field(kw_only=False)
+    """What messages call them."""
+    count: Annotated[Count, Field(ge=1)]
+    """How many there are."""
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of each, as far as flavors name them."""
+    taints: ListOf[Taint] = ()
+    """Taints of each."""
+    allocatable: Annotated[QuantityMapField[Text], Field(min_length=1)]
+    """What pods may request of each, as `kubectl describe node` shows it, such as cpu, memory, nvidia.com/gpu."""
+    price_per_hour: Annotated[Number, Field(ge=0)] | None = None
+    """What one costs for an hour, in USD, whether it is used or not; default: not known."""
+
+    @where_read
+    def _amounts(self) -> Iterator[Problem]:
+        for resource, amount in self.allocatable.items():
+            if amount < Quantity(0):
+                yield OUT_OF_RANGE.at(f"allocatable[{resource}]", f"{amount} is negative", "write 0 or more")
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Amounts that nodes can have."""
+        yield from self._amounts()
