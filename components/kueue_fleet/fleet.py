@@ -65,7 +65,7 @@ from kueue_fleet.google.resources import (
 )
 from kueue_fleet.in_programs import below_parent
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.kueue.plain_cluster import PlainCluster
+from kueue_fleet.kueue.plain_cluster import KubernetesCluster, PlainCluster
 from kueue_fleet.kueue.team_secrets import known_secrets
 from kueue_fleet.program.handed_out import hand_out
 
@@ -110,8 +110,10 @@ class Fleet(Component):
     """The VPC of the clusters that the fleet makes, if it makes any."""
     capacity: ReservedCapacity | None
     """Reservations and commitments, if the fleet makes any."""
-    clusters: dict[str, GkeCluster | PlainCluster]
-    """The clusters by name."""
+    clusters: dict[str, GkeCluster]
+    """The clusters of GKE by name."""
+    plain_clusters: dict[str, PlainCluster]
+    """The other clusters by name."""
     accelerator_networks: dict[str, AcceleratorNetworks]
     """Networks for GPUs that the fleet makes, by cluster."""
     node_pools: dict[tuple[str, str], NodePool]
@@ -191,7 +193,7 @@ class Fleet(Component):
             None if team_secrets is None else known_secrets(f"Fleet {name}.team_secrets", spec.teams, team_secrets)
         )
         self._team_secrets = secrets
-        self._node_service_accounts, self._existing_clusters, self._given_clusters = accounts, existing, given
+        self._node_service_accounts, self._existing_clusters = accounts, existing
         self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
         self._labels = labels_of(spec)
         self.services = self._services(name)
@@ -201,7 +203,10 @@ class Fleet(Component):
             network or existing_network(spec, self._project) or (self._network() if spec.new_clusters else None)
         )
         self.capacity = self._capacity(name)
-        self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
+        self.clusters = {entry.name: self._cluster(entry) for entry in spec.gke_clusters}
+        self.plain_clusters = {
+            entry.name: self._plain_cluster(entry, given) for entry in spec.clusters if entry.name not in self.clusters
+        }
         self.accelerator_networks = {
             entry.name: made for entry in spec.clusters if (made := self._accelerator_networks(entry)) is not None
         }
@@ -219,7 +224,7 @@ class Fleet(Component):
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(*(self.clusters[entry.name].kubeconfig for entry in current_first)).apply(
+            pulumi.Output.all(*(self._every_cluster[entry.name].kubeconfig for entry in current_first)).apply(
                 lambda texts: json.dumps(
                     merge_kubeconfigs([json.loads(text) for text in texts if text]), sort_keys=True
                 )
@@ -253,7 +258,11 @@ class Fleet(Component):
     @property
     def endpoints(self) -> dict[str, pulumi.Output[str]]:
         """Address of each cluster's API server, by the cluster's name."""
-        return {name: cluster.endpoint for name, cluster in self.clusters.items()}
+        return {name: cluster.endpoint for name, cluster in self._every_cluster.items()}
+
+    @property
+    def _every_cluster(self) -> dict[str, GkeCluster | PlainCluster]:
+        return {**self.clusters, **self.plain_clusters}
 
     @property
     def network_link(self) -> pulumi.Output[str] | None:
@@ -269,7 +278,7 @@ class Fleet(Component):
     @property
     def node_service_accounts(self) -> dict[str, pulumi.Output[str]]:
         """Address of the nodes' Google service account of each cluster, to allow it images and buckets."""
-        return {name: cluster.node_service_account for name, cluster in self._gke_clusters.items()}
+        return {name: cluster.node_service_account for name, cluster in self.clusters.items()}
 
     @property
     def team_service_accounts(self) -> dict[str, pulumi.Output[str]]:
@@ -335,14 +344,10 @@ class Fleet(Component):
             return None
         return ReservedCapacity(name, project=self._project, **capacity_arguments(spec), opts=self._child())
 
-    @property
-    def _gke_clusters(self) -> dict[str, GkeCluster]:
-        return {name: made for name, made in self.clusters.items() if isinstance(made, GkeCluster)}
+    def _plain_cluster(self, entry: ClusterEntry, given: Mapping[str, KubernetesCluster]) -> PlainCluster:
+        return PlainCluster(f"{self._prefix}{entry.name}", entry, given.get(entry.name), opts=self._child())
 
-    def _cluster(self, entry: ClusterEntry) -> GkeCluster | PlainCluster:
-        if entry.platform == "Kubernetes":
-            given = self._given_clusters.get(entry.name)
-            return PlainCluster(f"{self._prefix}{entry.name}", entry, given, opts=self._child())
+    def _cluster(self, entry: ClusterEntry) -> GkeCluster:
         network = self.network
         place: dict[str, Any] = {}
         elsewhere = self.spec.project_of(entry.name) != self.spec.project
@@ -374,7 +379,7 @@ class Fleet(Component):
         return AcceleratorNetworks(name, pools, cluster_spec=entry, project=project, opts=self._child())
 
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
-        cluster = self._gke_clusters[entry.name]
+        cluster = self.clusters[entry.name]
         reserved = reservation_of(pool, entry)
         networks = self.accelerator_networks.get(entry.name)
         own = pool.on(entry.name).accelerator_networks is not None
@@ -400,7 +405,7 @@ class Fleet(Component):
 
     def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
-        after = [self._gke_clusters[each].cluster for each in pool_makers(self.spec)]
+        after = [self.clusters[each].cluster for each in pool_makers(self.spec)]
         return {
             team: TeamIdentity(f"{name}/{team}", project=self._project, after=after, **arguments, opts=self._child())
             for team, arguments in team_arguments(self.spec).items()
@@ -442,7 +447,7 @@ class Fleet(Component):
             project=self._project,
             fleet=self.spec.name,
             accounts=accounts,
-            after=[self._gke_clusters[self.spec.home].cluster],
+            after=[self.clusters[self.spec.home].cluster],
             elsewhere=other_projects(self.spec),
             opts=self._child(),
         )
@@ -451,7 +456,7 @@ class Fleet(Component):
         arguments = grafana_arguments(self.spec)
         if not arguments:
             return None
-        after = [self._gke_clusters[self.spec.home].cluster]
+        after = [self.clusters[self.spec.home].cluster]
         return GrafanaIdentity(f"{name}/grafana", project=self._project, after=after, **arguments, opts=self._child())
 
     def _fill(self) -> None:
@@ -474,7 +479,7 @@ class Fleet(Component):
             )
 
     def _connection(self, name: str) -> ClusterConnection:
-        cluster, pulumi_name = self.clusters[name], f"{self._prefix}{name}"
+        cluster, pulumi_name = self._every_cluster[name], f"{self._prefix}{name}"
         if isinstance(cluster, PlainCluster):
             return ClusterConnection(
                 name,

@@ -24,9 +24,7 @@ def read(data: Any) -> FleetSpec:
 
 
 def test_what_could_not_be_read_cannot_be_asked_for() -> None:
-    fleet = read(
-        changed(fleet_data(), {"project": 5, "clusters/1/region": REMOVED, f"{FIRST_QUOTA}/nominalQuota": "x"})
-    )
+    fleet = read(changed(fleet_data(), {"project": 5, "clusters/1/region": 5, f"{FIRST_QUOTA}/nominalQuota": "x"}))
     assert fleet.name == "test-fleet"
     with pytest.raises(NotKnownError, match=r"FleetSpec\.project could not be read"):
         _ = fleet.project

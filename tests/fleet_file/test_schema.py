@@ -24,7 +24,7 @@ def test_covers_bare_files_and_stacks() -> None:
 
 def test_fields_are_named_as_in_files_and_no_others_allowed() -> None:
     fleet = whole_schema()["$defs"]["FleetSpec"]
-    assert set(fleet["required"]) == {"name", "project", "clusters"}
+    assert set(fleet["required"]) == {"name", "clusters"}
     assert "clusterQueues" in fleet["properties"]
     for definition in whole_schema()["$defs"].values():
         if definition.get("type") == "object":

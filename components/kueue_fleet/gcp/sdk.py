@@ -8,3 +8,5 @@ else:
     import lazy_loader
 
     gcp = lazy_loader.load("pulumi_gcp")
+
+__all__ = ["gcp"]

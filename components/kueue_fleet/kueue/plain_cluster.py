@@ -84,15 +84,16 @@ class PlainCluster(Component):
         own = pulumi.Output.unsecret(
             known.apply(lambda config: dict(config["clusters"][0]["cluster"]) if config else {})
         )
-        server = said.server or (given and given.server)
+        more = given or KubernetesCluster("")
+        server = said.server or more.server
         address = pulumi.Output.all(server, own).apply(lambda parts: parts[0] or parts[1].get("server") or "")
         self.endpoint = address.apply(lambda text: text.removeprefix(_SCHEME).rstrip("/"))
         self.identifier = self.endpoint.apply(lambda text: text or spec.name)
-        authority = said.certificate_authority_data or (given and given.certificate_authority_data)
+        authority = said.certificate_authority_data or more.certificate_authority_data
         self.ca_certificate = _of(own, authority, "certificate-authority-data", own_address=server is None)
-        host = said.tls_server_name or (given and given.tls_server_name)
+        host = said.tls_server_name or more.tls_server_name
         self.tls_server_name = _of(own, host, "tls-server-name", own_address=server is None)
-        proxy = said.proxy_url or (given and given.proxy_url)
+        proxy = said.proxy_url or more.proxy_url
         self.proxy_url = _of(own, proxy, "proxy-url", own_address=server is None)
         self.kubeconfig = pulumi.Output.secret(
             known.apply(lambda config: json.dumps(config, sort_keys=True) if config else "")

@@ -39,8 +39,9 @@ def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _project(scope: Scope) -> Iterator[Problem]:
-    fleet = scope.fleet
-    if not fleet.project and (fleet.gke_clusters or not fleet.clusters):
+    clusters = scope.entries("clusters")
+    of_gke = [cluster for cluster in clusters if cluster.platform != "Kubernetes"]
+    if not scope.fleet.project and (of_gke or not clusters):
         yield MISSING.at("project", "is missing", "add the id of your Google Cloud project")
 
 

@@ -233,7 +233,7 @@ class ClusterEntry(RuledModel):
             ("diskEncryptionKey", self.disk_encryption_key),
         ):
             where = key.split("/")[3] if key is not None else self.region
-            if where != self.region:
+            if self.region and where != self.region:
                 yield KEY_REGION.at(
                     field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region"
                 )

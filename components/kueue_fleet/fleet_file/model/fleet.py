@@ -368,14 +368,14 @@ class FleetSpec(SpecModel):
 
         On a cluster that is not of GKE, each kind of its nodes is one; none where the file does not know them.
         """
-        here = self.nodes_on(cluster)
-        if self.cluster(cluster).platform == "Kubernetes":
-            return [nodes for nodes in here if leads_to(flavor, nodes)]
+        entry = self._clusters.get(cluster)
+        if entry is not None and entry.platform == "Kubernetes":
+            return [nodes for nodes in self.nodes_on(cluster) if leads_to(flavor, nodes)]
         if flavor.node_pool is not None:
             pool = self.node_pool_on(flavor.node_pool, cluster)
             return [] if pool is None else [pool]
         by_gke = flavor.compute_class is not None
-        return [pool for pool in here if not by_gke and leads_to(flavor, pool)]
+        return [pool for pool in self.node_pools_on(cluster) if not by_gke and leads_to(flavor, pool)]
 
     def is_closed(self, flavor: str, cluster: str) -> bool:
         """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""

@@ -3,8 +3,6 @@
 The names of the connection are those of a kubeconfig. Source: client-go@v0.36.3 tools/clientcmd/api/v1/types.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final
 from urllib.parse import urlsplit

@@ -274,7 +274,7 @@ def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
         max_pods_per_node=None,
         own_labels=labels,
         labels=labels,
-        taints=nodes.taints,
+        taints=tuple(nodes.taints),
         compact_placement=False,
         capacity=entry.capacity,
         full_nodes=nodes.count,

@@ -1,0 +1,190 @@
+"""Mistakes about clusters that are not of GKE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import REMOVED, changed, problems
+
+from plain_fleets import alone_data, mixed_data
+
+CLASS = {"priorities": [{"machineFamily": "g2"}]}
+MIXED: dict[str, tuple[dict[str, Any], str]] = {
+    "a region": (
+        {"clusters/2/region": "europe-west9"},
+        "clusters[paris].region: set, but kubernetes says that the cluster is not of GKE; write location instead",
+    ),
+    "a mode": (
+        {"clusters/2/mode": "Standard"},
+        "clusters[paris].mode: set, but kubernetes says that the cluster is not of GKE; remove it",
+    ),
+    "a field of Standard clusters": (
+        {"clusters/2/zones": ["europe-west9-a"]},
+        "clusters[paris].zones: set, but kubernetes says that the cluster is not of GKE; remove it",
+    ),
+    "a field of new clusters": (
+        {"clusters/2/binaryAuthorization": True},
+        "clusters[paris].binaryAuthorization: set, but kubernetes says that the cluster is not of GKE; remove it",
+    ),
+    "existing": (
+        {"clusters/2/existing": True},
+        "clusters[paris].existing: set, but kubernetes says that the cluster is not of GKE; remove it",
+    ),
+    "a location of GKE": (
+        {"clusters/1/location": "europe"},
+        "clusters[gke].location: set, but the cluster is of GKE; remove it, and use region; or add kubernetes, if "
+        "it is "
+        "another one",
+    ),
+    "neither region nor kubernetes": (
+        {"clusters/2/kubernetes": REMOVED, "clusters/2/location": REMOVED, "clusters/2/nodes": REMOVED},
+        "clusters[paris].region: is missing; add a region of Google Cloud, such as region: europe-west4",
+    ),
+    "a server without TLS": (
+        {"clusters/2/kubernetes/server": "http://k8s.example"},
+        'clusters[paris].kubernetes.server: "http://k8s.example" is not the address of an API server with TLS; write '
+        "https:// and the host, such as https://k8s.example.com:6443",
+    ),
+    "a server without a scheme": (
+        {"clusters/2/kubernetes/server": "k8s.example:6443"},
+        'clusters[paris].kubernetes.server: "k8s.example:6443" is not the address of an API server with TLS; write '
+        "https:// and the host, such as https://k8s.example.com:6443",
+    ),
+    "the spelling of kubeconfigs": (
+        {"clusters/2/kubernetes/proxy-url": "http://proxy.example:3128"},
+        "clusters[paris].kubernetes.proxy-url: is not a known field; did you mean proxyUrl?",
+    ),
+    "a proxy that Python has no client for": (
+        {"clusters/2/kubernetes/proxyUrl": "socks5://proxy.example:1080"},
+        'clusters[paris].kubernetes.proxyUrl: "socks5://proxy.example:1080" is not the URL of a proxy; write '
+        "http:// or "
+        "https://, the host and the port",
+    ),
+    "a certificate that is a file": (
+        {"clusters/2/kubernetes/certificateAuthorityData": "/etc/kubernetes/pki/ca.crt"},
+        'clusters[paris].kubernetes.certificateAuthorityData: "/etc/kubernetes/pki/ca.crt" is not a certificate; give '
+        "PEM in base64, as kubeconfigs have it",
+    ),
+    "a node pool": (
+        {"nodePools": [{"name": "l4", "machineType": "g2-standard-8", "nodeCount": 1, "clusters": ["paris"]}]},
+        "nodePools[l4].clusters[0]: paris is not of GKE, and has its nodes from its owner; describe them in "
+        "clusters[paris].nodes",
+    ),
+    "a compute class": (
+        {"flavors/0": {"name": "dgx", "computeClass": CLASS, "clusters": ["paris"]}},
+        "flavors[dgx].computeClass: makes nodes by GKE's compute classes, and paris is not of GKE; write nodeLabels "
+        "for "
+        "paris in a flavor of its own, and leave paris out of its clusters",
+    ),
+    "DWS": (
+        {
+            "admissionChecks": [
+                {"name": "dws", "provisioningRequest": {"provisioningClassName": "queued-provisioning.gke.io"}}
+            ],
+            "clusterQueues/0/admissionChecksStrategy": {"admissionChecks": [{"name": "dws"}]},
+        },
+        "admissionChecks[dws].provisioningRequest.provisioningClassName: queued-provisioning.gke.io is answered by "
+        "DWS, "
+        "and paris is not of GKE, so that jobs would wait there for ever; name another class, such as "
+        "check-capacity.autoscaling.x-k8s.io of the cluster autoscaler, or leave paris out of its clusters",
+    ),
+    "data": (
+        {"storage": [{"name": "data", "team": "team-a", "volume": {"type": "gcsFuse"}}]},
+        "storage[data].clusters: gcsFuse is mounted by a driver of GKE, and paris is not of GKE; leave paris out of "
+        "its "
+        "clusters",
+    ),
+    "credentials of Google": (
+        {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "plugin:1"}},
+        "multiKueue.credentials: ClusterProfile, whose plugin gives credentials of Google, and paris is not of GKE; "
+        "write "
+        "type: ServiceAccountToken",
+    ),
+    "an account of Google": (
+        {"teams/0/serviceAccount": "jobs", "teams/0/googleServiceAccount": {}},
+        "warning: teams[team-a].googleServiceAccount: has no effect on paris: without Workload Identity, pods there "
+        "act as no "
+        "Google account; keep queues of jobs that need it to clusters of GKE",
+    ),
+    "no address": (
+        {"clusters/2/kubernetes": {}},
+        "warning: clusters[paris].kubernetes.server: is missing, and the manager reaches a worker by it; add the "
+        "address, such as "
+        "https://k8s.example.com:6443, unless a program gives it to Fleet",
+    ),
+    "more quota than nodes": (
+        {"clusterQueues/0/resourceGroups/0/flavors/0/resources/0/nominalQuota": 24},
+        "flavors[dgx]: queues may use 24 nvidia.com/gpu of it on paris (gpu 24), but its nodes hold 16 (nodes: dgx 2); "
+        "lower nominalQuota to 16 in all, or add nodes",
+    ),
+    "a label that no node has": (
+        {"flavors/0/nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}},
+        "flavors[dgx].nodeLabels[nvidia.com/gpu.product]: no kind of nodes of paris has the label "
+        'nvidia.com/gpu.product="NVIDIA-H100" beside the others; dgx has "NVIDIA-A100-SXM4-40GB"; correct it, or '
+        "add the "
+        "label to nodes of paris",
+    ),
+    "no nodes": (
+        {"clusters/2/nodes/0/count": 0},
+        "clusters[paris].nodes[dgx].count: 0 is too small; use at least 1",
+    ),
+    "less than nothing": (
+        {"clusters/2/nodes/0/allocatable/cpu": -1},
+        "clusters[paris].nodes[dgx].allocatable[cpu]: -1 is negative; write 0 or more",
+    ),
+    "a location that no cluster has": (
+        {"teams/0/allowedRegions": ["europa"]},
+        "teams[team-a].allowedRegions[0]: europa is not a known region; did you mean europe?",
+    ),
+}
+ALONE: dict[str, tuple[dict[str, Any], str]] = {
+    "a project": (
+        {"project": "some-project"},
+        "warning: project: has no effect, since no cluster of the fleet is in Google Cloud; remove it",
+    ),
+    "metrics in Google Cloud": (
+        {"observability": {"grafana": {"enabled": False}, "dashboard": False, "alerts": {"enabled": False}}},
+        "observability.managedPrometheus: true, but no cluster of the fleet is in Google Cloud; set it to false, or "
+        "remove the section",
+    ),
+    "a reservation": (
+        {"reservations": [{"name": "r", "zone": "europe-west4-a", "machineType": "a3-highgpu-8g", "count": 1}]},
+        "reservations: set, but no cluster of the fleet is in Google Cloud; remove it",
+    ),
+    "an image that is built": (
+        {"admissionController": {}},
+        "admissionController.image: is missing, but paris is not of GKE, and `pulumi up` builds images into Artifact "
+        "Registry; build the image, and write its name; see docs/controller.md",
+    ),
+    "an address": (
+        {"clusters/0/kubernetes/server": "https://k8s.example"},
+        "warning: clusters[paris].kubernetes.server: has no effect, since no cluster of the fleet connects to a "
+        "standalone; remove "
+        "it; Pulumi and commands use context",
+    ),
+    "an account of Google": (
+        {"teams/0/serviceAccount": "jobs", "teams/0/googleServiceAccount": {}},
+        "teams[team-a].googleServiceAccount: set, but no cluster of the fleet has Workload Identity; remove it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "said"), MIXED.values(), ids=MIXED)
+def test_in_a_fleet_with_gke(changes: dict[str, Any], said: str) -> None:
+    assert said in problems(changed(mixed_data(), changes))
+
+
+@pytest.mark.parametrize(("changes", "said"), ALONE.values(), ids=ALONE)
+def test_in_a_fleet_without_gke(changes: dict[str, Any], said: str) -> None:
+    assert said in problems(changed(alone_data(), changes))
+
+
+def test_a_fleet_with_gke_needs_a_project() -> None:
+    assert "project: is missing; add the id of your Google Cloud project" in problems(
+        changed(mixed_data(), {"project": REMOVED})
+    )
+
+
+def test_the_fleets_are_right() -> None:
+    assert [each for each in (*problems(alone_data()), *problems(mixed_data())) if "dispatch with" not in each] == []
