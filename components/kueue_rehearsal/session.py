@@ -22,7 +22,7 @@ import psutil
 
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_configuration
-from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, PULUMI_KEY, REHEARSAL_KEY
+from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, KUBERNETES_KEY, PULUMI_KEY, REHEARSAL_KEY
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
 from kueue_rehearsal.engines import (
     ENGINES,
@@ -41,6 +41,7 @@ from kueue_rehearsal.jobs.views import JobView
 from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_rehearsal.machine import check_machine
 from kueue_rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_rehearsal.plain_clusters import connections
 from kueue_rehearsal.private_files import write_private
 from kueue_rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
@@ -278,7 +279,9 @@ class Session:
         charts = {name: str(there[asset]) for name, each in engines.items() if (asset := f"{each}-chart") in there}
         charts |= own | {"grafana": str(_NO_GRAFANA)}
         published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
-        project.write(self.project_dir, {CHARTS_KEY: charts, **published})
+        plain = {each["name"]: each for each in self.client.clusters() if not each["project"]}
+        elsewhere = {KUBERNETES_KEY: connections(plain)} if plain else {}
+        project.write(self.project_dir, {CHARTS_KEY: charts, **published, **elsewhere})
         pulumi = self.engines.binary("pulumi")
         environment = pulumi_environment(
             self.paths,
@@ -287,6 +290,7 @@ class Session:
             {
                 SOCKET_VARIABLE: str(self.paths.socket),
                 STATE_VARIABLE: str(self.paths.root),
+                **({"KUBECONFIG": str(self.paths.kubeconfig)} if plain else {}),
                 # What is not kept yet goes when this command fails, and its state with it.
                 **({} if self.kept else ONE_CHECKPOINT),
                 # Release 4.25 of the Kubernetes provider does not know the provider's own setting yet.
@@ -343,7 +347,7 @@ class Session:
             RehearsalError: one of them cannot be started.
         """
         with_pools = {name for pool in fleet.node_pools if pool.existing for name in fleet.clusters_of(pool)}
-        for entry in (there := [each for each in fleet.clusters if each.existing or each.name in with_pools]):
+        for entry in (there := [each for each in fleet.gke_clusters if each.existing or each.name in with_pools]):
             autopilot = entry.mode == "Autopilot"
             place = {"project": fleet.project, "location": entry.region}
             self.client.put_cluster(entry.name, **place, autopilot=autopilot)
@@ -352,7 +356,22 @@ class Session:
                 pool = {**place, "name": _THEIR_POOL, "nodeLocations": list(entry.node_locations), **nodes}
                 self.client.put_node_pool(entry.name, _THEIR_POOL, pool)
             self._make_existing_pools(fleet, entry)
-        return [entry.name for entry in there]
+        plain = self._make_plain_clusters(fleet)
+        return [entry.name for entry in there] + plain
+
+    def _make_plain_clusters(self, fleet: FleetSpec) -> list[str]:
+        from kueue_rehearsal.plain_clusters import PLACE_UNKNOWN, make_nodes, plain_clusters
+
+        if not (names := plain_clusters(fleet)):
+            return []
+        for name in names:
+            place = fleet.cluster(name).place or PLACE_UNKNOWN
+            self.client.put_cluster(name, project="", location=place, autopilot=False)
+        self._write_kubeconfig(names)
+        clients = self._clients(names)
+        for name in names:
+            make_nodes(clients.client(name), fleet, name)
+        return names
 
     def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
         from kueue_fleet.google.node_pools import node_pool_properties
@@ -372,16 +391,22 @@ class Session:
 
     def write_kubeconfig(self, fleet: FleetSpec) -> None:
         """Write the kubeconfig whose contexts are named as the fleet's clusters."""
+        self._write_kubeconfig(fleet.cluster_names, fleet.home)
+
+    def _write_kubeconfig(self, names: Sequence[str], current: str = "") -> None:
         known = {cluster["name"]: cluster for cluster in self.client.clusters()}
-        described = [known[name] for name in fleet.cluster_names]
         token = self.paths.admin_token.read_text().strip()
-        write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(described, token, fleet.home))
+        described = [known[name] for name in names]
+        write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(described, token, current or names[0]))
 
     def clients(self, fleet: FleetSpec) -> ClusterClients:
         """The API servers of the fleet's clusters."""
+        return self._clients(fleet.cluster_names)
+
+    def _clients(self, names: Sequence[str]) -> ClusterClients:
         from kueue_rehearsal.jobs.clients import ClusterClients
 
-        return ClusterClients(self.paths.kubeconfig, fleet.cluster_names)
+        return ClusterClients(self.paths.kubeconfig, names)
 
     def run_jobs(
         self,

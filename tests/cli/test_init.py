@@ -16,6 +16,7 @@ from job_files import jobs_in
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import write_text
 from kueue_fleet.cli import app
+from kueue_fleet.google.resources import resources_on
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 
@@ -53,6 +54,18 @@ def test_several_regions_have_a_manager_and_workers(tmp_path: Path) -> None:
     assert str(quota.nominal_quota) == "32"
 
 
+def test_a_cluster_of_any_kubernetes_is_one_without_google_cloud(tmp_path: Path) -> None:
+    fleet = written(tmp_path, "lab", "--kubernetes", "kind-kind")
+    [cluster] = fleet.clusters
+    assert (cluster.name, cluster.role, cluster.platform) == ("kind-kind", "standalone", "Kubernetes")
+    assert resources_on(fleet) == ()
+
+
+def test_a_context_that_is_no_name_of_a_cluster_is_named(tmp_path: Path) -> None:
+    [cluster] = written(tmp_path, "lab", "--kubernetes", "admin@k8s.example").clusters
+    assert (cluster.name, cluster.context) == ("lab", "admin@k8s.example")
+
+
 def test_rotation_is_the_month_in_which_the_tokens_are_made(tmp_path: Path) -> None:
     fleet = written(tmp_path, "prod", "--project", "my-project", "--region", "europe-west4,us-east4")
     assert fleet.multi_kueue is not None
@@ -62,9 +75,17 @@ def test_rotation_is_the_month_in_which_the_tokens_are_made(tmp_path: Path) -> N
     assert credentials.rotate_by == date.today() + timedelta(days=90)  # noqa: DTZ011
 
 
-@pytest.mark.parametrize("regions", ["us-central1", "europe-west4,us-east4"])
-def test_the_jobs_run_on_the_fleet(tmp_path: Path, regions: str) -> None:
-    written(tmp_path, "dev", "--project", "my-project", "--region", regions, "--gpus", "1")
+@pytest.mark.parametrize(
+    "where",
+    [
+        ["--project", "my-project", "--region", "us-central1", "--gpus", "1"],
+        ["--project", "my-project", "--region", "europe-west4,us-east4", "--gpus", "1"],
+        ["--kubernetes", "kind-kind"],
+    ],
+    ids=["one region", "two regions", "any Kubernetes"],
+)
+def test_the_jobs_run_on_the_fleet(tmp_path: Path, where: list[str]) -> None:
+    written(tmp_path, "dev", *where)
     jobs = tmp_path / "examples/dev/jobs.yaml"
     command = ["simulate", "fleet", str(tmp_path / "Pulumi.dev.yaml"), "--jobs", str(jobs), "--output", "json"]
     workloads = json.loads(CliRunner().invoke(app, command).stdout)["workloads"]

@@ -105,7 +105,7 @@ def bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
     """Run the first `pulumi up` of the session's stack, whose supervisor runs."""
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
-    if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
+    if len(fleet.new_clusters) < len(fleet.clusters) or any(each.existing for each in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
     update(session, fleet, given)

@@ -16,6 +16,7 @@ from kueue_admission.forms.problem import errors_of
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.starter import (
     ANSWERS,
+    OUTSIDE_GKE,
     STARTER_PROGRAM,
     Starter,
     starter_jobs,
@@ -70,6 +71,13 @@ def init(
         list[str] | None,
         typer.Option("--team", help="A team; repeat it, or write commas.", show_default="team-a, team-b"),
     ] = None,
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(
+            "--kubernetes",
+            help="Context of one cluster of any Kubernetes, instead of new ones of GKE: no project, no Google Cloud.",
+        ),
+    ] = None,
     directory: Annotated[Path, typer.Option("--directory", "-C", help="Where the stack files are.")] = Path("stacks"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take defaults for what is left out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the files.")] = False,
@@ -84,6 +92,7 @@ def init(
     Examples:
       kueue-fleet init
       kueue-fleet init dev --project my-project --region us-central1 --yes
+      kueue-fleet init lab --kubernetes kind-kind --yes
       kueue-fleet init prod --project my-project --region europe-west4 \\
           --region us-east4 --gpus 32 --team vision --team language --yes
     """
@@ -96,13 +105,22 @@ def init(
         "teams": _names(team),
     }
     given = {answer: value for answer, value in given.items() if value}
+    if kubernetes is not None:
+        if not kubernetes:
+            raise console.mistyped("--kubernetes: is empty; give a context of your kubeconfig")
+        given["context"] = kubernetes
+        if others := [answer for answer in given if answer in ANSWERS and answer not in OUTSIDE_GKE]:
+            option = _OPTIONS[others[0]]
+            raise console.mistyped(
+                f"{option}: is of GKE, and --kubernetes says that the cluster is not; give one of both"
+            )
     starter = replace(_DEFAULTS, today=date.today(), **given)  # noqa: DTZ011  (the day where the user is)
-    _refuse(starter, given)
-    for answer in ANSWERS:
+    _refuse(starter, [answer for answer in given if answer in ANSWERS])
+    for answer in starter.answers:
         if answer not in given and not yes and console.on_a_terminal():
             starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
     # An answer that is right by itself may be wrong beside the others, and the project may be missing.
-    _refuse(starter, ANSWERS)
+    _refuse(starter, starter.answers)
     if not force and (taken := _taken(starter, directory)):
         raise console.CommandError(taken)
     _write(starter, directory, force=force)

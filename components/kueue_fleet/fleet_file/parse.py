@@ -34,6 +34,8 @@ REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
 """Config key of the section that only a rehearsal reads."""
 CHARTS_KEY: Final = "kueue-fleet:charts"
 """Config key that replaces the references of charts."""
+KUBERNETES_KEY: Final = "kueue-fleet:kubernetesClusters"
+"""Config key by which a rehearsal replaces how clusters that are not of GKE are reached."""
 AS_PUBLISHED_KEY: Final = "kueue-fleet:asPublished"
 """Config key by which a rehearsal has the program only warn of what `read_fleet` calls `as_published`."""
 _STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
@@ -252,7 +254,9 @@ def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
     """Config keys that look like one of this project's, but are not."""
     prefix = PULUMI_KEY.partition(":")[0] + ":"
-    known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY, AS_PUBLISHED_KEY)]
+    known = [
+        key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY, KUBERNETES_KEY, AS_PUBLISHED_KEY)
+    ]
     for key in map(str, document.data["config"]):
         near = suggest.nearest(key.removeprefix(prefix), known)
         if key.startswith(prefix) and near is not None and key != prefix + near:

@@ -16,6 +16,7 @@ from typing import Final
 from kueue_admission.forms.problem import Problem, SpecError
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.parse import parse_fleet_text
+from kueue_fleet.gke.google_syntax import gke_cluster_name
 
 ROTATE_AFTER: Final = timedelta(days=90)
 """How long a worker's credentials are used by default."""
@@ -39,10 +40,19 @@ class Starter:
     teams: tuple[str, ...]
     today: date
     """Day on which the workers' credentials are made."""
+    context: str = ""
+    """Context of a kubeconfig: one cluster of any Kubernetes, with quota for CPU and memory; empty: clusters of GKE."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The fields that people answer, in the order in which to ask."""
+        return OUTSIDE_GKE if self.context else ANSWERS
 
 
 ANSWERS: Final = ("name", "project", "regions", "accelerator", "gpus", "teams")
 """The fields of a `Starter` that people answer, in the order in which to ask."""
+OUTSIDE_GKE: Final = ("name", "teams")
+"""Those of a cluster that is not of GKE."""
 _CONCERNED: Final = {"flavors": "accelerator", "clusterQueues": "gpus", "clusters": "regions"}
 
 
@@ -62,6 +72,8 @@ def starter_problems(starter: Starter) -> dict[str, list[Problem]]:
 
 def starter_text(starter: Starter) -> str:
     """The fleet file."""
+    if starter.context:
+        return _text_of_plain(starter)
     several = len(starter.regions) > 1
     flavor = f"{starter.accelerator.removeprefix('nvidia-').removeprefix('tesla-')}-dws"
     quotas = {
@@ -123,6 +135,44 @@ def starter_text(starter: Starter) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _text_of_plain(starter: Starter) -> str:
+    """One cluster of any Kubernetes. Its name is the context's, where a cluster can have that."""
+    [name] = _cluster_names(starter)
+    connection = "{}" if name == starter.context else f"{{ context: {_scalar(starter.context)} }}"
+    lines = [
+        "config:",
+        "  kueue-fleet:fleet:",
+        f"    name: {_scalar(starter.name)}",
+        "    deletionProtection: false # true: `pulumi destroy` deletes neither Kueue nor queues",
+        "",
+        "    # A cluster that is there, of any Kubernetes, by its context; nothing in Google Cloud.",
+        "    clusters:",
+        f"      - {{ name: {_scalar(name)}, role: standalone, kubernetes: {connection} }}",
+        "",
+        "    # Kinds of node, by any label: nodeLabels: { nvidia.com/gpu.product: Tesla-T4 }",
+        "    flavors:",
+        "      - name: any-node",
+        "",
+        "    # Everything that a pod requests has to be covered, or its job is never admitted.",
+        "    clusterQueues:",
+        "      - name: batch",
+        "        namespaceSelector: {} # jobs of every namespace",
+        "        resourceGroups:",
+        "          - coveredResources: [cpu, memory]",
+        "            flavors:",
+        "              - name: any-node",
+        "                resources:",
+        "                  - { name: cpu, nominalQuota: 8 } # what jobs may use at once",
+        "                  - { name: memory, nominalQuota: 32Gi }",
+        "",
+        "    # Each team has a namespace of its name, with a LocalQueue to submit to.",
+        "    teams:",
+    ]
+    for team in starter.teams:
+        lines += [f"      - name: {_scalar(team)}", "        localQueues: [{ name: batch, clusterQueue: batch }]"]
+    return "\n".join(lines) + "\n"
+
+
 STARTER_PROGRAM: Final = '''\
 """The fleet that the stack's config describes."""
 
@@ -157,6 +207,30 @@ def starter_jobs(starter: Starter) -> str:
         "kind: List",
         "items:",
     ]
+    dws = [
+        "      annotations:",
+        "        # DWS takes the nodes back after this many seconds; never more than seven days (604800).",
+        '        provreq.kueue.x-k8s.io/maxRunDurationSeconds: "600"',
+    ]
+    on_gpus = [
+        "          # Autopilot refuses a GPU job that does not say which GPU, where it is submitted too.",
+        f"          nodeSelector: {{ cloud.google.com/gke-accelerator: {_scalar(starter.accelerator)} }}",
+        "          containers:",
+        "            - name: train",
+        "              image: nvidia/cuda:12.6.2-base-ubuntu24.04",
+        "              command: [nvidia-smi]",
+        "              resources:",
+        '                requests: { cpu: "2", memory: 8Gi, ephemeral-storage: 10Gi, nvidia.com/gpu: "1" }',
+        '                limits: { nvidia.com/gpu: "1" }',
+    ]
+    on_cpus = [
+        "          containers:",
+        "            - name: work",
+        "              image: docker.io/library/busybox:1.37",
+        '              command: [sleep, "10"]',
+        "              resources:",
+        '                requests: { cpu: "1", memory: 256Mi }',
+    ]
     for team in starter.teams:
         lines += [
             "  - apiVersion: batch/v1",
@@ -164,10 +238,8 @@ def starter_jobs(starter: Starter) -> str:
             "    metadata:",
             "      generateName: first-",
             f"      namespace: {_scalar(team)}",
-            "      labels: { kueue.x-k8s.io/queue-name: gpu }",
-            "      annotations:",
-            "        # DWS takes the nodes back after this many seconds; never more than seven days (604800).",
-            '        provreq.kueue.x-k8s.io/maxRunDurationSeconds: "600"',
+            f"      labels: {{ kueue.x-k8s.io/queue-name: {'batch' if starter.context else 'gpu'} }}",
+            *(() if starter.context else dws),
             "    spec:",
             "      suspend: true # Kueue starts it",
             "      template:",
@@ -175,15 +247,7 @@ def starter_jobs(starter: Starter) -> str:
             '          annotations: { kueue-fleet.dev/run-seconds: "10" } # in rehearsals and simulations',
             "        spec:",
             "          restartPolicy: Never",
-            "          # Autopilot refuses a GPU job that does not say which GPU, where it is submitted too.",
-            f"          nodeSelector: {{ cloud.google.com/gke-accelerator: {_scalar(starter.accelerator)} }}",
-            "          containers:",
-            "            - name: train",
-            "              image: nvidia/cuda:12.6.2-base-ubuntu24.04",
-            "              command: [nvidia-smi]",
-            "              resources:",
-            '                requests: { cpu: "2", memory: 8Gi, ephemeral-storage: 10Gi, nvidia.com/gpu: "1" }',
-            '                limits: { nvidia.com/gpu: "1" }',
+            *(on_cpus if starter.context else on_gpus),
         ]
     return "\n".join(lines) + "\n"
 
@@ -198,6 +262,8 @@ def _clusters(starter: Starter) -> Iterator[str]:
 
 def _cluster_names(starter: Starter) -> list[str]:
     """The one that jobs are submitted to first."""
+    if starter.context:
+        return [starter.name if gke_cluster_name(starter.context) else starter.context]
     first = starter.regions[0]
     if len(starter.regions) == 1:
         return [f"{starter.name}-{first}"]

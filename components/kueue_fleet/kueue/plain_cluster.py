@@ -9,6 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kueue_admission.forms.base import CaCertificate, DnsSubdomain, Text
+from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.signatures import shown
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.component import Component
@@ -18,6 +19,8 @@ from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 
 _SCHEME = "https://"
+_CONFIG = "kubernetesClusters"
+"""Key of the stack's config by which a rehearsal replaces how they are reached."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,14 @@ class PlainCluster(Component):
     ) -> None:
         """Connect to the cluster of that entry; without `given`, by its context of the kubeconfig that kubectl uses."""
         super().__init__(name, opts)
-        said = spec.kubernetes or KubernetesConnection()
+        said, context = spec.kubernetes or KubernetesConnection(), spec.context
+        if (instead := (pulumi.Config(PRODUCT).get_object(_CONFIG) or {}).get(spec.name)) is not None:
+            said, context, given = KubernetesConnection(server=instead["server"]), instead["context"], None
         self.cluster_name, self.role = spec.name, spec.role
         known: pulumi.Output[dict[str, Any]] = pulumi.Output.from_input({})
         if given is not None:
-            context = given.context or said.context
-            known = pulumi.Output.secret(given.kubeconfig).apply(lambda text: _chosen(spec.name, text, context))
+            chosen = given.context or said.context
+            known = pulumi.Output.secret(given.kubeconfig).apply(lambda text: _chosen(spec.name, text, chosen))
         own = pulumi.Output.unsecret(
             known.apply(lambda config: dict(config["clusters"][0]["cluster"]) if config else {})
         )
@@ -101,7 +106,7 @@ class PlainCluster(Component):
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=self.kubeconfig if given is not None else None,
-            context=None if given is not None else spec.context,
+            context=None if given is not None else context,
             # A new credential or address is the same cluster.
             cluster_identifier=spec.name,
             enable_secret_mutable=True,

@@ -59,6 +59,7 @@ class ClusterParameters:
     """What makes a cluster another cluster when it differs."""
 
     project: str
+    """Empty: it is not of GKE."""
     location: str
     autopilot: bool
 
@@ -275,7 +276,7 @@ def parse_parameters(body: Mapping[str, object]) -> ClusterParameters:
     texts: dict[str, str] = {}
     for key in ("project", "location"):
         value = body.get(key)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not (value or key == "project"):
             raise WrongRequestError(f"{key}: must be a text that is not empty, is {value!r}")
         texts[key] = value
     autopilot = body.get("autopilot", False)

@@ -119,6 +119,8 @@ class SimulatedCapacity:
     async def prepare(self) -> None:
         """Installs what GKE has in every cluster: the CRDs of ProvisioningRequest and of managed Prometheus, and the
         tolerations its admission adds."""
+        if not self._access.project:
+            return
         async with _api(self._access) as api:
             await install_tolerations(api)
             await install_gke_definitions(api)
@@ -128,6 +130,9 @@ class SimulatedCapacity:
         """Runs until cancelled."""
         access, settings = self._access, self._settings
         async with _api(access) as api:
+            if not access.project:
+                await serve_job_kinds(api, _paths(access).frameworks_elsewhere, access.name)
+                return
             view = ClusterView(api)
             stock = RegionStock(self._store.place.region, lambda: settings().dws, time.time())
             self._provisioner = NodeProvisioner(view, self._store, stock, settings)

@@ -42,6 +42,10 @@ class ClusterClients:
         """The clusters, in the order given."""
         return list(self._clients)
 
+    def client(self, cluster: str) -> Any:
+        """The client of an API server."""
+        return self._clients[cluster]
+
     def server(self, cluster: str) -> AdministratorAccess:
         """Where the API server of CLUSTER is, and how it is asked."""
         known = self._clients[cluster].configuration

@@ -161,7 +161,7 @@ ALONE: dict[str, tuple[dict[str, Any], str]] = {
         {"clusters/0/kubernetes/server": "https://k8s.example"},
         "warning: clusters[paris].kubernetes.server: has no effect, since no cluster of the fleet connects to a "
         "standalone; remove "
-        "it; Pulumi and commands use context",
+        "it; Pulumi uses context",
     ),
     "an account of Google": (
         {"teams/0/serviceAccount": "jobs", "teams/0/googleServiceAccount": {}},

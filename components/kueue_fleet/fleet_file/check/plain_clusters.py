@@ -198,4 +198,4 @@ def _servers(scope: Scope) -> Iterator[Problem]:
             ):
                 if field:
                     wrong = f"has no effect, since no cluster of the fleet connects to a {cluster.role}"
-                    yield NO_EFFECT.at(f"{path}.{alias}", wrong, "remove it; Pulumi and commands use context")
+                    yield NO_EFFECT.at(f"{path}.{alias}", wrong, "remove it; Pulumi uses context")

@@ -157,7 +157,7 @@ class ClusterEntry(RuledModel):
 
     @property
     def context(self) -> str:
-        """The context of kubeconfigs by which commands reach it."""
+        """The context of the kubeconfig by which Pulumi reaches it, unless it is of GKE."""
         return (self.kubernetes and self.kubernetes.context) or self.name
 
     @property

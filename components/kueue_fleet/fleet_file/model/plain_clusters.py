@@ -55,7 +55,7 @@ class KubernetesConnection(SpecModel):
     """How a cluster that is not of GKE is reached. The fleet makes what is in it, and not the cluster."""
 
     context: Annotated[Text, Field(min_length=1)] | None = None
-    """Context of the kubeconfig by which Pulumi and the commands reach it; default: the name of the cluster."""
+    """Context of the kubeconfig by which Pulumi reaches it; default: the name of the cluster, by which commands do."""
     server: Annotated[Text, syntax_of(_server)] | None = None
     """Address at which the manager reaches the API server, such as https://k8s.example.com:6443; workers need it."""
     certificate_authority_data: CaCertificate | None = None
