@@ -16,8 +16,8 @@ from job_files import jobs_in
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import write_text
 from kueue_fleet.cli import app
-from kueue_fleet.google.resources import resources_on
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
+from kueue_fleet.google.resources import resources_on
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
