@@ -76,6 +76,7 @@ INPUTS: dict[str, dict[str, Any]] = {
         "cluster": "worker",
         "serviceAccount": "gke-nodes@lab-project.iam.gserviceaccount.com",
     },
+    "PlainCluster": {"spec": {"name": "paris", "role": "worker", "kubernetes": {"server": "https://k8s.example"}}},
     "PriorityClass": {"spec": {"value": 1000.0}},
     "ProvisioningRequestCheck": {
         "spec": {"name": "dws", "provisioningRequest": {"provisioningClassName": "queued-provisioning.gke.io"}}

@@ -120,7 +120,7 @@ MIXED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a label that no node has": (
         {"flavors/0/nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}},
-        "flavors[dgx].nodeLabels[nvidia.com/gpu.product]: no kind of nodes of paris has the label "
+        "warning: flavors[dgx].nodeLabels[nvidia.com/gpu.product]: no kind of nodes of paris has the label "
         'nvidia.com/gpu.product="NVIDIA-H100" beside the others; dgx has "NVIDIA-A100-SXM4-40GB"; correct it, or '
         "add the "
         "label to nodes of paris",

@@ -1,6 +1,7 @@
 """Clusters that are not of GKE: what of Google Cloud's is not there, and what a fleet without GKE cannot have.
 
-The fields of one cluster are judged in its model.
+The fields of one cluster are judged in its model. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws,
+https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity (both are parts of GKE).
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 The names of the connection are those of a kubeconfig. Source: client-go@v0.36.3 tools/clientcmd/api/v1/types.go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -28,27 +28,20 @@ from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
 
-_PROXIES: Final = ("http", "https")
+_URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?(/[A-Za-z0-9._~/-]*)?")
 
 
 def _server(text: str) -> Fault | None:
     """Kueue refuses a kubeconfig whose server is not verified, so there is TLS."""
     form = "write https:// and the host, such as https://k8s.example.com:6443"
-    return None if _is_url(text, ("https",)) else Fault("is not the address of an API server with TLS", form)
+    found = _URL.fullmatch(text)
+    return None if found and found[1] == "https" else Fault("is not the address of an API server with TLS", form)
 
 
 def _proxy(text: str) -> Fault | None:
+    """Of http or https, which the fleet's own controller takes."""
     form = "write http:// or https://, the host and the port"
-    return None if _is_url(text, _PROXIES) else Fault("is not the URL of a proxy", form)
-
-
-def _is_url(text: str, schemes: Sequence[str]) -> bool:
-    try:
-        url = urlsplit(text)
-        known = url.scheme in schemes and bool(url.hostname) and url.port != 0
-    except ValueError:
-        return False
-    return known and text.isprintable() and " " not in text and not (url.username or url.query or url.fragment)
+    return None if _URL.fullmatch(text) else Fault("is not the URL of a proxy", form)
 
 
 class KubernetesConnection(SpecModel):

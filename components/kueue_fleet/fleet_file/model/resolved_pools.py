@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kueue_admission.api.resource_flavor import Taint
-from kueue_admission.decide.amounts import MAX_INT64
 from kueue_admission.forms.unknown import if_known, is_known
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -33,6 +32,7 @@ from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import slice_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 
+_NO_LIMIT: Final = 2**63 - 1
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
 
@@ -239,7 +239,7 @@ class _OwnMachine(MachineType):
 
     def allocatable_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
         """What the owner says, whatever the arguments."""
-        return {**dict.fromkeys(("cpu", "memory", "ephemeral-storage"), MAX_INT64), "pods": PODS_PER_NODE, **self.given}
+        return {**dict.fromkeys(("cpu", "memory", "ephemeral-storage"), _NO_LIMIT), "pods": PODS_PER_NODE, **self.given}
 
 
 def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
