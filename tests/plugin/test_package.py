@@ -66,7 +66,11 @@ def test_every_field_of_the_models_is_in_the_schema(name: str) -> None:
 def test_no_description_is_left_over() -> None:
     used = {key for name in components() for key in fields(arguments_of(getattr(kueue_fleet, name)))}
     used |= {"dns", "networks", "kubernetesTokens"}  # of ControlPlaneAccess
-    used |= {to_camel(each.name) for kind in (KubernetesCluster, NetworkIds, WorkerGrant) for each in dataclasses.fields(kind)}
+    used |= {
+        to_camel(each.name)
+        for kind in (KubernetesCluster, NetworkIds, WorkerGrant)
+        for each in dataclasses.fields(kind)
+    }
     used -= {"spec"}  # said by its model, or of the component
     used -= {to_camel(each) for each in set(field_docs(FleetInputs)) - {"project", "network"}}
     assert set(ARGUMENTS) == used

@@ -89,10 +89,10 @@ def _clusters(change: CloudPlan) -> Iterator[Difference]:
     for name in old.cluster_names:
         if name not in new.cluster_names:
             entry = old.cluster(name)
-            what = (
-                "stays, but Kueue is deleted from it, with its queues" if entry.existing else "is deleted, with Kueue"
-            )
-            text = f"{entry.role} in {entry.region} {what} and every job on it"
+            what = "is deleted, with Kueue"
+            if entry not in old.new_clusters:
+                what = "stays, but Kueue is deleted from it, with its queues"
+            text = f"{entry.role}{f' in {entry.place}' if entry.place else ''} {what} and every job on it"
             text += f"; {DRAIN}" if entry.role == "worker" else ""
             text += _PROTECTED if old.protects(name) else ""
             yield consequence(f"clusters[{name}]", text, whole=True)

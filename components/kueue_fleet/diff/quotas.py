@@ -27,7 +27,9 @@ def compare_clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for name in new.cluster_names:
         if name not in old.cluster_names:
             entry = new.cluster(name)
-            yield Difference("clusters", f"clusters[{name}]", f"new {entry.role} in {entry.place or 'no place'}")
+            yield Difference(
+                "clusters", f"clusters[{name}]", f"new {entry.role}{f' in {entry.place}' if entry.place else ''}"
+            )
 
 
 def compare_capacity(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
