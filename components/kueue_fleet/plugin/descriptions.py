@@ -51,7 +51,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
     "privateNodes": "Whether nodes have internal addresses alone; to be as the cluster has it. Default true.",
-    "ownAuthority": "Whether, without `caCertificate`, the cluster's own authority signs the certificate; default false.",
+    "ownAuthority": "Whether, without `caCertificate`, the authority is the cluster's own; default false.",
     "peering": "Whether to connect the network with Google's services where Managed Lustre needs it; default false.",
     "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
     "podRanges": "Range of the pods by region; default: a /15 of 10.0.0.0/9 that no other region has.",
