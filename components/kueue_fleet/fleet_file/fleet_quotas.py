@@ -56,7 +56,7 @@ def _cluster(fleet: FleetSpec, name: str) -> ClusterCapacity:
 
 
 def _flavor(fleet: FleetSpec, flavor: FlavorEntry, cluster: str) -> FlavorNodes:
-    pools = tuple(pool.name for pool in fleet.flavor_nodes(flavor, cluster))
+    pools = tuple(pool.name for pool in fleet.flavor_nodes(flavor, cluster) if not pool.outside_gke)
     labels = {} if pools else dict(fleet.flavor_on(flavor, cluster).node_labels)
     return FlavorNodes(name=flavor.name, pools=pools, labels=labels, waits=flavor.node_pool is not None)
 
