@@ -301,3 +301,8 @@ class TestConfiguration:
     def test_a_wrong_duration(self) -> None:
         with pytest.raises(ObjectError, match=r'waitForPodsReady\.timeout: "5 minutes" is not a valid duration'):
             parse_configuration({"waitForPodsReady": {"timeout": "5 minutes"}})
+
+
+def test_every_cluster_has_the_priority_classes_of_the_system() -> None:
+    [found] = parse_objects([batch_job({"spec": {"priorityClassName": "system-node-critical"}})]).workloads
+    assert found.priority == 2_000_001_000

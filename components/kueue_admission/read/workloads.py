@@ -40,6 +40,11 @@ from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, 
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_admission.read.printed import Printed, PrintedWorkload
 
+SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""PriorityClasses that every cluster has, above those that users may make.
+
+Source: kubernetes@v1.36.3 pkg/apis/scheduling/types.go.
+"""
 _NOT_BY_A_CYCLE: Final = frozenset(
     {
         QuotaReservedReason.MISCONFIGURED,
@@ -360,11 +365,12 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
         pod = role.template.child("spec")
         places.append((pod.text("priorityClassName"), pod))
     for name, place in places:
-        if name and name not in context.pod_priorities:
+        value = context.pod_priorities.get(name, SYSTEM_CLASSES.get(name))
+        if name and value is None:
             wrong = f"there is no PriorityClass {name!r}"
             place.wrong("priorityClassName", wrong, "add it, or name another", NO_WORKLOAD)
         if name:
-            return context.pod_priorities.get(name, 0)
+            return value or 0
     return context.default_priority
 
 

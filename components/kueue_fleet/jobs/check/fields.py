@@ -24,6 +24,7 @@ from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
 from kueue_admission.read.manifests import label_of
+from kueue_admission.read.workloads import SYSTEM_CLASSES
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
 from kueue_fleet.jobs.check import job_check, right_job_check
@@ -45,8 +46,6 @@ _WORDS: Final[Mapping[type, str]] = {
     dict: "a map",
     list: "a list",
 }
-_SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""Priority classes that every cluster has, above those that users may make."""
 
 
 @cache
@@ -67,7 +66,7 @@ def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     found where jobs are read."""
     none = next((each for each in fleet.priority_classes if each.global_default), PriorityClassFields(value=0))
     classes = {"": none} | {each.name: each for each in fleet.priority_classes}
-    classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in _SYSTEM_CLASSES.items()}
+    classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in SYSTEM_CLASSES.items()}
     for pod_set in job.pod_sets:
         pod = inside(pod_set.template, "spec")
         named = str(pod.get("priorityClassName") or "")
