@@ -27,3 +27,12 @@ def test_a_resource_quota_below_what_kueue_admits(gpus: int, expected: bool) -> 
     assert all(
         text.startswith("warning: teams[team-vision].resourceQuota[requests.nvidia.com/gpu]: 3,") for text in found
     )
+
+
+@pytest.mark.parametrize(("name", "warned"), [("nvidia.com/gpus", True), ("example.com/fpga", False)])
+def test_a_resource_quota_of_a_device_that_is_misspelt(name: str, warned: bool) -> None:
+    data = changed(fleet_data(), {"teams/0/resourceQuota": {f"requests.{name}": 8}})
+    assert [text for text in problems(data) if "limits no pod" in text] == [
+        f"warning: teams[team-vision].resourceQuota: requests.{name} limits no pod; did you mean "
+        "requests.nvidia.com/gpu?"
+    ][: int(warned)]

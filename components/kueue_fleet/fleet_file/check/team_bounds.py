@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
@@ -17,9 +18,10 @@ from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 
 
 def check_team_bounds(scope: Scope) -> Iterator[Problem]:
-    """The manager is in a region of each team, and no ResourceQuota is below what queues admit."""
+    """The manager is in a region of each team, and no ResourceQuota is below what queues admit, or limits nothing."""
     yield from _manager_elsewhere(scope)
     yield from _below_queues(scope)
+    yield from _of_no_device(scope)
 
 
 @where_read
@@ -58,4 +60,16 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
                     "quota while their pods are refused",
                     f"write {given.plain} or more, or give the team a queue with {limit.plain}",
                     "warning",
+                )
+
+
+@where_read
+def _of_no_device(scope: Scope) -> Iterator[Problem]:
+    """Amounts of a device that is nearly one of GKE's: Kubernetes takes any name."""
+    known = [f"requests.{name}" for name in ACCELERATOR_RESOURCES]
+    for team in scope.fleet.teams:
+        for name in team.resource_quota:
+            if name.startswith("requests.") and "/" in name:
+                yield from suggest.misspelt(
+                    f"{scope.path(team)}.resourceQuota", name, known, "limits no pod", likeness=0.9
                 )
