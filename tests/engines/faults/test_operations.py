@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,13 +13,15 @@ from typer.testing import CliRunner
 
 from controller_lab import (
     MANAGER,
+    PATHS,
+    apply_object,
     install_kueue,
     restart_kueue,
     route,
     wait_until_connected,
     write_kubeconfig_for,
 )
-from faulty_fleet import Fleet
+from faulty_fleet import US, Fleet
 from kueue_fleet.cli import app
 from kueue_fleet.cli import rotate as rotation
 from kueue_fleet.diff.upgrade import fleet_after, upgrade_moves
@@ -28,7 +31,7 @@ from kueue_fleet.kube.tokens import EXPIRES_ANNOTATION
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.settings.tokens import WorkerToken
 from kueue_rehearsal.engines import KUEUE_ENGINES
-from one_cluster import Json, OneCluster, wait_until
+from one_cluster import PATIENCE_SECONDS, Json, OneCluster, condition, wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCESS = {
@@ -40,6 +43,7 @@ ACCESS = {
     "RoleBinding": f"{RBAC}/namespaces/{{namespace}}/rolebindings",
 }
 """Paths of what a worker grants to the manager."""
+USED_BY_QUEUES = ("ResourceFlavor", "AdmissionCheck")
 APPLY = "application/apply-patch+yaml"
 OTHER_RELEASE = {"0.17.1": "0.18.3", "0.18.3": "0.19.2", "0.19.2": "0.18.3"}
 
@@ -86,6 +90,42 @@ def test_the_manager_is_lost_and_made_again(fleet: Fleet) -> None:
 def _ended(fleet: Fleet, worker: OneCluster) -> bool:
     """Nothing runs there of what the manager does not know."""
     return not [item for item in jobs_run(worker) if item["metadata"]["name"] in fleet.forgotten]
+
+
+@pytest.mark.parametrize("where", [US, MANAGER], ids=["a worker's", "the manager's"])
+def test_the_contents_of_a_cluster_are_half_destroyed_and_come_back(fleet: Fleet, where: str) -> None:
+    """`pulumi destroy` of a fleet on clusters that are not its own, which somebody ends in the middle, and `up`."""
+    cluster = fleet.lab.clusters[where]
+    made = [each for each in render_cluster(fleet.lab.fleet, where) if each["kind"] in PATHS]
+    going = [each for each in made if each["kind"] not in ("Namespace", "PriorityClass")]
+
+    def path(item: Any) -> str:
+        place = PATHS[item["kind"]].format(namespace=item["metadata"].get("namespace", ""))
+        return f"{place}/{item['metadata']['name']}"
+
+    def destroy() -> None:
+        wait_until(lambda: jobs_run(fleet.lab.workers[US]))
+        for each in reversed(going):
+            cluster.delete(path(each))
+
+    def is_whole() -> bool:
+        """What is gone is made again. A flavor or check that a new queue uses may stay in deletion, and works on."""
+        there = [(each, cluster.find(path(each))) for each in going]
+        for each, found in there:
+            if found is None:
+                apply_object(cluster, each)
+        queues = [found for each, found in there if each["kind"] == "ClusterQueue"]
+        active = all(found is not None and condition(found, "Active") == "True" for found in queues)
+        return active and all(
+            found is not None and ("deletionTimestamp" not in found["metadata"] or each["kind"] in USED_BY_QUEUES)
+            for each, found in there
+        )
+
+    def come_back() -> None:
+        wait_until(is_whole, 2 * PATIENCE_SECONDS)
+        wait_until_connected(fleet.lab)
+
+    fleet.survive(destroy, come_back, restarts=True)
 
 
 def test_kueue_gets_another_release_and_the_first_one_again(fleet: Fleet) -> None:
