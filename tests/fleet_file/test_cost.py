@@ -112,7 +112,7 @@ def test_what_does_not_follow_from_the_file_is_named() -> None:
     data = company_data()
     unknown = cost_of(parse_fleet(data), list_prices()).unknown
     assert any(text.startswith(f"commitment {data['commitments'][0]['name']}: ") for text in unknown)
-    pods = "pods on manager (Autopilot), which are billed by their requests"
+    pods = "pods on worker-a (Autopilot), which are billed by their requests"
     assert pods in cost_of(parse_fleet(fleet_data()), PRICES).unknown
     limits = [{"resourceType": name, "maximum": 8} for name in ("cpu", "memory")]
     spec = fleet(cluster={"nodeAutoProvisioning": {"resourceLimits": limits}})

@@ -43,7 +43,7 @@ def test_a_default_does_not_take_the_place_of_what_could_not_be_read() -> None:
     for ask in (lambda: fleet.clusters[1].mode, lambda: fleet.deletion_protection):
         with pytest.raises(NotKnownError):
             ask()
-    assert fleet.clusters[0].mode == "Autopilot"
+    assert fleet.clusters[2].mode == "Autopilot"
 
 
 def test_an_entry_that_is_no_map_counts_and_says_nothing() -> None:

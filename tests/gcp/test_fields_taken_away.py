@@ -44,7 +44,10 @@ STAYS = {
     "sliceController": "the controller stays until gcloud turns it off",
     "nodeServiceAccount": "replaces pools",
 }
-ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"}
+ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"} | {
+    *("kubernetes", "location", "nodes")
+}
+"""What Pulumi is not told, what makes another cluster, and what only clusters outside GKE have."""
 OF_POOLS: dict[str, Any] = {
     "zones": ["us-central1-a"],
     "diskSizeGb": 200,

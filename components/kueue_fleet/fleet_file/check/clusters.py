@@ -36,8 +36,7 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
     yield from _section(scope)
     for cluster in scope.fleet.clusters:
         yield from _region(scope, cluster)
-        path = f"{scope.path(cluster)}.nodeServiceAccount"
-        yield from account_elsewhere(path, cluster.node_service_account, scope.fleet.project_of(cluster.name))
+        yield from _node_account(scope, cluster)
     yield from _workers(scope)
     yield from _dispatched(scope)
 
@@ -49,6 +48,12 @@ def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[
         theirs = address.partition("@")[2].partition(".iam.")[0]
         wrong = f"is an account of {theirs}, and the nodes are in {project}"
         yield ACCOUNT_ELSEWHERE.at(path, wrong, "name one of that project, or allow it to be used there")
+
+
+@where_read
+def _node_account(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    path = f"{scope.path(cluster)}.nodeServiceAccount"
+    yield from account_elsewhere(path, cluster.node_service_account, scope.fleet.project_of(cluster.name))
 
 
 @where_read
