@@ -33,8 +33,8 @@ INTERPRETED: Final = {"__init__.py", "usage_ledger.py"}
 
 def sources(package: Path) -> list[Path]:
     """What is compiled of the package in this folder."""
-    found = {path for pattern in COMPILED for path in package.glob(pattern) if path.name not in INTERPRETED}
-    return sorted(found)
+    paths = {path for pattern in COMPILED for path in package.glob(pattern) if path.name not in INTERPRETED}
+    return sorted(paths)
 
 
 class CompiledAdmission(BuildHookInterface[Any]):

@@ -47,8 +47,8 @@ def __getattr__(name: str) -> "Any":
 
     if "pulumi" in sys.modules:
         import_module("kueue_fleet.in_programs")  # In a program, errors of models too end it without a traceback.
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

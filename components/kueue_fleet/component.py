@@ -61,10 +61,10 @@ def judge(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> N
     """Log the warnings about a component outside of a fleet. Raises SpecError where there are errors."""
     if is_judged(opts):
         return
-    found = list(problems)
-    if errors_of(found):
-        raise SpecError(found)
-    for problem in found:
+    all_problems = list(problems)
+    if errors_of(all_problems):
+        raise SpecError(all_problems)
+    for problem in all_problems:
         pulumi.log.warn(problem.coded)
 
 
@@ -109,7 +109,7 @@ def data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
 
 
 def _data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
-    found: dict[str, tuple[type[Any], Schema]] = {}
+    fields_by_name: dict[str, tuple[type[Any], Schema]] = {}
     for base in reversed(component.__mro__):
         if not issubclass(base, pulumi.ComponentResource) or base is pulumi.ComponentResource:
             continue
@@ -120,8 +120,8 @@ def _data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
         for name, annotation in annotations.items():
             schema = None if name.startswith("_") else _output_type(annotation)
             if schema is not None:
-                found[name] = (base, schema)
-    return found
+                fields_by_name[name] = (base, schema)
+    return fields_by_name
 
 
 def _output_type(annotation: Any) -> Schema | None:
@@ -135,7 +135,9 @@ def _output_type(annotation: Any) -> Schema | None:
     if origin is pulumi.Output:
         return _output_type(arguments[0])
     if origin in (Union, UnionType):
-        members = [each for each in arguments if each is not NoneType and not isinstance(each, ForwardRef)]
+        members = [
+            argument for argument in arguments if argument is not NoneType and not isinstance(argument, ForwardRef)
+        ]
         return _output_type(members[0]) if len(members) == 1 else None
     if origin is dict and arguments[0] is str:
         inner = _output_type(arguments[1])

@@ -208,7 +208,9 @@ class Fleet(Component):
             entry.name: self._plain_cluster(entry, given) for entry in spec.clusters if entry.name not in self.clusters
         }
         self.accelerator_networks = {
-            entry.name: made for entry in spec.clusters if (made := self._accelerator_networks(entry)) is not None
+            entry.name: networks
+            for entry in spec.clusters
+            if (networks := self._accelerator_networks(entry)) is not None
         }
         self.node_pools = {
             (entry.name, pool.name): self._node_pool(entry, pool)
@@ -245,13 +247,13 @@ class Fleet(Component):
             pulumi.RunError: with every problem, each with the code that `kueue-fleet explain` knows.
         """
         config = pulumi.Config(CONFIG)
-        given = FleetInputs(as_published=bool(config.get_bool("asPublished")))
+        fleet_inputs = FleetInputs(as_published=bool(config.get_bool("asPublished")))
         if (secrets := config.get_secret_object("teamSecrets")) is not None:
-            given["team_secrets"] = secrets
-        given |= inputs
-        spec = spec_from_config(as_published=given["as_published"])
+            fleet_inputs["team_secrets"] = secrets
+        fleet_inputs |= inputs
+        spec = spec_from_config(as_published=fleet_inputs["as_published"])
         try:
-            return cls(name or spec.name, spec, opts=opts, **given)
+            return cls(name or spec.name, spec, opts=opts, **fleet_inputs)
         except SpecError as refused:
             raise _unusable(refused) from None
 
@@ -283,20 +285,20 @@ class Fleet(Component):
     @property
     def team_service_accounts(self) -> dict[str, pulumi.Output[str]]:
         """Address of the Google service account of each team that has one."""
-        made = {team: identity.email for team, identity in self.team_identities.items()}
+        emails = {team: identity.email for team, identity in self.team_identities.items()}
         existing = {team.name: team.existing_google_service_account for team in self.spec.teams}
-        return made | {name: pulumi.Output.from_input(email) for name, email in existing.items() if email}
+        return emails | {name: pulumi.Output.from_input(email) for name, email in existing.items() if email}
 
     @property
     def queues(self) -> dict[str, list[str]]:
         """Names of the LocalQueues that jobs are submitted to, by namespace."""
-        found: dict[str, list[str]] = {}
+        queues_by_team: dict[str, list[str]] = {}
         for team in self.spec.teams:
             for namespace in team.namespace_names:
-                found.setdefault(namespace, []).extend(queue.name for queue in team.local_queues)
+                queues_by_team.setdefault(namespace, []).extend(queue.name for queue in team.local_queues)
         for queue in self.spec.local_queues:
-            found.setdefault(queue.namespace, []).append(queue.name)
-        return found
+            queues_by_team.setdefault(queue.namespace, []).append(queue.name)
+        return queues_by_team
 
     @property
     def dashboard_url(self) -> pulumi.Output[str] | None:
@@ -372,7 +374,7 @@ class Fleet(Component):
     def _accelerator_networks(self, entry: ClusterEntry) -> AcceleratorNetworks | None:
         """Before the pools, and apart from their cluster, whose nodes they outlive."""
         pools = [pool for pool in pools_of(self.spec, entry) if pool.on(entry.name).accelerator_networks is not None]
-        if not any(each.made for pool in pools for each in resolve_pool(pool, entry).networks):
+        if not any(network.made for pool in pools for network in resolve_pool(pool, entry).networks):
             return None
         name = f"{self._prefix}{entry.name}/accelerator-networks"
         project = entry.project or self._project
@@ -405,7 +407,7 @@ class Fleet(Component):
 
     def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
-        after = [self.clusters[each].cluster for each in pool_makers(self.spec)]
+        after = [self.clusters[pool_maker].cluster for pool_maker in pool_makers(self.spec)]
         return {
             team: TeamIdentity(f"{name}/{team}", project=self._project, after=after, **arguments, opts=self._child())
             for team, arguments in team_arguments(self.spec).items()
@@ -463,7 +465,7 @@ class Fleet(Component):
         """What is inside the clusters: the manager's last, since it connects to the workers."""
         self.contents = {}
         for entry in sorted(self.spec.clusters, key=lambda entry: entry.role == "manager"):
-            workers = {name: made for name, made in self.contents.items() if entry.role == "manager"}
+            workers = {name: member for name, member in self.contents.items() if entry.role == "manager"}
             self.contents[entry.name] = ClusterContents(
                 self.spec,
                 self._connection(entry.name),

@@ -74,7 +74,7 @@ def account_addresses(
     ids = [team_account_id(spec.name, team) for team in teams]
     ids += [account.account_id for account in manager_accounts(spec)]
     ids += [grafana_account_id(spec.name)]
-    return {account_address(each, spec.project): project.apply(partial(account_address, each)) for each in ids}
+    return {account_address(account, spec.project): project.apply(partial(account_address, account)) for account in ids}
 
 
 def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:

@@ -72,9 +72,7 @@ class Described:
         from kueue_fleet.fleet_file.schema import field_docs
 
         ours = [each for each in component.__mro__ if each.__module__.partition(".")[0] == __name__.partition(".")[0]]
-        about = {
-            name: text for each in reversed(ours) for name, text in field_docs(each).items() if _is_made(each, name)
-        }
+        about = {name: text for our in reversed(ours) for name, text in field_docs(our).items() if _is_made(our, name)}
         lines = (f"    {name}: {' '.join(text.split())}" for name, text in about.items())
         return "\n".join((inspect.cleandoc(self.written), "", "Attributes:", *lines)) if about else self.written
 
@@ -101,8 +99,8 @@ class OwnComponent(pulumi.ComponentResource):
         super().__init_subclass__(**options)
         if cls.__doc__ and cls.__module__.startswith("kueue_fleet."):
             cls.__doc__ = cast("str", Described(cls.__doc__))
-        for each in vars(cls).values():
-            function = each.__func__ if isinstance(each, classmethod) else each
+        for var in vars(cls).values():
+            function = var.__func__ if isinstance(var, classmethod) else var
             if isinstance(function, FunctionType):
                 shown(function)
 
@@ -119,10 +117,10 @@ class OwnComponent(pulumi.ComponentResource):
             if not isinstance(getattr(opts, "parent", None), OwnComponent):
                 readable = isinstance(name, str) and OUTPUT_TEXT not in name
                 where = f"{cls.__name__} {name}" if readable else cls.__name__
-                found = [*misfits(cls.__init__, where, (None, *args), kwargs), *_wrong_options(cls, where, opts)]
-                if errors_of(found):
-                    raise SpecError(found)
-                for warning in found:
+                warnings = [*misfits(cls.__init__, where, (None, *args), kwargs), *_wrong_options(cls, where, opts)]
+                if errors_of(warnings):
+                    raise SpecError(warnings)
+                for warning in warnings:
                     pulumi.log.warn(warning.coded)
             return cls._claimed(name, opts)
 
@@ -151,14 +149,14 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
         wrong = f"are of {', '.join(sorted(packages))}, which has no effect on it"
         yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted, "warning")
     if parent is not None and not isinstance(parent, pulumi.Resource):
-        given = with_article(type(parent).__name__)
-        yield COMPONENT.at(f"{where}.opts.parent", f"{given} is given", "give a component")
+        type_text = with_article(type(parent).__name__)
+        yield COMPONENT.at(f"{where}.opts.parent", f"{type_text} is given", "give a component")
     if isinstance(provider, pulumi.ProviderResource):
         if provider.package != component.of_provider:
             yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted)
     elif provider is not None:
-        given = with_article(type(provider).__name__)
-        yield COMPONENT.at(f"{where}.opts.provider", f"{given} is given", f"{wanted}, such as cluster.provider")
+        type_text = with_article(type(provider).__name__)
+        yield COMPONENT.at(f"{where}.opts.provider", f"{type_text} is given", f"{wanted}, such as cluster.provider")
 
 
 def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
@@ -175,15 +173,15 @@ def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, p
     if opts is None or isinstance(parent, DependencyResource):
         return name, opts
     aliases: list[Any] = []
-    for given in opts.aliases or ():
-        aliases += _former(given, name, parent) if isinstance(given, pulumi.Alias) else [given]
+    for alias in opts.aliases or ():
+        aliases += _former(alias, name, parent) if isinstance(alias, pulumi.Alias) else [alias]
     own = name
     if parent is not None:
         above = parent.pulumi_resource_name
         rest = name.removeprefix(above)
         if not name.startswith(above) or rest[:1].isalnum():
             own = f"{above}/{name}"
-        aliases += [pulumi.Alias(each) for each in (name, f"{above}/{name}") if each != own]
+        aliases += [pulumi.Alias(former_name) for former_name in (name, f"{above}/{name}") if former_name != own]
         if name.startswith(above):
             for urn in parent._aliases:
                 aliases += _below(urn, pulumi.Alias(), [f"{_PARENT}/{_PARENT}{rest}"])
@@ -203,14 +201,14 @@ def _former(alias: pulumi.Alias, name: str, parent: pulumi.Resource | None) -> I
     if former is name and parent is not None and name.startswith(parent.pulumi_resource_name):
         names.append(_PARENT + name.removeprefix(parent.pulumi_resource_name))
     urn = where.urn if isinstance(where, pulumi.Resource) else where
-    yield from _below(urn, alias, [*names, *(f"{_PARENT}/{each}" for each in names)])
+    yield from _below(urn, alias, [*names, *(f"{_PARENT}/{former_name}" for former_name in names)])
 
 
 def _below(parent: Any, alias: pulumi.Alias, names: Iterable[str]) -> Iterator[Any]:
     """ALIAS with each of these names below the parent of this URN, whose name they may hold."""
-    for each in names:
+    for former_name in names:
 
-        def there(urn: str, each: str = each) -> pulumi.Alias:
+        def there(urn: str, each: str = former_name) -> pulumi.Alias:
             name = each.replace(_PARENT, urn.split("::", 3)[3])
             return pulumi.Alias(name, alias.type_, urn, alias.stack, alias.project)
 

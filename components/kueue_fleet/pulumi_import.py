@@ -89,25 +89,27 @@ def _planned(adopted: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[Impo
     except (SpecError, LookupError):  # What rules would refuse may name what is not there.
         return None, {}
     stays: dict[str, str] = {}
-    for each in plan.adoptions:
-        cluster, _, pool = each.path.partition("/")
-        if each.replacing:
+    for adoption in plan.adoptions:
+        cluster, _, pool = adoption.path.partition("/")
+        if adoption.replacing:
             # The fleet makes the system pool of a cluster that it manages, so the two go together.
-            path = cluster if pool == system_pool_entry(fleet.cluster(cluster)).name else each.path
-            stays.setdefault(path, f"`pulumi up` would replace {each.path} to change {', '.join(each.replacing)}")
+            path = cluster if pool == system_pool_entry(fleet.cluster(cluster)).name else adoption.path
+            stays.setdefault(
+                path, f"`pulumi up` would replace {adoption.path} to change {', '.join(adoption.replacing)}"
+            )
     return plan, stays
 
 
 def import_plan(fleet: FleetSpec, clusters: Sequence[AdoptedCluster]) -> ImportPlan:
     """What of `clusters` the fleet declares: every described cluster and pool that is not marked as existing."""
     resources = resources_on(fleet)
-    by_key = {each.key: each for each in resources}
+    by_key = {resource.key: resource for resource in resources}
     adoptions = []
-    for each in resources:
-        if each.read is None and each.type in _SAID_ONCE:
-            inputs = _known(each.properties, by_key)
-            for path, state in _description(each.type, inputs, clusters):
-                adoptions.append(_adoption(path, each, inputs, state))
+    for resource in resources:
+        if resource.read is None and resource.type in _SAID_ONCE:
+            inputs = _known(resource.properties, by_key)
+            for path, state in _description(resource.type, inputs, clusters):
+                adoptions.append(_adoption(path, resource, inputs, state))
     return ImportPlan(tuple(adoptions), {"resources": list(_entries(adoptions, fleet))})
 
 
@@ -178,9 +180,9 @@ def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str
         elif fact.kind == "block":
             whole[name] = _with_zeros(value, fact.children)
         elif fact.of_blocks and fact.kind != "map":
-            whole[name] = [_with_zeros(each, fact.children) for each in value if isinstance(each, dict)]
+            whole[name] = [_with_zeros(item, fact.children) for item in value if isinstance(item, dict)]
         elif isinstance(value, list):
-            whole[name] = [each for each in value if isinstance(each, _SCALAR)]
+            whole[name] = [item for item in value if isinstance(item, _SCALAR)]
     return whole
 
 
@@ -213,7 +215,7 @@ def _short(value: Any) -> str:
     if value is UNKNOWN:
         return "what the fleet makes"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_short(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_short(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     return "nothing" if value in ("", None) else str(value).lower() if isinstance(value, bool) else str(value)

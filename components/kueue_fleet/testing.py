@@ -74,8 +74,12 @@ class Mocks(pulumi.runtime.Mocks):
         `kind` is a whole type token, or its last part, such as `ClusterQueue`: then components do not count. Secrets
         are what they hold; `made` has them as Pulumi marks them. It is complete when the program has ended.
         """
-        of_kind = (each for each in self.made if kind in (each.typ, each.custom and each.typ.rpartition(":")[2]))
-        return {each.name: _opened(each.inputs) for each in of_kind}
+        of_kind = (
+            resource
+            for resource in self.made
+            if kind in (resource.typ, resource.custom and resource.typ.rpartition(":")[2])
+        )
+        return {resource.name: _opened(resource.inputs) for resource in of_kind}
 
     def _answer(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         if args.typ.startswith("gcp:"):
@@ -111,8 +115,8 @@ def _opened(value: Any) -> Any:
     """The value, with secrets as what they hold."""
     if isinstance(value, Mapping):
         is_secret = value.get(rpc._special_sig_key) == rpc._special_secret_sig
-        return _opened(value["value"]) if is_secret else {key: _opened(each) for key, each in value.items()}
-    return [_opened(each) for each in value] if isinstance(value, list) else value
+        return _opened(value["value"]) if is_secret else {key: _opened(item) for key, item in value.items()}
+    return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_complete(token: str, given: Mapping[str, Any]) -> bool:

@@ -149,7 +149,7 @@ def _controller_gone(scene: Scene) -> Iterator[None]:
 
 
 def _controllers(scene: Scene) -> bool:
-    return any(each["name"].startswith(f"pod-{CONTROLLER_NAME}-") for each in scene.session.client.processes())
+    return any(process["name"].startswith(f"pod-{CONTROLLER_NAME}-") for process in scene.session.client.processes())
 
 
 def _no_worker(fleet: FleetSpec) -> str:
@@ -158,7 +158,9 @@ def _no_worker(fleet: FleetSpec) -> str:
 
 def _no_dws(fleet: FleetSpec) -> str:
     requests = [check.provisioning_request for check in fleet.admission_checks]
-    asks = any(each is not None and each.provisioning_class_name == QUEUED_PROVISIONING_CLASS for each in requests)
+    asks = any(
+        request is not None and request.provisioning_class_name == QUEUED_PROVISIONING_CLASS for request in requests
+    )
     if asks or any(isinstance(pool.capacity, FlexStart) for pool in fleet.node_pools):
         return ""
     return "capacity of DWS: neither a check with a provisioningRequest nor a flexStart pool"
@@ -168,7 +170,7 @@ def _no_spot(fleet: FleetSpec) -> str:
     if any(isinstance(pool.capacity, Spot) for pool in fleet.node_pools):
         return ""
     labels = (fleet.flavor_on(flavor, name).node_labels for flavor in fleet.flavors for name in fleet.job_clusters)
-    return "" if any(each.get(SPOT) == "true" for each in labels) else "Spot: neither a pool nor a flavor is of it"
+    return "" if any(label.get(SPOT) == "true" for label in labels) else "Spot: neither a pool nor a flavor is of it"
 
 
 def _no_controller(fleet: FleetSpec) -> str:

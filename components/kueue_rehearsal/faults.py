@@ -81,11 +81,11 @@ def kill_processes(client: SupervisorClient, is_meant: Callable[[Mapping[str, An
 
     They are started again as a kubelet would. Returns the clusters that had any.
     """
-    meant = [each for each in client.processes() if each["cluster"] and is_meant(each)]
+    meant = [process for process in client.processes() if process["cluster"] and is_meant(process)]
     for each in meant:
         with suppress(ProcessLookupError):  # It may have ended since.
             os.kill(each["pid"], signal.SIGKILL)
-    return {each["cluster"] for each in meant}
+    return {process["cluster"] for process in meant}
 
 
 class EtcdBackup:
@@ -98,7 +98,7 @@ class EtcdBackup:
     def make(self) -> None:
         """Copy it as it is after a power cut: complete up to the last write. An earlier backup goes."""
         shutil.rmtree(self._backup, ignore_errors=True)
-        [etcd] = [each["pid"] for each in self._client.processes() if each["name"] == "etcd"]
+        [etcd] = [process["pid"] for process in self._client.processes() if process["name"] == "etcd"]
         os.kill(etcd, signal.SIGSTOP)
         try:
             shutil.copytree(self._data, self._backup)
@@ -114,7 +114,7 @@ class EtcdBackup:
         Raises:
             RehearsalError: a cluster does not come again, or has nothing that watched it.
         """
-        clusters = [each["name"] for each in self._client.clusters()]
+        clusters = [cluster["name"] for cluster in self._client.clusters()]
         for name in clusters:
             self._client.kill(name, _API_SERVER)
         self._client.kill(None, "etcd")

@@ -22,16 +22,16 @@ def fleet_engines(fleet: FleetSpec) -> list[str]:
 
 def check_runs_here(fleet: FleetSpec) -> list[Problem]:
     """What the fleet declares and no rehearsal can bring up, known before anything starts."""
-    found = []
+    problems = []
     if any(map(fleet.dra_pools_on, fleet.cluster_names)):
-        found.append(
+        problems.append(
             NOT_REHEARSED.at(
                 "nvidiaDraDriver",
                 "installed, but nodes of a rehearsal have no devices, and no program stands in for the driver",
                 "remove it in a copy of this stack, and rehearse that",
             )
         )
-    found += [
+    problems += [
         NOT_REHEARSED.at(
             f"clusters[{cluster.name}].sliceController",
             "true, but no program stands in for GKE's slice controller",
@@ -43,12 +43,12 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
     known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
     for path, version in _kueue_versions(fleet).items():
         if minor_of(version) not in KUEUE_ENGINES:
-            found.append(
+            problems.append(
                 NOT_REHEARSED.at(
                     path, f"{version}, but a rehearsal has Kueue {known}", "write one of them in a copy of this stack"
                 )
             )
-    return found
+    return problems
 
 
 def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
@@ -67,8 +67,8 @@ def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
         "do not rely on it; its account, its values and its dashboard are as declared",
         "warning",
     )
-    found = [left_out] if fleet.observability.installs_grafana else []
-    return found + [
+    notes = [left_out] if fleet.observability.installs_grafana else []
+    return notes + [
         OTHER_VERSION.at(
             path,
             f"is {version}, but a rehearsal runs {_VERSIONS[engine]}",
@@ -82,6 +82,6 @@ def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
 
 def _kueue_versions(fleet: FleetSpec) -> dict[str, str]:
     """Each version of Kueue in the file, by its path; the fleet's only where a cluster uses it."""
-    own = {f"clusters[{each.name}].kueue.version": each.kueue.version for each in fleet.clusters}
-    found = {path: version for path, version in own.items() if version is not None}
-    return found if len(found) == len(own) else {"kueue.version": fleet.kueue.version, **found}
+    own = {f"clusters[{cluster.name}].kueue.version": cluster.kueue.version for cluster in fleet.clusters}
+    versions = {path: version for path, version in own.items() if version is not None}
+    return versions if len(versions) == len(own) else {"kueue.version": fleet.kueue.version, **versions}

@@ -21,12 +21,12 @@ _CONFLICT = 409
 
 def plain_clusters(fleet: FleetSpec) -> list[str]:
     """The clusters that are not of GKE, in the order of the file."""
-    return [each.name for each in fleet.clusters if each.platform == "Kubernetes"]
+    return [cluster.name for cluster in fleet.clusters if cluster.platform == "Kubernetes"]
 
 
 def connections(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """How a program reaches them instead of as its fleet says; `clusters` are those that the supervisor has."""
-    return {name: {"context": name, "server": f"https://{each['endpoint']}"} for name, each in clusters.items()}
+    return {name: {"context": name, "server": f"https://{cluster['endpoint']}"} for name, cluster in clusters.items()}
 
 
 def make_nodes(client: ApiClient, fleet: FleetSpec, cluster: str) -> None:
@@ -46,7 +46,7 @@ def make_nodes(client: ApiClient, fleet: FleetSpec, cluster: str) -> None:
 
 def _nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:
     for kind in fleet.cluster(cluster).nodes:
-        amounts = {"pods": "110", **{name: each.plain for name, each in kind.allocatable.items()}}
+        amounts = {"pods": "110", **{name: value.plain for name, value in kind.allocatable.items()}}
         taints = [taint.wire() for taint in kind.taints]
         for number in range(kind.count):
             yield _node(f"{cluster}-{kind.name}-{number}", kind.labels, taints, amounts)

@@ -385,15 +385,15 @@ def _lock_files(paths: RehearsalPaths) -> list[Path]:
 
 def _lock_holders(paths: RehearsalPaths) -> list[psutil.Process]:
     """The living Pulumi processes that hold a lock on the rehearsal's state."""
-    found = []
+    holders = []
     for file in _lock_files(paths):
         try:
             process = psutil.Process(int(json.loads(file.read_text())["pid"]))
             if process.name().startswith("pulumi") and runs(process):
-                found.append(process)
+                holders.append(process)
         except (FileNotFoundError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
             continue  # a lock that has gone since, that was not written to its end, or whose holder is dead
-    return found
+    return holders
 
 
 def end_pulumi(paths: RehearsalPaths) -> None:

@@ -169,12 +169,12 @@ class Session:
             say(f"building, once: {progress.engines} {progress.phase} ({progress.fraction:.0%} of all)")
 
         self._engines = build_engines(EngineCache(engines_dir()), report, self._needed(more))
-        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *more)
-        return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
+        names = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *more)
+        return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in names)
 
     def _needed(self, more: Collection[str]) -> list[str]:
         own = self._real_parts.keys()
-        needed = [each.name for each in ENGINES if each.for_rehearsal and not dict(each.binaries).keys() <= own]
+        needed = [engine.name for engine in ENGINES if engine.for_rehearsal and not dict(engine.binaries).keys() <= own]
         return [*needed, *more]
 
     @contextmanager
@@ -276,10 +276,10 @@ class Session:
         if "kueue" not in own:
             engines |= {name: name for name in KUEUE_ENGINES.values()}
         there = self.engines.assets
-        charts = {name: str(there[asset]) for name, each in engines.items() if (asset := f"{each}-chart") in there}
+        charts = {name: str(there[asset]) for name, engine in engines.items() if (asset := f"{engine}-chart") in there}
         charts |= own | {"grafana": str(_NO_GRAFANA)}
         published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
-        plain = {each["name"]: each for each in self.client.clusters() if not each["project"]}
+        plain = {cluster["name"]: cluster for cluster in self.client.clusters() if not cluster["project"]}
         elsewhere = {KUBERNETES_KEY: connections(plain)} if plain else {}
         project.write(self.project_dir, {CHARTS_KEY: charts, **published, **elsewhere})
         pulumi = self.engines.binary("pulumi")
@@ -304,7 +304,7 @@ class Session:
 
     def _takes_over(self) -> bool:
         clusters = self._fleet.get("clusters") or ()
-        return any(each.get("upsertExistingObjects") for each in clusters)
+        return any(cluster.get("upsertExistingObjects") for cluster in clusters)
 
     @property
     def _fleet(self) -> Mapping[str, Any]:
@@ -347,7 +347,13 @@ class Session:
             RehearsalError: one of them cannot be started.
         """
         with_pools = {name for pool in fleet.node_pools if pool.existing for name in fleet.clusters_of(pool)}
-        for entry in (there := [each for each in fleet.gke_clusters if each.existing or each.name in with_pools]):
+        for entry in (
+            there := [
+                gke_cluster
+                for gke_cluster in fleet.gke_clusters
+                if gke_cluster.existing or gke_cluster.name in with_pools
+            ]
+        ):
             autopilot = entry.mode == "Autopilot"
             place = {"project": fleet.project, "location": entry.region}
             self.client.put_cluster(entry.name, **place, autopilot=autopilot)
@@ -512,8 +518,8 @@ def _command_line(child: psutil.Process) -> list[str]:
     """Its arguments, which Linux has not yet for a moment after Popen has returned: a new program's files are closed
     before its arguments are in place. Empty: it has none after a second."""
     for _ in range(100):
-        if found := child.cmdline():
-            return found
+        if command_line := child.cmdline():
+            return command_line
         time.sleep(0.01)
     return []
 

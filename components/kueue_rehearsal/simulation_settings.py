@@ -40,7 +40,7 @@ def parse_settings(data: Any, source: str) -> SimulationSettings:
     if section is None or errors:
         raise RehearsalError("\n".join(f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors))
     dws: dict[str, Any] = {name: getattr(section.dws, name) for name in DwsSection.model_fields}
-    dws["stock"] = {place: (each.low, each.high) for place, each in section.dws.stock.items()}
+    dws["stock"] = {place: (value.low, value.high) for place, value in section.dws.stock.items()}
     return SimulationSettings(
         nodes=section.nodes,
         dws=DwsSettings(seed=section.seed, **dws),

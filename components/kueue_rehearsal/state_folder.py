@@ -101,7 +101,7 @@ def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
         with suppress(psutil.NoSuchProcess):
             whole += process.children(recursive=True)
         if left := kill(whole, _KILLED_SECONDS):
-            numbers = ", ".join(str(each.pid) for each in left)
+            numbers = ", ".join(str(process.pid) for process in left)
             raise RehearsalError(f"processes that were killed do not end: {numbers}; run this again once they have")
 
 

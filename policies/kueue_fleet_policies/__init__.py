@@ -74,11 +74,11 @@ def policies(names: Iterable[str] | None = None) -> list[Policy]:
     if unknown:
         raise ValueError(f"no rule and no group is called {', '.join(sorted(unknown))}")
     chosen = [rule for rule in RULES if wanted is None or rule.name in wanted or rule.group in wanted]
-    seen: SeenInputs = {}
-    remembering = [remember_inputs(seen)] if any(isinstance(rule, StackRule) for rule in chosen) else []
+    seen_inputs: SeenInputs = {}
+    remembering = [remember_inputs(seen_inputs)] if any(isinstance(rule, StackRule) for rule in chosen) else []
     return [
         *remembering,
-        *(rule.policy(seen) if isinstance(rule, StackRule) else rule.policy() for rule in chosen),
+        *(rule.policy(seen_inputs) if isinstance(rule, StackRule) else rule.policy() for rule in chosen),
     ]
 
 

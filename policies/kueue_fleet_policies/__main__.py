@@ -94,18 +94,18 @@ def _problem(source: str, rule: Rule, level: EnforcementLevel, where: str, breac
 
 def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings by rule; a text alone is a level. Raises ValueError for what Pulumi would refuse."""
-    found = {name: {_LEVEL: value} if isinstance(value, str) else dict(value) for name, value in data.items()}
-    unknown = found.keys() - {rule.name for rule in RULES} - {"all"}
+    settings = {name: {_LEVEL: value} if isinstance(value, str) else dict(value) for name, value in data.items()}
+    unknown = settings.keys() - {rule.name for rule in RULES} - {"all"}
     if unknown:
         raise ValueError(f"no rule is called {', '.join(sorted(unknown))}")
-    for name, entry in found.items():
+    for name, entry in settings.items():
         level = entry.get(_LEVEL, EnforcementLevel.ADVISORY.value)
         if level not in (levels := [each.value for each in EnforcementLevel]):
             raise ValueError(f"{name}: there is no level {level}; use {', '.join(levels)}")
         for rule in RULES:
             if rule.name == name:
                 _check_settings(rule, {key: value for key, value in entry.items() if key != _LEVEL})
-    return found
+    return settings
 
 
 def _check_settings(rule: Rule, settings: Mapping[str, Any]) -> None:

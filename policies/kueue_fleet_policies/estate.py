@@ -46,13 +46,13 @@ class ClusterView:
     @property
     def limits(self) -> dict[str, float]:
         """The most that auto-provisioning lets the whole cluster have, by resource type; memory in GB."""
-        found = {}
+        limits_by_place = {}
         for limit in items(self.resource.get("clusterAutoscaling.resourceLimits")):
             entry = entries(limit)
             most = number(entry.get("maximum"))
             if "resourceType" in entry and most is not None:
-                found[str(entry["resourceType"])] = most
-        return found
+                limits_by_place[str(entry["resourceType"])] = most
+        return limits_by_place
 
     def of_kind(self, kind: str) -> Sequence[Resource]:
         """Its Kubernetes objects of a kind."""
@@ -199,9 +199,9 @@ def _is_relevant(type_: str) -> bool:
 def _merged(parts: Iterable[Mapping[str, list[Resource]]]) -> dict[str, tuple[Resource, ...]]:
     merged: dict[str, list[Resource]] = {}
     for part in parts:
-        for kind, found in part.items():
-            merged.setdefault(kind, []).extend(found)
-    return {kind: tuple(found) for kind, found in merged.items()}
+        for kind, objects in part.items():
+            merged.setdefault(kind, []).extend(objects)
+    return {kind: tuple(objects) for kind, objects in merged.items()}
 
 
 def _identifier(cluster: Resource) -> str:

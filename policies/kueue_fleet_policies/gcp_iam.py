@@ -27,8 +27,8 @@ _APP_ENGINE: Final = re.compile(r"@appspot\.gserviceaccount\.com$")
 
 
 def _members(grant: Resource) -> list[str]:
-    found = [grant.get("member"), *items(grant.get("members"))]
-    return [member for member in found if isinstance(member, str)]
+    members = [grant.get("member"), *items(grant.get("members"))]
+    return [member for member in members if isinstance(member, str)]
 
 
 def _bindings(grant: Resource) -> list[Any]:

@@ -56,8 +56,8 @@ def region_of(resource: Resource) -> Any:
         value = resource.get(key)
         if value is UNKNOWN:
             return UNKNOWN
-        if isinstance(value, str) and (found := _REGION.match(value.rsplit("/", 1)[-1])):
-            return found.group(1)
+        if isinstance(value, str) and (match := _REGION.match(value.rsplit("/", 1)[-1])):
+            return match.group(1)
     return None
 
 
@@ -72,7 +72,7 @@ def _regions(resource: Resource, settings: Settings) -> Iterator[Breach]:
             f"use one of {', '.join(allowed)}, or add {region} to the setting regions",
         )
     for index, zone in enumerate(items(resource.get("nodeLocations"))):
-        if allowed and (found := _REGION.match(str(zone))) and found.group(1) not in (*allowed, region):
+        if allowed and (match := _REGION.match(str(zone))) and match.group(1) not in (*allowed, region):
             yield Breach(f"nodeLocations[{index}]", f"is {zone}, outside the allowed regions", "remove it")
 
 

@@ -191,7 +191,7 @@ def _escalation(role: Resource, _: Settings) -> Iterator[Breach]:
 def _indirect(role: Resource, _: Settings) -> Iterator[Breach]:
     for path, rule in _rules(role):
         for resource in items(at(rule, "resources")) if _unlimited(rule) else ():
-            found = [
+            grants = [
                 gives
                 for (group, name), gives in _INDIRECT.items()
                 # RBAC reads */exec as the exec of every resource.
@@ -200,10 +200,10 @@ def _indirect(role: Resource, _: Settings) -> Iterator[Breach]:
                 and (role.kind == "ClusterRole" or name == _NAMESPACES)
                 and any("/" in name or verb in _WRITING for verb in items(at(rule, "verbs")))
             ]
-            if found:
+            if grants:
                 yield Breach(
                     f"{path}.resources",
-                    f"hold {resource}, which {found[0]}",
+                    f"hold {resource}, which {grants[0]}",
                     "remove it; a Role in a namespace will do for pods and their accounts, resourceNames for the rest",
                 )
 

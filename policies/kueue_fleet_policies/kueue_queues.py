@@ -98,14 +98,14 @@ def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
         urn: {_place(queue) for queue in objects.get("LocalQueue", ())} for urn, objects in estate.providers.items()
     }
     for urn, objects in estate.providers.items():
-        others = [found for other, found in elsewhere.items() if other != urn and found]
+        others = [pairs for other, pairs in elsewhere.items() if other != urn and pairs]
         sends = {object_name(queue) for queue in objects.get("ClusterQueue", ()) if dispatches(queue, objects)}
-        if not others or any(UNKNOWN in pair for found in others for pair in found):
+        if not others or any(UNKNOWN in pair for pairs in others for pair in pairs):
             continue
         for queue in objects.get("LocalQueue", ()):
             pair, target = _place(queue), queue.get("spec.clusterQueue")
             sent = isinstance(target, str) and target in sends
-            if sent and UNKNOWN not in pair and not any(pair in found for found in others):
+            if sent and UNKNOWN not in pair and not any(pair in pairs for pairs in others):
                 yield (
                     queue,
                     Breach(

@@ -39,9 +39,9 @@ def _problems(rule: PoolRule, view: Pool) -> Iterator[Breach]:
 def _of_pool(rule: PoolRule) -> ResourceRule:
     def check(pool: Resource, settings: Settings) -> Iterator[Breach]:
         view = view_of(pool)
-        found = list(_problems(rule, view))
-        yield from found
-        if rule.name == "dws-run-duration" and not found:
+        problems = list(_problems(rule, view))
+        yield from problems
+        if rule.name == "dws-run-duration" and not problems:
             yield from _longer_than(view, settings.whole("maxSeconds"))
 
     return ResourceRule(

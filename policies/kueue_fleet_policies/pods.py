@@ -18,7 +18,7 @@ def pod_specs(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
     A chart or a file of manifests has no kind; its objects are resources themselves.
     """
     if not resource.lacks("kind"):
-        yield from ((path, found) for path, found in objects_in(resource.props) if _describes_pods(found))
+        yield from ((path, spec) for path, spec in objects_in(resource.props) if _describes_pods(spec))
 
 
 def _describes_pods(found: Mapping[str, Any]) -> bool:
@@ -48,4 +48,4 @@ def metadata(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _called(name: str, resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from ((path, found) for path, found in objects_in(resource.props) if path.rpartition(".")[2] == name)
+    yield from ((path, value) for path, value in objects_in(resource.props) if path.rpartition(".")[2] == name)

@@ -32,8 +32,8 @@ def kubernetes_type(type_: str) -> str:
 
     Source: https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/typed-customresources-with-provider-extensions/
     """
-    found = _OF_EXTENSION.fullmatch(type_)
-    return f"{KUBERNETES}{found[1]}" if found else type_
+    match = _OF_EXTENSION.fullmatch(type_)
+    return f"{KUBERNETES}{match[1]}" if match else type_
 
 
 def patched_type(type_: str) -> str:

@@ -75,7 +75,7 @@ class _OfProperty:
             inner[name] = self.put
 
 
-_PROPERTY_KEYS: Final = {each.name for each in fields(_OfProperty)}
+_PROPERTY_KEYS: Final = {field.name for field in fields(_OfProperty)}
 
 
 def said(value: Any) -> str:

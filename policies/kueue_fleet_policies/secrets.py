@@ -87,11 +87,11 @@ def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -
         return False
     if _LOOKS_SECRET.search(value):
         return True
-    found = names.search(name)
-    if found is None or _REFERENCE.match(value):
+    match = names.search(name)
+    if match is None or _REFERENCE.match(value):
         return False
-    word = found["word"].lower()
-    before = _WORDS_OF_A_NAME.findall(name[: found.start("word")])[-1:]
+    word = match["word"].lower()
+    before = _WORDS_OF_A_NAME.findall(name[: match.start("word")])[-1:]
     if not before or before[0].lower() not in _ORDINARY.get(word, ()):
         return True
     return word == "token" and _MACHINE_MADE.match(value) is not None
@@ -108,9 +108,9 @@ def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Breach]:
 def _holds_secret(text: Any) -> bool:
     """Whether a text of YAML or JSON sets something that is called as a secret is."""
     return isinstance(text, str) and any(
-        is_secret(_called(found, key), value, _NAMES_ONE_IN_TEXT)
-        for _, found in objects_in(_parsed(text))
-        for key, value in found.items()
+        is_secret(_called(fields, key), value, _NAMES_ONE_IN_TEXT)
+        for _, fields in objects_in(_parsed(text))
+        for key, value in fields.items()
     )
 
 

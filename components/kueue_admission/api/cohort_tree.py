@@ -13,11 +13,11 @@ Parents = Mapping[str, str | None]
 
 def with_ancestors(cohort: str | None, parents: Parents) -> list[str]:
     """`cohort` and all cohorts above it, nearest first, each once: in a cycle the walk ends after one round."""
-    found: dict[str, None] = {}
-    while cohort and cohort not in found:
-        found[cohort] = None
+    names: dict[str, None] = {}
+    while cohort and cohort not in names:
+        names[cohort] = None
         cohort = parents.get(cohort)
-    return list(found)
+    return list(names)
 
 
 def root_of(cohort: str | None, parents: Parents) -> str | None:
@@ -39,9 +39,9 @@ def is_below_cycle(cohort: str, parents: Parents) -> bool:
 
 def cycles(parents: Parents) -> list[tuple[str, ...]]:
     """Each cycle once, from its first cohort in `parents` upwards and back to it: `("a", "b", "a")`."""
-    found: list[tuple[str, ...]] = []
+    cycles_of_names: list[tuple[str, ...]] = []
     for cohort in parents:
         walk = with_ancestors(cohort, parents)
-        if parents.get(walk[-1]) == cohort and not any(cohort in cycle for cycle in found):
-            found.append((*walk, cohort))
-    return found
+        if parents.get(walk[-1]) == cohort and not any(cohort in cycle for cycle in cycles_of_names):
+            cycles_of_names.append((*walk, cohort))
+    return cycles_of_names

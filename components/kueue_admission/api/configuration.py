@@ -147,12 +147,12 @@ class Resources(SpecModel):
     @property
     def counted_classes(self) -> dict[str, str]:
         """DeviceClasses, each with the resource as which its devices count; what has another form counts as nothing."""
-        found = {}
+        counts = {}
         for mapping in self.device_class_mappings or ():
             classes = mapping.get("deviceClassNames")
-            for each in classes if isinstance(classes, list | tuple) else ():
-                found[str(each)] = str(mapping.get("name"))
-        return found
+            for entry in classes if isinstance(classes, list | tuple) else ():
+                counts[str(entry)] = str(mapping.get("name"))
+        return counts
 
 
 class WorkloadRetention(SpecModel):

@@ -47,13 +47,13 @@ def as_v1beta2(manifest: Object) -> Object:
     """The object in v1beta2; itself where it is not `is_former`. What has another form than expected stays as it is."""
     if not is_former(manifest):
         return manifest
-    found = {**manifest, "apiVersion": KUEUE_API}
+    converted = {**manifest, "apiVersion": KUEUE_API}
     kind, spec, status = str(manifest.get("kind")), manifest.get("spec"), manifest.get("status")
     if isinstance(spec, Mapping):
-        found["spec"] = spec_as_v1beta2(kind, spec)
+        converted["spec"] = spec_as_v1beta2(kind, spec)
     if isinstance(status, Mapping):
-        found["status"] = _status(kind, status)
-    return found
+        converted["status"] = _status(kind, status)
+    return converted
 
 
 def spec_as_v1beta2(kind: str, spec: Object) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def _convert_cluster_queue(spec: dict[str, Any]) -> None:
     fungibility = spec.get("flavorFungibility")
     if isinstance(fungibility, Mapping):
         spec["flavorFungibility"] = {
-            key: _FUNGIBILITY.get(each, each) if isinstance(each, str) else each for key, each in fungibility.items()
+            key: _FUNGIBILITY.get(value, value) if isinstance(value, str) else value
+            for key, value in fungibility.items()
         }
     elif fungibility is None:
         spec.pop("flavorFungibility", None)
@@ -97,15 +98,17 @@ def _convert_cluster_queue(spec: dict[str, Any]) -> None:
 
 def _status(kind: str, status: Object) -> dict[str, Any]:
     names = _RENAMED.get(kind, {})
-    found = {names.get(name, name): value for name, value in status.items() if name not in _DROPPED.get(kind, ())}
-    sharing = found.get("fairSharing")
+    renamed = {names.get(name, name): value for name, value in status.items() if name not in _DROPPED.get(kind, ())}
+    sharing = renamed.get("fairSharing")
     if kind in ("ClusterQueue", "Cohort") and isinstance(sharing, Mapping):
-        found["fairSharing"] = {name: value for name, value in sharing.items() if name != "admissionFairSharingStatus"}
-    admission = found.get("admission")
+        renamed["fairSharing"] = {
+            name: value for name, value in sharing.items() if name != "admissionFairSharingStatus"
+        }
+    admission = renamed.get("admission")
     pod_sets = admission.get("podSetAssignments") if isinstance(admission, Mapping) else None
     if isinstance(admission, Mapping) and isinstance(pod_sets, list):
-        found["admission"] = {**admission, "podSetAssignments": [_assignment(each) for each in pod_sets]}
-    return found
+        renamed["admission"] = {**admission, "podSetAssignments": [_assignment(pod_set) for pod_set in pod_sets]}
+    return renamed
 
 
 def _assignment(pod_set: Any) -> Any:

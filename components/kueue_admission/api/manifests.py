@@ -162,6 +162,6 @@ def local_queue_manifest(namespace: str, name: str, spec: LocalQueueSpec) -> Man
 
 def _fields(model: type[SpecModel], spec: SpecModel) -> dict[str, Any]:
     """The fields of the object, without what is empty. The entry of a file has more than the object."""
-    found = spec.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(model.model_fields))
+    values = spec.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(model.model_fields))
     # An empty selector selects every namespace.
-    return {key: value for key, value in found.items() if value not in ("", [], {}) or key == "namespaceSelector"}
+    return {key: value for key, value in values.items() if value not in ("", [], {}) or key == "namespaceSelector"}

@@ -28,9 +28,9 @@ def configuration_as_v1beta2(old: Mapping[str, Any]) -> tuple[dict[str, Any], li
         ("fairSharing", {"preemptionStrategies": _STRATEGIES}),
         ("waitForPodsReady", {"timeout": "5m", "blockAdmission": True}),
     ):
-        given = data.pop(section, None)
-        if isinstance(given, Mapping) and given.get("enable"):
-            data[section] = {**defaults, **{name: value for name, value in given.items() if name != "enable"}}
+        section_data = data.pop(section, None)
+        if isinstance(section_data, Mapping) and section_data.get("enable"):
+            data[section] = {**defaults, **{name: value for name, value in section_data.items() if name != "enable"}}
     if not data["integrations"]:
         del data["integrations"]
     return data, ignored

@@ -47,17 +47,19 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What the arguments say. Raises CommandError for an option with one value that is given again, and for an
         empty value, but for a part of a program that is run."""
-        values, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for each in dict.fromkeys(given):
-            value = values.get(each.name)
+        values, _, params = self.make_parser(ctx).parse_args(args=list(args))
+        for argument in dict.fromkeys(params):
+            value = values.get(argument.name)
             is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
-            if is_empty and each.name != _PROGRAM:
-                fix = "give a value" if each.required else "give a value, or leave the option out"
-                raise console.mistyped(f"{typed_as(each)}: is empty; {fix}")
-        for option in (each for each in given if isinstance(each, TyperOption)):
-            if not option.multiple and not option.is_flag and given.count(option) > 1:
+            if is_empty and argument.name != _PROGRAM:
+                fix = "give a value" if argument.required else "give a value, or leave the option out"
+                raise console.mistyped(f"{typed_as(argument)}: is empty; {fix}")
+        for option in (option for option in params if isinstance(option, TyperOption)):
+            if not option.multiple and not option.is_flag and params.count(option) > 1:
                 path = ctx.command_path.partition(" ")[2]
-                raise console.mistyped(f"{path}: {typed_as(option)} is given {given.count(option)} times; give it once")
+                raise console.mistyped(
+                    f"{path}: {typed_as(option)} is given {params.count(option)} times; give it once"
+                )
         return super().parse_args(ctx, args)
 
 
@@ -90,7 +92,10 @@ class Commands(TyperGroup):
             if args[0] == "help":
                 fix = f"write {self.distribution} --help"
             raise console.mistyped(f"there is no command {args[0]}; {fix}")
-        if sum(each == "-" or (each.startswith("--") and each.endswith("=-")) for each in _own(args)) > 1:
+        if (
+            sum(argument == "-" or (argument.startswith("--") and argument.endswith("=-")) for argument in _own(args))
+            > 1
+        ):
             raise console.mistyped(f"{args[0]}: `-` is given twice; only one can be read from stdin")
         if args and args[0] in self.listed and (new := self.listed[args[0]].instead):
             console.warning(f"{args[0]}: is an old name, which the next release does not have; write {new}")
@@ -113,7 +118,7 @@ class Commands(TyperGroup):
         """The list of commands, from their lines alone."""
         for group in dict.fromkeys(listed.group for listed in self.listed.values() if listed.group):
             with formatter.section(group):
-                formatter.write_dl([(name, each.help) for name, each in self.listed.items() if each.group == group])
+                formatter.write_dl([(name, value.help) for name, value in self.listed.items() if value.group == group])
 
 
 @cache

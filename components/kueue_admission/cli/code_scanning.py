@@ -55,9 +55,9 @@ def annotation(problem: Problem) -> str:
     Source: https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions#setting-an-error-message
     """
     properties = {"file": problem.source, "line": problem.line, "title": problem.path or None}
-    given = (f"{name}={_escaped(str(value), of_property=True)}" for name, value in properties.items() if value)
+    attributes = (f"{name}={_escaped(str(value), of_property=True)}" for name, value in properties.items() if value)
     text = f"{problem.wrong}; {problem.fix} [{problem.rule.code}]"
-    return f"::{problem.severity} {','.join(given)}::{_escaped(text)}"
+    return f"::{problem.severity} {','.join(attributes)}::{_escaped(text)}"
 
 
 def _escaped(text: str, *, of_property: bool = False) -> str:

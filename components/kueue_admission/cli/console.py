@@ -109,10 +109,10 @@ def show(*renderables: RenderableType) -> None:
 
 def error(failure: CommandError | str) -> None:
     """Print one failure on stderr."""
-    told = failure if isinstance(failure, CommandError) else CommandError(failure)
-    first = _assembled(sys.stderr, [Styled("error:", "bold red"), " ", told.message])
+    command_error = failure if isinstance(failure, CommandError) else CommandError(failure)
+    first = _assembled(sys.stderr, [Styled("error:", "bold red"), " ", command_error.message])
     sys.stderr.write(first)
-    printed_by_others(told.problems)
+    printed_by_others(command_error.problems)
 
 
 def printed_by_others(lines: Iterable[str]) -> None:

@@ -59,11 +59,11 @@ class Dump:
         self._manifests = [document.data for document in self._documents]
         settings = [manifest for manifest in self._manifests if manifest["kind"] == "ConfigMap"]
         jobs = one_for_each_job(self._documents, [])  # `explain_unmanaged` says what is wrong with groups of pods.
-        taken = take([*settings, *(document.data for document in jobs)])
+        dump = take([*settings, *(document.data for document in jobs)])
         dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
         self._configuration = dumped.configuration
-        self._notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
-        self._index = WorkloadIndex(taken.manifests)
+        self._notes = (*missing_kinds(self._manifests).values(), *dump.left_out, *dumped.notes)
+        self._index = WorkloadIndex(dump.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
 
     @property
@@ -71,8 +71,12 @@ class Dump:
         """What was left out of all that was read so far, and what is missing."""
         from kueue_admission.read.readable import notes
 
-        found = {id(each.manifest): each for parsed in self._parsed.values() for each in parsed.left_out}
-        return (*self._notes, *notes(found.values()))
+        left_out_by_id = {
+            id(object_left_out.manifest): object_left_out
+            for parsed in self._parsed.values()
+            for object_left_out in parsed.left_out
+        }
+        return (*self._notes, *notes(left_out_by_id.values()))
 
     @property
     def names(self) -> Iterable[str]:
@@ -130,8 +134,8 @@ class Dump:
 
         workload = self._index.workloads[key]
         owners = set() if PrintedWorkload.of(workload).cluster_name else set(owners_of(workload))
-        jobs = (each for each in self._manifests if (each["kind"], key_of(each)) in owners)
-        return next((label_of(each) for each in jobs if PrintedJob.of(each).is_suspended), "")
+        jobs = (manifest for manifest in self._manifests if (manifest["kind"], key_of(manifest)) in owners)
+        return next((label_of(job) for job in jobs if PrintedJob.of(job).is_suspended), "")
 
     def idle_priority_label(self, key: str) -> str:
         """What the job of the workload `key`, which is here, has as a priority label that does nothing; else empty."""
@@ -171,8 +175,8 @@ class Dump:
             raise self._refused([refused.problem]) from None
         self._parsed[of_tree] = parsed
         names = {str(m["metadata"]["name"]) for m in relevant if m["kind"] == "Cohort" and not is_live(m)}
-        found = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
-        if new := [cycle for cycle in found if names.intersection(cycle)]:
+        cohort_cycles = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
+        if new := [cycle for cycle in cohort_cycles if names.intersection(cycle)]:
             raise self._refused(
                 COHORT_CYCLE.at(
                     f"Cohort {cycle[0]}.spec.parentName",

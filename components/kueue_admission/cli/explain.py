@@ -140,7 +140,7 @@ def show(
             clusters, explain_named = moment.clusters, partial(_explain_moment, moment, with_nodes=with_nodes)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing, kueue=kueue) for each in objects]
+            clusters = dumps = [Dump(manifest, now, fair_sharing=fair_sharing, kueue=kueue) for manifest in objects]
             explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
         waiting = [] if workload else _waiting_on(clusters)
         named = [explain_named(workload)] if workload else []
@@ -189,12 +189,12 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
     from kueue_admission.forms.form_rules import FORM_RULES
 
     code = text.upper()
-    known = {**(FORM_RULES if rules is None else rules), **{each.code: each for each in known_messages()}}
+    known = {**(FORM_RULES if rules is None else rules), **{message.code: message for message in known_messages()}}
     if code not in known:
         raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
-    found = known[code]
-    told = [f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"]
-    for paragraph in (*told, *([f"Source: {found.page}"] if found.page else [])):
+    rule = known[code]
+    lines = [f"{code}: {rule.seen}", f"Why: {rule.why}", f"What to do: {rule.remedy}"]
+    for paragraph in (*lines, *([f"Source: {rule.page}"] if rule.page else [])):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
 
 
@@ -261,9 +261,9 @@ def explain_clusters(
     with_queue = [
         cluster.name
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
-        if any(each.key == queue for each in snapshot.objects.local_queues)
+        if any(local_queue.key == queue for local_queue in snapshot.objects.local_queues)
     ]
-    unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
+    unplaceable = _unplaceable(home, [cluster for cluster in clusters if cluster is not home], key)
     explained = [
         _with(
             cluster.idle_priority_label(key),
@@ -280,7 +280,7 @@ def explain_clusters(
                 with_workers=cluster is home and len(clusters) > 1,
             ),
         )
-        if any(each.key == key for each in snapshot.workloads)
+        if any(workload.key == key for workload in snapshot.workloads)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]
@@ -305,9 +305,9 @@ def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[st
     waiting = [w for w in here.workloads if w.status.admission and w.status.admitted_at is None and w.key != key]
     candidates = [w for w in here.workloads if w.key == key] + waiting[:_MOST_WAITING]
     return [
-        each.key
-        for each in candidates
-        if is_dispatched(here.objects, each)
-        and home.dispatch(each.key) is None
-        and fits_no_worker(each, [worker.snapshot(each.key, each.local_queue) for worker in workers])
+        candidate.key
+        for candidate in candidates
+        if is_dispatched(here.objects, candidate)
+        and home.dispatch(candidate.key) is None
+        and fits_no_worker(candidate, [worker.snapshot(candidate.key, candidate.local_queue) for worker in workers])
     ]

@@ -94,9 +94,9 @@ def _stdin() -> TextIO:
 
 def _instead(file: Path, wanted: str) -> str:
     """What to give in the place of a file that is not there: a stack may be known by its name alone."""
-    for found in (Path(f"Pulumi.{file}.yaml"), Path("stacks") / f"Pulumi.{file}.yaml", Path("stacks") / file):
-        if wanted == _FLEET and "/" not in str(file) and found.is_file():
-            return f"did you mean {found}?"
+    for candidate in (Path(f"Pulumi.{file}.yaml"), Path("stacks") / f"Pulumi.{file}.yaml", Path("stacks") / file):
+        if wanted == _FLEET and "/" not in str(file) and candidate.is_file():
+            return f"did you mean {candidate}?"
     return f"give {wanted}"
 
 
@@ -123,8 +123,8 @@ def _replace(file: Path, text: str) -> None:
     from tempfile import NamedTemporaryFile  # What it needs takes longer to import than `--help` has.
 
     mode = file.stat().st_mode if file.exists() else 0o666 & ~_umask()
-    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as made:
-        temporary = Path(made.name)
+    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as file_object:
+        temporary = Path(file_object.name)
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.chmod(mode)
@@ -186,17 +186,17 @@ def read_objects(path: Path, *, may_be_empty: bool = False) -> list[Document]:
         files = sorted(_files_below(path))
         if not files:
             raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
-    found: list[Document] = []
+    documents: list[Document] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            found += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))
+            documents += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))
         except SimulationError as refused:
             problems += refused.problems
     if problems:
         raise SimulationError(problems)
-    if not found and not may_be_empty:
+    if not documents and not may_be_empty:
         raise console.CommandError(
             f"{console.source_name(path)}: holds no objects; write Kueue's objects and jobs into it"
         )
-    return found
+    return documents

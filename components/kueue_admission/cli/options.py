@@ -141,10 +141,10 @@ def refuse_idle(context: typer.Context, names: str, where: str) -> None:
         where: beside or without what they do nothing, such as "without --store".
     """
     idle = [
-        typed_as(each)
-        for each in context.command.params
-        if (each.name in names.split() if names else each.param_type_name == "option")
-        and is_typed(context, str(each.name))
+        typed_as(param)
+        for param in context.command.params
+        if (param.name in names.split() if names else param.param_type_name == "option")
+        and is_typed(context, str(param.name))
     ]
     if idle:
         does, them = ("does", "it") if len(idle) == 1 else ("do", "them")

@@ -33,8 +33,8 @@ def check_queues(goals: Sequence[Goal], queues: Collection[str]) -> None:
     for goal in goals:
         if goal.queue not in queues:
             fix = suggest.instead(goal.queue, sorted(name for name in queues if name), "queues with jobs")
-            given = f"--max-wait {goal.queue}={goal.limit:g}"
-            raise console.mistyped(f"{given}: no job comes to this ClusterQueue; {fix}")
+            option_text = f"--max-wait {goal.queue}={goal.limit:g}"
+            raise console.mistyped(f"{option_text}: no job comes to this ClusterQueue; {fix}")
 
 
 def line(judged: Judged) -> console.Styled:
@@ -49,10 +49,10 @@ def styled(text: str, standing: Standing) -> console.Styled:
 
 def enforce(judged: Sequence[Judged], *, quiet: bool) -> None:
     """Print how it is with each goal, unless QUIET. Raises CommandError when one is missed."""
-    shown = [each for each in judged if each.standing is not Standing.MISSED]
+    shown = [goal for goal in judged if goal.standing is not Standing.MISSED]
     if shown and not quiet:
         console.line()
-        for each in shown:
-            console.line(line(each))
-    if missed := [str(each) for each in judged if each.standing is Standing.MISSED]:
+        for goal in shown:
+            console.line(line(goal))
+    if missed := [str(goal) for goal in judged if goal.standing is Standing.MISSED]:
         raise console.CommandError("goals are missed:", MISSED, missed)

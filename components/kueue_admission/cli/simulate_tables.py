@@ -77,13 +77,13 @@ def _show_snapshots(result: Result) -> None:
     """Print the pending and admitted jobs of each queue, and the nodes of each pool, with a column for each time."""
     if not result.snapshots:
         return
-    times = [Column(f"at {_time(each.at)} s", right=True) for each in result.snapshots]
+    times = [Column(f"at {_time(snapshot.at)} s", right=True) for snapshot in result.snapshots]
     queues, nodes = Table(Column("pending/admitted"), *times), Table(Column("nodes"), *times)
-    for name in dict.fromkeys(name for each in result.snapshots for name in each.queues):
-        counts = [each.queues[name] for each in result.snapshots]
+    for name in dict.fromkeys(name for snapshot in result.snapshots for name in snapshot.queues):
+        counts = [snapshot.queues[name] for snapshot in result.snapshots]
         queues.add(name, *(f"{count['pending']}/{count['admitted']}" for count in counts))
-    for name in sorted({name for each in result.snapshots for name in each.nodes}):
-        nodes.add(name, *(str(each.nodes.get(name, 0)) for each in result.snapshots))
+    for name in sorted({name for snapshot in result.snapshots for name in snapshot.nodes}):
+        nodes.add(name, *(str(snapshot.nodes.get(name, 0)) for snapshot in result.snapshots))
     for table in (queues, nodes):
         console.line()
         console.show(table)
@@ -104,9 +104,9 @@ def _show_contended(result: Result, run: str = "") -> None:
 
 def _show_budgets(result: Result, run: str = "") -> None:
     """Print how far budgets are used up where that is most, in the run of this name."""
-    for each in result.budgets:
-        style = "red" if each.percent >= 100 else "yellow" if each.is_near else ""
-        console.line(console.Styled(f"budget{run}: {each}", style))
+    for budget in result.budgets:
+        style = "red" if budget.percent >= 100 else "yellow" if budget.is_near else ""
+        console.line(console.Styled(f"budget{run}: {budget}", style))
 
 
 def _reason(workload: Mapping[str, Any]) -> str:
@@ -135,8 +135,8 @@ def show_difference(before: Result, after: Result) -> None:
     from kueue_admission.simulate.result import waiting_times
     from kueue_admission.simulate.what_if import differences
 
-    found = differences(before, after)
-    unseen = any(map(_looks_equal, found[:_SHOWN_WORKLOADS]))
+    changes = differences(before, after)
+    unseen = any(map(_looks_equal, changes[:_SHOWN_WORKLOADS]))
     table = Table(
         Column("workload"),
         Column("run"),
@@ -146,14 +146,14 @@ def show_difference(before: Result, after: Result) -> None:
         Column("evicted", right=True, leave_out=1),
         *([Column("otherwise")] if unseen else []),
     )
-    for difference in found[:_SHOWN_WORKLOADS]:
+    for difference in changes[:_SHOWN_WORKLOADS]:
         for run in ("before", "after"):
             more = [_unseen(difference, run)] if unseen else []
             table.add(f"{difference['namespace']}/{difference['name']}", run, *_fate(difference[run]), *more)
-    if found:
+    if changes:
         console.show(table)
         console.line()
-    console.line(f"{console.count(len(found), 'workload')} of {len(before.records)} fare differently.")
+    console.line(f"{console.count(len(changes), 'workload')} of {len(before.records)} fare differently.")
     waits = Table(
         Column("waiting"),
         Column("admitted", right=True),

@@ -126,7 +126,8 @@ def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: 
     simulate_goals.check_queues(options.goals, prepared[-1].queues)
     results = _run(prepared, options.run.until)
     judged = [
-        judge_result([*each.goals, *options.goals], result) for each, result in zip(prepared, results, strict=False)
+        judge_result([*simulation.goals, *options.goals], result)
+        for simulation, result in zip(prepared, results, strict=False)
     ]
     results = [replace(result, goals=tuple(goals)) for result, goals in zip(results, judged, strict=True)]
     if options.report is not None:

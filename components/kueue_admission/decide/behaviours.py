@@ -72,4 +72,9 @@ class Behaviours:
     @classmethod
     def of(cls, version: str) -> Self:
         """Those of a release, such as `0.18.3`."""
-        return cls(**{each.name: numbers_of(version) >= numbers_of(each.metadata["since"]) for each in fields(cls)})
+        return cls(
+            **{
+                behaviour.name: numbers_of(version) >= numbers_of(behaviour.metadata["since"])
+                for behaviour in fields(cls)
+            }
+        )

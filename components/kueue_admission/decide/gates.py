@@ -64,9 +64,9 @@ class Gates:
 
 
 _FIELDS: Final = {
-    each.name: "".join("TAS" if word == "tas" else word.capitalize() for word in each.name.split("_"))
-    for each in fields(Gates)
-    if isinstance(each.default, bool)
+    gate.name: "".join("TAS" if word == "tas" else word.capitalize() for word in gate.name.split("_"))
+    for gate in fields(Gates)
+    if isinstance(gate.default, bool)
 }
 """Kueue's name of each gate, by the field."""
 
@@ -93,8 +93,8 @@ def parse_gates(feature_gates: Mapping[str, bool], defaults: Mapping[str, bool],
     for name, value in feature_gates.items():
         if _REFUSED.get(name, value) != value:
             raise NotModelledError(f"feature gate {name}={str(value).lower()}", "featureGates")
-    given = {**defaults, **feature_gates}
+    gates_on = {**defaults, **feature_gates}
     for name in _ALPHA_PLACEMENTS:
-        if given.get(name) and not behaviours.places_by_alpha_gates:
+        if gates_on.get(name) and not behaviours.places_by_alpha_gates:
             raise NotModelledError(f"{name} before Kueue 0.19.2", "featureGates")
-    return Gates(**{field: given.get(name, False) for field, name in _FIELDS.items()}, behaviours=behaviours)
+    return Gates(**{field: gates_on.get(name, False) for field, name in _FIELDS.items()}, behaviours=behaviours)

@@ -291,11 +291,11 @@ class Workload:
     @property
     def requests(self) -> tuple[tuple[str, int], ...]:
         """What all its pods ask for together, by resource."""
-        found: dict[str, int] = {}
+        totals: dict[str, int] = {}
         for pod_set in self.pod_sets:
             for resource, amount in pod_set.requests:
-                found[resource] = found.get(resource, 0) + amount * pod_set.count
-        return tuple(found.items())
+                totals[resource] = totals.get(resource, 0) + amount * pod_set.count
+        return tuple(totals.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _ROOM = {
 def explain_alone(cache: Cache, entry: Entry) -> Explanation:
     """Headline and next step of a workload by what a cycle finds for it alone."""
     info = entry.info
-    made = Explanation(
+    explanation = Explanation(
         workload=info.key,
         cluster="",
         state="Pending",
@@ -32,7 +32,11 @@ def explain_alone(cache: Cache, entry: Entry) -> Explanation:
         requests=requests_of(info),
         flavors=figures(cache, info, entry) if entry.outcome is not Outcome.INADMISSIBLE else (),
     )
-    return replace(made, headline=_ROOM.get(entry.outcome) or about_entry(made, entry), next_step=_step(made, entry))
+    return replace(
+        explanation,
+        headline=_ROOM.get(entry.outcome) or about_entry(explanation, entry),
+        next_step=_step(explanation, entry),
+    )
 
 
 def _step(made: Explanation, entry: Entry) -> str:

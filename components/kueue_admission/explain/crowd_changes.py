@@ -67,8 +67,8 @@ def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str
 
 def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
     """The least priority with which its turn comes before theirs."""
-    wanted = {blocker.priority + more for blocker in blockers for more in (0, 1)}
-    for priority in sorted(each for each in wanted if each > now):
+    priorities = {blocker.priority + more for blocker in blockers for more in (0, 1)}
+    for priority in sorted(priority_value for priority_value in priorities if priority_value > now):
 
         def change(workload: Workload, priority: int = priority) -> Workload:
             return replace(workload, priority=priority)
@@ -80,8 +80,8 @@ def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
 
 def _gone(trials: Trials, blockers: Iterable[Blocker]) -> None:
     """Those that wait themselves have started and ended, or are deleted."""
-    held = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
-    keys = [blocker.workload for blocker in blockers if blocker.workload not in held]
+    holders = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
+    keys = [blocker.workload for blocker in blockers if blocker.workload not in holders]
     if keys:
         one = len(keys) == 1
         what = f"wait until {', '.join(keys)}, which wait{'s' * one} now, {'has' if one else 'have'} run and finished"

@@ -70,8 +70,8 @@ def diagnose(snapshot: Snapshot, key: str) -> Diagnosis:
     info = engine.workloads.get(key)
     if info is None:
         return Diagnosis(engine, "Finished", "Finished", "The workload is finished")
-    found = _look(engine, info, decisions)
-    return beside_others(found, snapshot)
+    diagnosis = _look(engine, info, decisions)
+    return beside_others(diagnosis, snapshot)
 
 
 def _look(engine: Engine, info: WorkloadInfo, decisions: list[Decision]) -> Diagnosis:
@@ -165,14 +165,14 @@ def only_relevant(snapshot: Snapshot, key: str, *, alone: bool = False) -> Snaps
             return False
         return everywhere or roots.get(queue_of(other)) == root
 
-    kept = tuple(other for other in snapshot.workloads if is_kept(other))
+    relevant = tuple(other for other in snapshot.workloads if is_kept(other))
     if root is not None and not everywhere:
         objects = replace(
             objects,
             cluster_queues=tuple(q for q in objects.cluster_queues if roots[q.name] == root),
             local_queues=tuple(q for q in objects.local_queues if roots.get(q.cluster_queue) == root),
         )
-    return Snapshot(objects, kept, snapshot.now)
+    return Snapshot(objects, relevant, snapshot.now)
 
 
 def _roots(objects: Objects) -> dict[str, str]:

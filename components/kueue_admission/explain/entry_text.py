@@ -29,25 +29,29 @@ def about_entry(made: Explanation, entry: Entry) -> str:
 
 def last_of_too_few(entry: Entry) -> str:
     """The pod set with which Kueue's search has ended too early; empty where it has not."""
-    found = entry.assignment.pod_sets
-    return found[-1].name if len(found) < len(entry.info.pod_sets) else ""
+    pod_sets = entry.assignment.pod_sets
+    return pod_sets[-1].name if len(pod_sets) < len(entry.info.pod_sets) else ""
 
 
 def _about_slices(entry: Entry) -> str:
     """The pod sets with fewer pods than a slice: Kueue places whole slices only."""
-    wanted = {each.name: each.topology.slices for each in entry.info.workload.pod_sets if each.topology is not None}
+    slices_by_pod_set = {
+        pod_set.name: pod_set.topology.slices
+        for pod_set in entry.info.workload.pod_sets
+        if pod_set.topology is not None
+    }
     small = [
         f"pod set {result.name} has {result.count} pod{'' if result.count == 1 else 's'} and slices of {slices[0].size}"
         for result in entry.assignment.pod_sets
-        if (slices := wanted.get(result.name)) and result.count < slices[0].size
+        if (slices := slices_by_pod_set.get(result.name)) and result.count < slices[0].size
     ]
     return f": {', '.join(small)}, so that no pod is placed" if small else ""
 
 
 def check_text(check: CheckStanding) -> str:
     """What an AdmissionCheck says."""
-    said = f" ({check.message.rstrip('.')})" if check.message else ""
-    return f"AdmissionCheck {check.name} is {check.state}{said}"
+    words = f" ({check.message.rstrip('.')})" if check.message else ""
+    return f"AdmissionCheck {check.name} is {check.state}{words}"
 
 
 def root_cause(made: Explanation) -> str:
@@ -62,10 +66,12 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
             return f"Even on empty nodes its pods cannot be placed in the topology{about_placement(made, empty=True)}."
         return f"There is quota for it, but its pods cannot be placed in the topology{about_placement(made)}."
     covered = entry.queue.group_of
-    uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
+    uncovered = {
+        name for request in made.requests for name, amount in request.amounts if amount and name not in covered
+    }
     # With IgnoreUndeclared they speak against nothing.
     if uncovered and any(
-        isinstance(each, ResourceUnavailable) for of in entry.assignment.pod_sets for each in of.evidence
+        isinstance(evidence, ResourceUnavailable) for of in entry.assignment.pod_sets for evidence in of.evidence
     ):
         return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
     bare = without_flavor(entry)
@@ -117,7 +123,7 @@ def about_placement(made: Explanation, *, empty: bool = False) -> str:
     if not first.nodes:
         labels = f" with {first.node_labels}" if first.node_labels else ""
         return f": there is no node{labels}, as flavor {first.flavor} asks for"
-    room = max((each.empty if empty else each.pods for each in first.rooms), default=0)
+    room = max((room.empty if empty else room.pods for room in first.rooms), default=0)
     if room and (first.mode or first.slices):
         if room >= first.count and not first.slices:
             return f": pod set {first.pod_set} fits into one {first.room_level}, but not together with the others"

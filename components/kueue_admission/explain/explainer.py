@@ -78,22 +78,22 @@ def explain(
     workload = next((w for w in snapshot.workloads if w.key == key), None)
     if workload is None:
         raise AdmissionError(f"there is no workload {key}")
-    found = as_written(diagnose(only_relevant(snapshot, key), key), written)
-    info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
-    trials = Trials(snapshot, key, found, frozenset(unplaceable), with_workers=with_workers)
+    diagnosis = as_written(diagnose(only_relevant(snapshot, key), key), written)
+    info = diagnosis.engine.workloads.get(key) or diagnosis.engine.cache.info(workload)
+    trials = Trials(snapshot, key, diagnosis, frozenset(unplaceable), with_workers=with_workers)
     if with_changes:
-        _try_changes(trials, found, info)
-    queue = found.engine.cache.queues.get(info.cluster_queue)
-    replaced = found.engine.cache.replaced(info) if queue is not None else None
-    entry, outlook = found.entry, found.outlook
-    looked_at = found.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
-    blockers = outlook.blockers if outlook is not None and found.fits else ()
-    made = Explanation(
+        _try_changes(trials, diagnosis, info)
+    queue = diagnosis.engine.cache.queues.get(info.cluster_queue)
+    replaced = diagnosis.engine.cache.replaced(info) if queue is not None else None
+    entry, outlook = diagnosis.entry, diagnosis.outlook
+    looked_at = diagnosis.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
+    blockers = outlook.blockers if outlook is not None and diagnosis.fits else ()
+    explanation = Explanation(
         workload=key,
         cluster=cluster,
-        state=found.state,
-        reason=found.reason,
-        message=found.message,
+        state=diagnosis.state,
+        reason=diagnosis.reason,
+        message=diagnosis.message,
         headline="",
         local_queue=workload.queue,
         cluster_queue=info.cluster_queue,
@@ -103,35 +103,43 @@ def explain(
         evicted_message=workload.status.evicted_message,
         replaces=replaced.key if replaced is not None else "",
         requests=requests_of(info),
-        holdings=holdings_of(found.engine, info),
-        flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),
-        placements=placements_of(found.engine, entry),
-        checks=checks_of(found.engine, info),
+        holdings=holdings_of(diagnosis.engine, info),
+        flavors=_flavors(diagnosis.engine, info, entry) if entry is not None and looked_at else (),
+        placements=placements_of(diagnosis.engine, entry),
+        checks=checks_of(diagnosis.engine, info),
         links=links.broken(queue.spec) if links is not None and queue is not None else (),
-        lost=links.lost(info.cluster_queue) if links is not None and found.state == "Pending" else (),
+        lost=links.lost(info.cluster_queue) if links is not None and diagnosis.state == "Pending" else (),
         nodes=label_conflicts(snapshot.objects.flavors, workload.status.admission, entry),
-        position=position_of(found.engine, info) if found.state == "Pending" else None,
-        victims=victims_of(found.decided),
-        turns=outlook.turns if outlook is not None and found.fits else (),
-        blockers=not_ready(found.engine) if entry is not None and entry.outcome is Outcome.BLOCKED else blockers,
-        written=compare(written, found),
-        equal_before=equal_before(found, written),
+        position=position_of(diagnosis.engine, info) if diagnosis.state == "Pending" else None,
+        victims=victims_of(diagnosis.decided),
+        turns=outlook.turns if outlook is not None and diagnosis.fits else (),
+        blockers=not_ready(diagnosis.engine) if entry is not None and entry.outcome is Outcome.BLOCKED else blockers,
+        written=compare(written, diagnosis),
+        equal_before=equal_before(diagnosis, written),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
         is_copy=bool(workload.origin),
         dispatch=dispatch,
     )
-    if found.state == "Pending" and (lacking := unprinted_kind(found)) is not None:
-        return not_known(made, lacking)
-    if made.state == "Admitted" and suspended_job:
-        return still_suspended(made, suspended_job)
-    made = replace(made, headline=headline(made, found), code=code_of_reason(made, found))
-    made = replace(made, next_step=next_step(made, found))
-    return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made
+    if diagnosis.state == "Pending" and (lacking := unprinted_kind(diagnosis)) is not None:
+        return not_known(explanation, lacking)
+    if explanation.state == "Admitted" and suspended_job:
+        return still_suspended(explanation, suspended_job)
+    explanation = replace(
+        explanation, headline=headline(explanation, diagnosis), code=code_of_reason(explanation, diagnosis)
+    )
+    explanation = replace(explanation, next_step=next_step(explanation, diagnosis))
+    return (
+        fits_nowhere(explanation)
+        if key in unplaceable and explanation.state in ("Pending", "QuotaReserved")
+        else explanation
+    )
 
 
 def _flavors(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
-    found = figures(engine.cache, info, entry)
-    return tuple(replace(each, spared=spared_in(engine, entry, each.flavor, each.resources)) for each in found)
+    flavor_figures = figures(engine.cache, info, entry)
+    return tuple(
+        replace(figure, spared=spared_in(engine, entry, figure.flavor, figure.resources)) for figure in flavor_figures
+    )
 
 
 def explain_elsewhere(
@@ -151,12 +159,12 @@ def explain_elsewhere(
         return _explain_without_queue(workload, cluster, ", ".join(with_queue))
     there = replace(workload, status=WorkloadStatus())
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
-    made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
+    explanation = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
     verdicts = dispatch.verdicts if dispatch is not None else ()
     ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
     where = f"It is not on this cluster{''.join(ruled_out)}."
-    code = code_of("\n".join(ruled_out)) or made.code
-    return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False, code=code)
+    code = code_of("\n".join(ruled_out)) or explanation.code
+    return replace(explanation, headline=f"{where} If it were: {explanation.headline}", is_there=False, code=code)
 
 
 def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Explanation:

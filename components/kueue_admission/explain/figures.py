@@ -29,8 +29,8 @@ def totals_of(cache: Cache, info: WorkloadInfo, queue: QueueNode) -> dict[str, i
     Of an elastic job's slice, that is what it needs beyond the one whose place it takes.
     """
     totals: dict[str, int] = {}
-    for each, sign in ((info, 1), (cache.replaced(info), -1)):
-        for pod_set in each.pod_sets if each is not None else ():
+    for workload_info, sign in ((info, 1), (cache.replaced(info), -1)):
+        for pod_set in workload_info.pod_sets if workload_info is not None else ():
             amounts = dict(pod_set.requests)
             if "pods" in queue.group_of:
                 amounts["pods"] = pod_set.count
@@ -47,7 +47,7 @@ def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigur
     for pod_set in entry.assignment.pod_sets:
         for attempt in merge_attempts(pod_set, queue):
             attempts.setdefault(attempt.flavor, []).append(attempt)
-    found: list[FlavorFigures] = []
+    all_figures: list[FlavorFigures] = []
     for group in queue.groups:
         for flavor in group.flavors:
             tried = attempts.get(flavor, [])
@@ -57,10 +57,10 @@ def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigur
                 for name, amount in totals.items()
                 if name in group.covered and amount
             )
-            found.append(
+            all_figures.append(
                 FlavorFigures(flavor, bool(tried), tuple(against), resources, is_of_workers=flavor in of_workers)
             )
-    return tuple(found)
+    return tuple(all_figures)
 
 
 def flavors_of_workers(cache: Cache, queue: QueueNode) -> frozenset[str]:
@@ -73,7 +73,7 @@ def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: 
     fr = cache.ids.id(flavor, resource)
     free = available(queue, fr)
     root = queue.root()
-    held = [
+    holders = [
         (-amount, info.priority, info.key, node.name)
         for node in all_queues_below(root)
         for info in node.workloads.values()
@@ -86,12 +86,12 @@ def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: 
         nominal=queue.nominal.get(fr),
         borrowing_limit=queue.borrowing_limit.get(fr),
         used_by_queue=queue.usage.get(fr, 0),
-        used_in_cohort=None if root is queue else -sum(one[0] for one in held),
+        used_in_cohort=None if root is queue else -sum(one[0] for one in holders),
         capacity=queue.potential.get(fr, 0),
         free=free,
         missing=max(0, asked - free),
-        holders=tuple(Holder(key, name, prio, -less) for less, prio, key, name in nsmallest(LISTED, held)),
-        holder_count=len(held),
+        holders=tuple(Holder(key, name, prio, -less) for less, prio, key, name in nsmallest(LISTED, holders)),
+        holder_count=len(holders),
     )
 
 

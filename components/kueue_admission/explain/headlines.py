@@ -74,7 +74,7 @@ def unprinted_kind(found: Diagnosis) -> str | None:
     objects = found.engine.objects
     if found.blocked and found.reason == QuotaReservedReason.MISCONFIGURED:
         there = {"LocalQueue": objects.local_queues, "ClusterQueue": objects.cluster_queues}
-        return next((kind for kind, given in there.items() if not given), None)
+        return next((kind for kind, manifests_there in there.items() if not manifests_there), None)
     if found.entry is None or found.entry.queue.active:
         return None
     reasons = {reason for reason, _ in found.entry.queue.inactive}
@@ -111,11 +111,11 @@ def still_suspended(made: Explanation, job: str) -> Explanation:
 
 def code_of_reason(made: Explanation, found: Diagnosis) -> str | None:
     """The code of what Kueue, its checks, or what is below the queue say; else that of jobs in the way."""
-    checks, links = (each.message for each in made.checks), (each.message for each in made.links)
-    said = code_of("\n".join((made.reason or "", made.message, found.message, *checks, *links)))
-    if said is None and found.outlook is not None and is_behind_others(made, found.outlook):
+    checks, links = (check.message for check in made.checks), (link.message for link in made.links)
+    code = code_of("\n".join((made.reason or "", made.message, found.message, *checks, *links)))
+    if code is None and found.outlook is not None and is_behind_others(made, found.outlook):
         return "KF114"
-    return said
+    return code
 
 
 def _about_reservation(made: Explanation, found: Diagnosis) -> str:

@@ -19,7 +19,7 @@ def label_conflicts(
     """A sentence for each pod set that has some by its admission, or gets some by `entry`, if that finds flavors."""
     labels = {flavor.name: dict(flavor.node_labels) for flavor in flavors}
     if admission is not None:
-        given = [(each.name, [flavor for _, flavor in each.flavors]) for each in admission.pod_sets]
+        given = [(pod_set.name, [flavor for _, flavor in pod_set.flavors]) for pod_set in admission.pod_sets]
     else:
         found = entry.assignment.pod_sets if entry is not None else ()
         given = [(each.name, [choice.flavor for choice in each.flavors.values()]) for each in found if each.is_found]

@@ -72,8 +72,8 @@ class Links:
             yield from self._missing(kind, name, f"AdmissionCheck {check}", told, is_gone="not found" in told)
         elif kind == "MultiKueueConfig":
             clusters = inside(config, "spec").get("clusters")
-            names = [str(each) for each in clusters] if isinstance(clusters, list) else []
-            below = [link for each in names for link in self._cluster(each, name, told)]
+            names = [str(cluster) for cluster in clusters] if isinstance(clusters, list) else []
+            below = [link for link_name in names for link in self._cluster(link_name, name, told)]
             if below:
                 yield Link(kind, name, "", f"names {', '.join(names)}")
             yield from below

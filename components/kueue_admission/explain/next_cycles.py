@@ -24,10 +24,10 @@ from kueue_admission.explain.answer import Blocker
 
 MOST_EQUALS = 16
 """So many equal workloads of a LocalQueue are looked at, and more only if all of these get quota."""
-_STATUS: Final = attrgetter(*(each.name for each in fields(WorkloadStatus) if each.name != "evaluated"))
+_STATUS: Final = attrgetter(*(field.name for field in fields(WorkloadStatus) if field.name != "evaluated"))
 _NEVER_HELD: Final = _STATUS(WorkloadStatus())
 _OWN: Final = frozenset(("name", "uid", "created", "job_uid", "pod_sets", "status"))
-_EQUAL: Final = attrgetter(*(each.name for each in fields(Workload) if each.name not in _OWN))
+_EQUAL: Final = attrgetter(*(field.name for field in fields(Workload) if field.name not in _OWN))
 """What equal workloads of one namespace share beside their pod sets."""
 
 
@@ -72,10 +72,10 @@ class _Cycles(NamedTuple):
 def look_ahead(snapshot: Snapshot, key: str) -> Outlook:
     """Run cycles until the pending workload `key` is decided, or nothing changes any more; time stands still."""
     kept, groups = _first_of_equals(snapshot, key)
-    found = _look_ahead(kept, key)
-    if any(group <= {*found.turns} for group in groups):
+    outlook = _look_ahead(kept, key)
+    if any(group <= {*outlook.turns} for group in groups):
         return _look_ahead(snapshot, key)
-    return found
+    return outlook
 
 
 def _first_of_equals(snapshot: Snapshot, key: str) -> tuple[Snapshot, list[frozenset[str]]]:
@@ -93,8 +93,8 @@ def _first_of_equals(snapshot: Snapshot, key: str) -> tuple[Snapshot, list[froze
     for group in large:
         group.sort(key=lambda workload: (workload.created, workload.uid))
         later.update(workload.key for workload in group[MOST_EQUALS:])
-    kept = tuple(workload for workload in snapshot.workloads if workload.key not in later)
-    return replace(snapshot, workloads=kept), [frozenset(w.key for w in group[:MOST_EQUALS]) for group in large]
+    workloads = tuple(workload for workload in snapshot.workloads if workload.key not in later)
+    return replace(snapshot, workloads=workloads), [frozenset(w.key for w in group[:MOST_EQUALS]) for group in large]
 
 
 def _look_ahead(snapshot: Snapshot, key: str) -> Outlook:
@@ -106,8 +106,8 @@ def _look_ahead(snapshot: Snapshot, key: str) -> Outlook:
     if ran.entry is None:
         why = engine.pending(info.cluster_queue).parked_for(key)
         return Outlook(None, why, "", turns, _ahead_in_queue(engine, info, ran))
-    found = Outlook(ran.entry, ran.entry.why, ran.entry.message(), turns)
-    return found if found.admits else _name_blockers(engine, found, ran)
+    outlook = Outlook(ran.entry, ran.entry.why, ran.entry.message(), turns)
+    return outlook if outlook.admits else _name_blockers(engine, outlook, ran)
 
 
 def _let_preemptors_go_on(engine: Engine) -> None:
@@ -120,7 +120,7 @@ def _let_preemptors_go_on(engine: Engine) -> None:
         return
     for queue in engine.queues.pending.values():
         for info in list(queue.infos()):
-            named = (is_preempted_for(each.evicted_message, info.workload) for each in leaving)
+            named = (is_preempted_for(entry.evicted_message, info.workload) for entry in leaving)
             if info.workload.status.evaluated is None and not any(named):
                 continue
             entry = engine.examine(info.key)
@@ -136,18 +136,18 @@ def _run(engine: Engine, info: WorkloadInfo) -> _Cycles:
     while engine.wants_cycle:
         engine.handle(CycleStarted(engine.now))
         heads = engine.last_entries
-        mine = next((place for place, each in enumerate(heads) if each.info is info), -1)
+        mine = next((place for place, head in enumerate(heads) if head.info is info), -1)
         if mine >= 0:
             entry, ahead = heads[mine], heads[:mine]
         got = [
-            (each, entry if place < mine else None)
-            for place, each in enumerate(heads)
-            if each.outcome is Outcome.ADMITTED
+            (head, entry if place < mine else None)
+            for place, head in enumerate(heads)
+            if head.outcome is Outcome.ADMITTED
         ]
         admitted += got
         if engine.queues.place(info) is not Place.COMPETING or (entry and entry.outcome is Outcome.PREEMPTING):
             break
-        state = tuple((each.info.key, each.outcome, _tried(each.info)) for each in heads)
+        state = tuple((head.info.key, head.outcome, _tried(head.info)) for head in heads)
         if not got and state in seen:
             break
         seen = {state} if got else {*seen, state}
@@ -177,12 +177,12 @@ def _name_blockers(engine: Engine, found: Outlook, ran: _Cycles) -> Outlook:
     if mine.outcome not in (Outcome.SKIPPED, Outcome.NO_FIT, Outcome.WAITING):
         return found
     short = _short(engine, mine, ran.ahead)
-    wanted = frozenset(short) if mine.outcome is Outcome.SKIPPED and short else _asked_of(engine, mine)
+    resources_short = frozenset(short) if mine.outcome is Outcome.SKIPPED and short else _asked_of(engine, mine)
     targets = {target.info.key for target in mine.targets}
     blockers = []
     beside = dict(ran.admitted) | dict.fromkeys(ran.ahead, mine)
     for other, then in beside.items():
-        usage = tuple((fr, amount) for fr, amount in other.counted if fr in wanted and amount)
+        usage = tuple((fr, amount) for fr, amount in other.counted if fr in resources_short and amount)
         if targets & {target.info.key for target in other.targets}:
             blockers.append(_blocker(engine, other, "preemptsTheSame", usage, then))
         elif (usage and other.queue.root() is mine.queue.root()) or _shares_nodes(other, mine):
@@ -209,9 +209,13 @@ def _short(engine: Engine, mine: Entry, ahead: Iterable[Entry]) -> dict[int, int
 
 def _asked_of(engine: Engine, mine: Entry) -> frozenset[int]:
     """Every flavor-resource of its queue that it could use."""
-    asked = {name for pod_set in mine.info.pod_sets for name, amount in pod_set.requests if amount}
+    resources_asked = {name for pod_set in mine.info.pod_sets for name, amount in pod_set.requests if amount}
     return frozenset(
-        fr for group in mine.queue.groups for frs in group.frs for resource, fr in frs.items() if resource in asked
+        fr
+        for group in mine.queue.groups
+        for frs in group.frs
+        for resource, fr in frs.items()
+        if resource in resources_asked
     )
 
 

@@ -42,14 +42,14 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
         failed_check_changes(trials, workload)
         return
     if not workload.active:
-        said = workload.status.evicted_message not in ("", DEACTIVATED_BY_HAND)
-        what = f"{'do what that says, then ' if said else ''}set spec.active to true"
+        is_evicted = workload.status.evicted_message not in ("", DEACTIVATED_BY_HAND)
+        what = f"{'do what that says, then ' if is_evicted else ''}set spec.active to true"
         # A check or a limit of time may decide the same again.
-        then = " if what that says does not happen again" if said else ""
+        then = " if what that says does not happen again" if is_evicted else ""
         trials.offer("active", what, Edit(workload=_submitted_again), then=then)
         return
-    wanted = workload.local_queue
-    local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
+    queue_name = workload.local_queue
+    local = next((queue for queue in objects.local_queues if queue.key == queue_name), None)
     if local is None:
         _missing_local_queue(trials, workload, objects)
         return
@@ -77,9 +77,9 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
     queues = [queue.name for queue in objects.cluster_queues]
     target = nearest(workload.queue, queues) or (queues[0] if len(queues) == 1 else None)
     if target and workload.queue:
-        made = LocalQueue(workload.namespace, workload.queue, target)
-        what = f"create LocalQueue {made.key} with clusterQueue: {target}"
-        edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, made)))
+        local_queue = LocalQueue(workload.namespace, workload.queue, target)
+        what = f"create LocalQueue {local_queue.key} with clusterQueue: {target}"
+        edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, local_queue)))
         trials.offer("localQueue", what, edit)
 
 
@@ -110,7 +110,7 @@ def inactive_changes(trials: Trials, entry: Entry) -> None:
     fixes = [
         _fix(trials.before.engine, queue, reason) for reason in dict.fromkeys(reason for reason, _ in queue.inactive)
     ]
-    known = [each for each in fixes if each is not None]
+    known = [fix for fix in fixes if fix is not None]
     if known and len(known) == len(fixes):
         what = "; ".join(what for what, _ in known)
         trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {what}", together(edit for _, edit in known))
@@ -165,24 +165,24 @@ def _without_checks(queue: str, names: list[str]) -> Edit:
 
 
 def _add_topologies(names: set[str]) -> Edit:
-    made = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
-    return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *made)))
+    topologies = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
+    return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *topologies)))
 
 
 def _add_flavors(names: list[str]) -> Edit:
-    made = tuple(ResourceFlavor(name) for name in names)
-    return Edit(objects=lambda objects: replace(objects, flavors=(*objects.flavors, *made)))
+    flavors = tuple(ResourceFlavor(name) for name in names)
+    return Edit(objects=lambda objects: replace(objects, flavors=(*objects.flavors, *flavors)))
 
 
 def _set_checks(objects: Objects, names: list[str]) -> Edit:
     known = {check.name: check for check in objects.checks}
-    made = tuple(
+    checks = tuple(
         replace(known.get(name) or AdmissionCheck(name, "example.com/controller"), active=True) for name in names
     )
 
     def change(objects: Objects) -> Objects:
         rest = tuple(check for check in objects.checks if check.name not in names)
-        return replace(objects, checks=(*rest, *made))
+        return replace(objects, checks=(*rest, *checks))
 
     return Edit(objects=change)
 
@@ -197,22 +197,22 @@ def namespace_changes(trials: Trials, entry: Entry) -> None:
         what = f"let namespaceSelector of ClusterQueue {queue} match namespace {namespace}"
         trials.offer("namespaceSelector", f"{what}: {{}} matches all", edit)
         return
-    wanted = dict(selector.match_labels or {})
+    labels_needed = dict(selector.match_labels or {})
     unwanted = []
     for requirement in selector.match_expressions or ():
         if requirement.operator in ("In", "Exists"):
-            wanted[requirement.key] = requirement.values[0] if requirement.values else "true"
+            labels_needed[requirement.key] = requirement.values[0] if requirement.values else "true"
         else:
             unwanted.append(requirement.key)
 
     def change(objects: Objects) -> Objects:
         labels = dict(objects.namespaces)
-        kept = {key: value for key, value in labels.get(namespace, ()) if key not in unwanted}
-        labels[namespace] = tuple(sorted({**kept, **wanted}.items()))
+        pairs = {key: value for key, value in labels.get(namespace, ()) if key not in unwanted}
+        labels[namespace] = tuple(sorted({**pairs, **labels_needed}.items()))
         return replace(objects, namespaces=tuple(labels.items()))
 
-    listed = ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-    steps = [f"label namespace {namespace} with {listed}"] if wanted else []
+    listed = ", ".join(f"{key}={value}" for key, value in sorted(labels_needed.items()))
+    steps = [f"label namespace {namespace} with {listed}"] if labels_needed else []
     steps += [f"remove label {', '.join(unwanted)} of namespace {namespace}"] if unwanted else []
     trials.offer("namespace", ", and ".join(steps), Edit(objects=change))
 
@@ -232,11 +232,11 @@ def flavor_changes(trials: Trials, entry: Entry) -> None:
 def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
     flavor = trials.before.engine.cache.flavors[name]
     taints = [taint for taint in flavor.node_taints if taint.effect in ("NoSchedule", "NoExecute")]
-    made = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
+    tolerations = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
     listed = ", ".join(taint.text for taint in taints)
 
     def change(pod_set: PodSet) -> PodSet:
-        return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
+        return replace(pod_set, tolerations=(*pod_set.tolerations, *tolerations))
 
     what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
     trials.offer("toleration", what, edit_pods(change))

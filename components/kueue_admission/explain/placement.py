@@ -45,7 +45,10 @@ def unplaced(engine: Engine, entry: Entry) -> list[Unplaced]:
     found = []
     for result in entry.assignment.pod_sets:
         pod_set = next(ps for ps in entry.info.workload.pod_sets if ps.name == result.name)
-        evidence = [*result.evidence, *(e for _, tried in result.considered for each in tried for e in each.evidence)]
+        evidence = [
+            *result.evidence,
+            *(e for _, tried in result.considered for attempt in tried for e in attempt.evidence),
+        ]
         flavors = dict.fromkeys(e.flavor for e in evidence if isinstance(e, TopologyPlacement | TopologyMismatch))
         # Where quota is used up too, Kueue's message is about that, and only its reason about the topology.
         failed = QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED
@@ -62,8 +65,11 @@ def placements_of(engine: Engine, entry: Entry | None) -> tuple[Placement, ...]:
     """The evidence for each pod set that could not be placed, or may be on nodes that it cannot use."""
     if entry is None:
         return ()
-    found = [_placement(engine, each) for each in unplaced(engine, entry)]
-    return (*found, *(each for item in _placed(engine, entry) if (each := _placement(engine, item)).unseen))
+    all_placements = [_placement(engine, each) for each in unplaced(engine, entry)]
+    return (
+        *all_placements,
+        *(placement for item in _placed(engine, entry) if (placement := _placement(engine, item)).unseen),
+    )
 
 
 def _placed(engine: Engine, entry: Entry) -> Iterator[Unplaced]:
@@ -87,7 +93,11 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
     if request is not None and not item.request.implied:
         level = request.required or request.preferred or level
         mode = "required" if request.required else "preferred" if request.preferred else ""
-    slices = "; ".join(f"slices of {each.size} in one {each.level}" for each in request.slices) if request else ""
+    slices = (
+        "; ".join(f"slices of {slice_request.size} in one {slice_request.level}" for slice_request in request.slices)
+        if request
+        else ""
+    )
     room_level = request.slices[0].level if request is not None and request.slices else level
     rooms = list(_rooms(item, room_level)) if room_level in state.levels else []
     return Placement(
@@ -111,19 +121,21 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
 
 def _grouped(nodes: list[Node], asked: Callable[[Node], Lack | None]) -> tuple[NodeGroup, ...]:
     """The nodes that lack something, by what that is; the largest group first."""
-    found: dict[Lack, list[str]] = {}
+    names_by_lack: dict[Lack, list[str]] = {}
     for node in nodes:
         lack = asked(node)
         if lack is not None:
-            found.setdefault(lack, []).append(node.name)
-    groups = [NodeGroup(lack.why, lack.reason, tuple(names[:LISTED]), len(names)) for lack, names in found.items()]
+            names_by_lack.setdefault(lack, []).append(node.name)
+    groups = [
+        NodeGroup(lack.why, lack.reason, tuple(names[:LISTED]), len(names)) for lack, names in names_by_lack.items()
+    ]
     return tuple(sorted(groups, key=lambda group: -group.count))
 
 
 def nodes_of(engine: Engine, state: TopologyState) -> list[Node]:
     """The nodes with the labels of the flavor."""
-    wanted = dict(state.flavor.node_labels).items()
-    return [node for node in engine.objects.nodes if wanted <= dict(node.labels).items()]
+    labels_needed = dict(state.flavor.node_labels).items()
+    return [node for node in engine.objects.nodes if labels_needed <= dict(node.labels).items()]
 
 
 def is_on(state: TopologyState, info: WorkloadInfo) -> bool:
@@ -154,7 +166,9 @@ def _pod_lacks(item: Unplaced, node: Node, labels: dict[str, str]) -> Iterator[L
     pod_set = item.pod_set
     tolerations = (*pod_set.tolerations, *item.state.flavor.tolerations)
     for taint in node.taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not any(each.tolerates(taint) for each in tolerations):
+        if taint.effect in ("NoSchedule", "NoExecute") and not any(
+            toleration.tolerates(taint) for toleration in tolerations
+        ):
             yield Lack("UntoleratedTaint", f"taint {taint.text}, which neither pods nor flavor tolerate", taint)
     unmet = [f"{key}={value}" for key, value in pod_set.node_selector if labels.get(key) != value]
     if unmet:
@@ -171,12 +185,12 @@ def _room_lacks(item: Unplaced, node: Node) -> Iterator[Lack]:
     times, limiting = count_in(per_pod, free)
     if times:
         return
-    has, taken = dict(node.allocatable).get(limiting, 0), dict(node.used).get(limiting, 0)
+    has, usage = dict(node.allocatable).get(limiting, 0), dict(node.used).get(limiting, 0)
 
     def show(amount: int) -> str:
         return format_amount(limiting, amount)
 
-    others = f", pods outside Kueue's topologies use {show(taken)}" if taken else ""
+    others = f", pods outside Kueue's topologies use {show(usage)}" if usage else ""
     yield Lack(
         "Resource",
         f"{show(max(0, free.get(limiting, 0)))} of {show(has)} {limiting} free, a pod asks for "

@@ -45,7 +45,7 @@ def placement_changes(trials: Trials, entry: Entry) -> None:
 def _ask_for_something(trials: Trials, entry: Entry) -> None:
     """A request of a covered resource for pods that have none, and so get no flavor whose topology they could be in."""
     covered = entry.queue.group_of
-    name = next((each for each in _LITTLE if each in covered), next(iter(covered), ""))
+    name = next((resource for resource in _LITTLE if resource in covered), next(iter(covered), ""))
     amount = _LITTLE.get(name, 1)
     for pod_set in without_flavor(entry):
 
@@ -66,7 +66,7 @@ def _agree_about_topology(trials: Trials, engine: Engine, entry: Entry) -> None:
     """For pods that ask for a topology that the flavor does not have, or the other way round."""
     by_name = {pod_set.name: pod_set for pod_set in entry.info.workload.pod_sets}
     for result in entry.assignment.pod_sets:
-        evidence = [piece for _, tried in result.considered for each in tried for piece in each.evidence]
+        evidence = [piece for _, tried in result.considered for attempt in tried for piece in attempt.evidence]
         flavors = [engine.cache.flavors[piece.flavor] for piece in evidence if isinstance(piece, TopologyMismatch)]
         asks = is_topology_requested(by_name[result.name], entry.queue)
         if not asks and any(flavor.topology is not None for flavor in flavors):
@@ -110,12 +110,12 @@ def _offer_toleration(trials: Trials, item: Unplaced, taints: list[Taint]) -> bo
 
 
 def _tolerating(item: Unplaced, taints: list[Taint]) -> Edit:
-    made = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
+    tolerations = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
 
     def change(objects: Objects) -> Objects:
         def tolerating(each: ResourceFlavor) -> ResourceFlavor:
             is_it = each.name == item.state.flavor.name
-            return replace(each, tolerations=(*each.tolerations, *made)) if is_it else each
+            return replace(each, tolerations=(*each.tolerations, *tolerations)) if is_it else each
 
         return replace(objects, flavors=tuple(map(tolerating, objects.flavors)))
 
@@ -130,8 +130,8 @@ def _drop_selectors(trials: Trials, engine: Engine, item: Unplaced) -> None:
     ]
     if unmet:
         names = ", ".join(f"{key}={value}" for key, value in unmet)
-        kept = tuple(pair for pair in pod_set.node_selector if pair not in unmet)
-        edit = _edit_pod_set(item, lambda each: replace(each, node_selector=kept))
+        selectors = tuple(pair for pair in pod_set.node_selector if pair not in unmet)
+        edit = _edit_pod_set(item, lambda each: replace(each, node_selector=selectors))
         trials.offer("nodeSelector", f"remove {names} from the nodeSelector of the pods", edit)
     if pod_set.affinity is not None:
         edit = _edit_pod_set(item, lambda each: replace(each, affinity=None))
@@ -150,13 +150,13 @@ def _other_level(trials: Trials, item: Unplaced) -> None:
     if request.required in levels:
         softer = replace(request, required=None, preferred=request.required)
         _offer_request(trials, item, softer, f"prefer {request.required} instead of requiring it")
-    for index, each in enumerate(request.slices):
+    for index, slice_request in enumerate(request.slices):
 
         def wider(to: str, index: int = index) -> TopologyRequest:
             slices = [replace(one, level=to) if n == index else one for n, one in enumerate(request.slices)]
             return replace(request, slices=tuple(slices))
 
-        _try_levels(trials, item, levels, each.level, "podset-slice-required-topology", wider)
+        _try_levels(trials, item, levels, slice_request.level, "podset-slice-required-topology", wider)
 
 
 def _asking(request: TopologyRequest, field: str, level: str) -> TopologyRequest:
@@ -175,7 +175,7 @@ def _try_levels(
     if level in levels:
         others = list(reversed(levels[: levels.index(level)]))
     else:
-        ends = {each.rpartition("/")[2]: each for each in levels}
+        ends = {level.rpartition("/")[2]: level for level in levels}
         near = nearest(level.rpartition("/")[2], ends)
         others = [*([ends[near]] if near else ()), *reversed(levels)]
     for other in others:
@@ -248,11 +248,11 @@ def _more_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
     model = max(usable, key=lambda node: (sum(dict(node.allocatable).get(name, 0) for name in per_pod), node.name))
 
     def more(count: int) -> Edit:
-        made = tuple(
+        nodes = tuple(
             replace(model, name=f"{model.name}+{n}", labels=_renamed(model, f"{model.name}+{n}"), used=())
             for n in range(count)
         )
-        return Edit(objects=lambda objects: replace(objects, nodes=(*objects.nodes, *made)))
+        return Edit(objects=lambda objects: replace(objects, nodes=(*objects.nodes, *nodes)))
 
     needed = least(min(item.request.count, _MOST_NODES), lambda count: trials.admits(more(count)))
     if needed is not None:

@@ -64,31 +64,31 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
 def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
     """How much of the flavor's quota the workload lacks, by resource."""
     queue, cache = entry.queue, trials.before.engine.cache
-    found = {
-        resource: asked - raw_available(queue, cache.ids.id(flavor, resource))
+    amounts = {
+        resource: request - raw_available(queue, cache.ids.id(flavor, resource))
         for group in queue.groups
         if flavor in group.flavor_names
-        for resource, asked in totals_of(cache, entry.info, queue).items()
+        for resource, request in totals_of(cache, entry.info, queue).items()
         if resource in group.covered
     }
-    return {resource: amount for resource, amount in found.items() if amount > 0}
+    return {resource: amount for resource, amount in amounts.items() if amount > 0}
 
 
 def _least_amounts(
     trials: Trials, amounts: Mapping[str, int], edit: Callable[[Mapping[str, int]], Edit]
 ) -> dict[str, int] | None:
     """The least of each amount with which the edit admits the workload; None if these amounts are not enough."""
-    found = dict(amounts)
+    least_amounts = dict(amounts)
     for resource in amounts:
 
         def works(amount: int, name: str = resource) -> bool:
-            return trials.admits(edit({**found, name: amount}))
+            return trials.admits(edit({**least_amounts, name: amount}))
 
-        needed = least(found[resource], works)
+        needed = least(least_amounts[resource], works)
         if needed is None:
             return None
-        found[resource] = needed
-    return found
+        least_amounts[resource] = needed
+    return least_amounts
 
 
 def _lend(trials: Trials, entry: Entry, flavor: str) -> None:
@@ -103,7 +103,7 @@ def _lend(trials: Trials, entry: Entry, flavor: str) -> None:
         more = {resource: min(missing[resource], amount) for resource, amount in unused.items() if amount}
         if more and node.name not in own:
             kept.append((node, more))
-    enough = [_offer_to_lend(trials, flavor, [each]) for each in kept]
+    enough = [_offer_to_lend(trials, flavor, [node_amounts]) for node_amounts in kept]
     if len(kept) > 1 and not any(enough):
         _offer_to_lend(trials, flavor, kept)
 
@@ -199,7 +199,7 @@ def _policies(trials: Trials, entry: Entry) -> None:
     if now.reclaim_within_cohort != "Any":
         milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
         reclaimed = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
-        if any(offer("reclaimWithinCohort", each.reclaim_within_cohort, each) for each in reclaimed):
+        if any(offer("reclaimWithinCohort", policies.reclaim_within_cohort, policies) for policies in reclaimed):
             return
     if now.borrow_within_cohort.policy == "Never":
         offer("borrowWithinCohort.policy", *while_borrowing(now))
@@ -228,16 +228,16 @@ def while_borrowing(now: ClusterQueuePreemption) -> tuple[str, ClusterQueuePreem
 def _priority(trials: Trials, entry: Entry) -> None:
     """The least priority with which it could preempt, under the policies as they are."""
     info = entry.info
-    held = {other.priority for node in all_queues_below(entry.queue.root()) for other in node.workloads.values()}
-    rungs = sorted(priority + 1 for priority in held if priority >= info.priority)
+    priorities = {other.priority for node in all_queues_below(entry.queue.root()) for other in node.workloads.values()}
+    rungs = sorted(priority + 1 for priority in priorities if priority >= info.priority)
 
     def edit(index: int) -> Edit:
         return Edit(workload=lambda w: replace(w, priority=rungs[index - 1]))
 
-    found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
-    if found is not None:
-        what = f"give the workload priority {rungs[found - 1]} or more (it has {info.priority})"
-        trials.offer("priority", what, edit(found))
+    rung = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
+    if rung is not None:
+        what = f"give the workload priority {rungs[rung - 1]} or more (it has {info.priority})"
+        trials.offer("priority", what, edit(rung))
 
 
 def _fewer_pods(trials: Trials) -> None:
@@ -269,21 +269,21 @@ def finishing(trials: Trials, entry: Entry) -> None:
     """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
     totals = totals_of(trials.before.engine.cache, entry.info, queue)
-    wanted = {
+    amounts_needed = {
         ids.id(flavor, r): max(1, amount)
         for group in queue.groups
         for flavor in group.flavors
         for r, amount in totals.items()
     }
-    states = [each.state for each in unplaced(trials.before.engine, entry)]
+    states = [lacking.state for lacking in unplaced(trials.before.engine, entry)]
     # Flavors of other trees may lead to the same nodes.
     queues = list(trials.before.engine.cache.queues.values()) if states else all_queues_below(queue.root())
-    held: dict[str, int] = {}
+    usage: dict[str, int] = {}
     for node in queues:
         for info in node.workloads.values():
-            shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
-            held[info.key] = max(shares, default=0) or int(any(is_on(state, info) for state in states))
-    largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
+            shares = [amount * 1000 // amounts_needed[fr] for fr, amount in info.usage if fr in amounts_needed]
+            usage[info.key] = max(shares, default=0) or int(any(is_on(state, info) for state in states))
+    largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in usage.items() if share))
     order = [key for _, key in largest]
 
     def works(keys: list[str]) -> bool:

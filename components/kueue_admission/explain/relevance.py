@@ -37,10 +37,10 @@ class WorkloadIndex:
     def names(self) -> Iterable[str]:
         """Every name, with and without the namespace."""
         return dict.fromkeys(
-            each
+            owner_or_name
             for key, manifest in self.workloads.items()
             for name in (key, *_owners_of_workload(manifest))
-            for each in (name, name.partition("/")[2])
+            for owner_or_name in (name, name.partition("/")[2])
         )
 
     def keys(self, name: str) -> list[str]:
@@ -59,14 +59,15 @@ class WorkloadIndex:
     def waiting(self) -> Sequence[tuple[str, str]]:
         """LocalQueue and key of the workloads that have yet to be admitted, by priority and age."""
         every = ((PrintedWorkload.of(manifest), key) for key, manifest in self.workloads.items())
-        printed = [(each, key) for each, key in every if not each.parent]
+        printed = [(printed_workload, key) for printed_workload, key in every if not printed_workload.parent]
         ahead = (WorkloadState.PENDING, WorkloadState.QUOTA_RESERVED)
         return [
             (self.queue_of(key), key)
             for _, _, key in sorted(
-                (-each.spec.integer("priority"), each.created or 0.0, key)
-                for each, key in printed
-                if each.state in ahead and (each.kind == "Workload" or PrintedJob(each.fields).ended_at is None)
+                (-printed_workload.spec.integer("priority"), printed_workload.created or 0.0, key)
+                for printed_workload, key in printed
+                if printed_workload.state in ahead
+                and (printed_workload.kind == "Workload" or PrintedJob(printed_workload.fields).ended_at is None)
             )
         ]
 
@@ -89,8 +90,8 @@ class WorkloadIndex:
 
     def _targets(self) -> dict[str, str]:
         """The ClusterQueue of each LocalQueue."""
-        queues = [each for each in self.others if each.get("kind") == "LocalQueue"]
-        return {key_of(each): str(inside(each, "spec").get("clusterQueue")) for each in queues}
+        queues = [other for other in self.others if other.get("kind") == "LocalQueue"]
+        return {key_of(queue): str(inside(queue, "spec").get("clusterQueue")) for queue in queues}
 
     def relevant(self, key: str, local_queue: str) -> list[Manifest]:
         """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
@@ -103,11 +104,11 @@ class WorkloadIndex:
 
         def matters(key: str, manifest: Manifest) -> bool:
             printed = PrintedWorkload.of(manifest)
-            held = printed.cluster_queue or targets.get(_queue_of(key, manifest))
-            return held in tree and not printed.is_true("Finished")
+            queue_name = printed.cluster_queue or targets.get(_queue_of(key, manifest))
+            return queue_name in tree and not printed.is_true("Finished")
 
-        kept = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
-        return [*self.others, *kept, *self._doubles]
+        relevant_manifests = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
+        return [*self.others, *relevant_manifests, *self._doubles]
 
 
 def _queue_of(key: str, manifest: Manifest) -> str:

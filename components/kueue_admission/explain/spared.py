@@ -52,16 +52,16 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
         if attempt.flavor == flavor
     ]
     is_short = attempts and all(
-        isinstance(each, InsufficientQuota) for attempt in attempts for each in attempt.evidence
+        isinstance(evidence, InsufficientQuota) for attempt in attempts for evidence in attempt.evidence
     )
     if entry.outcome not in (Outcome.NO_FIT, Outcome.WAITING) or not is_short:
         return ()
-    missing = frozenset(ids.id(flavor, each.resource) for each in figures if each.missing)
+    missing = frozenset(ids.id(flavor, figure.resource) for figure in figures if figure.missing)
     chosen = needing_preemption(entry.assignment, engine.cache)
     frs = missing or frozenset(fr for fr in chosen if ids.names[fr][0] == flavor)
     if not frs:
         return ()
-    requests = tuple((ids.id(flavor, each.resource), each.asked) for each in figures)
+    requests = tuple((ids.id(flavor, figure.resource), figure.asked) for figure in figures)
     rules = _Rules(PreemptionContext(engine.cache, entry.info, entry.queue, requests, frs, None))
     groups: dict[tuple[str, _Answer], list[WorkloadInfo]] = {}
     for queue in all_queues_below(entry.queue.root()):
@@ -69,7 +69,7 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
             if not frs.isdisjoint(info.frs):
                 groups.setdefault((queue.name, rules.protecting(queue, info)), []).append(info)
     unprotected = [info for (_, answer), infos in groups.items() if answer == _NOT_ENOUGH for info in infos]
-    short = ((ids.id(flavor, each.resource), each.missing) for each in figures if each.missing)
+    short = ((ids.id(flavor, figure.resource), figure.missing) for figure in figures if figure.missing)
     is_enough = all(sum(dict(info.usage).get(fr, 0) for info in unprotected) >= amount for fr, amount in short)
     instead = _beside_quota(entry, flavor) if is_enough else _NOT_ENOUGH
     groups = {(name, instead if it == _NOT_ENOUGH else it): infos for (name, it), infos in groups.items()}
@@ -111,9 +111,9 @@ class _Rules:
             rules.insert(1, self._not_borrowing)
             rules.append(self._share if self._fair else self._while_borrowing)
         for rule in rules:
-            found = rule(queue, info)
-            if found is not None:
-                return found
+            protection = rule(queue, info)
+            if protection is not None:
+                return protection
         return _NOT_ENOUGH
 
     def _policy(self, queue: QueueNode) -> tuple[str, PreemptionPolicy]:

@@ -37,21 +37,21 @@ def render_json(explanations: list[Explanation]) -> dict[str, object]:
     """The explanations as plain data, amounts in the core's units (CPU in thousandths, all else in whole units)."""
     return {
         "version": SCHEMA_VERSION,
-        "explanations": [asdict(each) | {"code": each.code} for each in explanations],
+        "explanations": [asdict(explanation) | {"code": explanation.code} for explanation in explanations],
         "next_step": next_step_of_all(explanations),
     }
 
 
 def render_short(explanations: list[Explanation]) -> str:
     """One line for each cluster: state, reason, code, and the reason in words; and the next step."""
-    lines = [_line(each) for each in explanations]
-    step = _one_step([_without_list(each) for each in explanations])
+    lines = [_line(explanation) for explanation in explanations]
+    step = _one_step([_without_list(explanation) for explanation in explanations])
     return "\n".join(lines) + f"{' ' if len(lines) == 1 else chr(10)}Next step: {step}\n"
 
 
 def render_waiting(found: Sequence[Sequence[Explanation]], rest: Sequence[str]) -> str:
     """A line for each workload that waits, as it stands where it was submitted; `rest`: the LocalQueues of others."""
-    lines = [_line(_where_it_is(each)) for each in found]
+    lines = [_line(_where_it_is(explanation)) for explanation in found]
     if rest:
         counts = ", ".join(f"{queue} {count}" for queue, count in Counter(rest).most_common())
         lines.append(f"{len(rest)} more wait ({counts}); name one to explain it")
@@ -60,11 +60,15 @@ def render_waiting(found: Sequence[Sequence[Explanation]], rest: Sequence[str]) 
 
 def render_waiting_json(found: Sequence[Sequence[Explanation]], count: int) -> dict[str, object]:
     """The same as plain data, each workload as `render_json` has it; `waiting` is the count."""
-    return {"version": SCHEMA_VERSION, "waiting": count, "workloads": [render_json(list(each)) for each in found]}
+    return {
+        "version": SCHEMA_VERSION,
+        "waiting": count,
+        "workloads": [render_json(list(explanation)) for explanation in found],
+    }
 
 
 def _where_it_is(found: Sequence[Explanation]) -> Explanation:
-    return next((each for each in found if each.is_there), found[0])
+    return next((explanation for explanation in found if explanation.is_there), found[0])
 
 
 def _line(made: Explanation) -> str:
@@ -91,17 +95,17 @@ def render_clusters(explanations: list[Explanation]) -> str:
     What is the same on several clusters, but for the names of who holds the quota, is there once.
     """
     alike: dict[Explanation, list[Explanation]] = {}
-    for each in explanations:
-        alike.setdefault(_without_holders(each), []).append(each)
+    for explanation in explanations:
+        alike.setdefault(_without_holders(explanation), []).append(explanation)
     texts = []
     for common, group in alike.items():
-        shown = group[0] if len({each.flavors for each in group}) == 1 else common
-        named = replace(shown, cluster=", ".join(each.cluster for each in group))
+        shown = group[0] if len({explanation.flavors for explanation in group}) == 1 else common
+        named = replace(shown, cluster=", ".join(explanation.cluster for explanation in group))
         texts.append(render_text(named if len(explanations) == 1 else replace(named, next_step="")))
     if len(explanations) > 1:
         lines = [f"{explanations[0].workload} on {len(explanations)} clusters:"]
-        for each in explanations:
-            lines += _wrap(f"{each.cluster}: {_standing(each)}", "  ", "    ")
+        for explanation in explanations:
+            lines += _wrap(f"{explanation.cluster}: {_standing(explanation)}", "  ", "    ")
         lines += ["", *_wrap(f"Next step: {_one_step(explanations)}", "", "  ")]
         texts.insert(0, "\n".join(lines) + "\n")
     return f"\n{'-' * WIDTH}\n\n".join(texts)
@@ -138,7 +142,7 @@ def render_text(explanation: Explanation) -> str:
     lines = _wrap(f"{explanation.workload} is {state}{where}{reason}{code}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
     lines += _words(explanation)
-    lines += [line for each in explanation.not_known for line in _wrap(f"Not known: {each}.", "  ", "    ")]
+    lines += [line for doubt in explanation.not_known for line in _wrap(f"Not known: {doubt}.", "  ", "    ")]
     lines += _about(explanation)
     if explanation.dispatch is not None:
         lines += _dispatch(explanation.dispatch)
@@ -169,8 +173,8 @@ def _words(explanation: Explanation) -> list[str]:
     if message and not explanation.checks and message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {message}", "  ", "         ")
     if equal := explanation.equal_before:
-        said = f"Kueue has written nothing on it, and does not look at it: {equal} is equal, and failed before it."
-        lines += _wrap(said, "  ", "  ")
+        words = f"Kueue has written nothing on it, and does not look at it: {equal} is equal, and failed before it."
+        lines += _wrap(words, "  ", "  ")
     if written is not None and written.message != message:
         what = " earlier" if not written.is_current else "" if written.agrees else " another answer"
         lines += _wrap(f"Kueue wrote{what} ({written.reason}): {written.message}", "  ", "         ")
@@ -185,7 +189,7 @@ def _turns(explanation: Explanation) -> list[str]:
         lines += ["", *_wrap(f"Before it get quota: {listed}{f' and {more} more' if more > 0 else ''}", "", "  ")]
     if len(explanation.blockers) > 1:
         lines += ["", "In its way, when the next cycles look at the heads of all queues:"]
-        lines += _wrapped([blocker_text(each, explanation.flavors) for each in explanation.blockers[:LISTED]])
+        lines += _wrapped([blocker_text(blocker, explanation.flavors) for blocker in explanation.blockers[:LISTED]])
         more = len(explanation.blockers) - LISTED
         lines += [f"  and {more} more"] if more > 0 else []
     return lines
@@ -217,8 +221,8 @@ def _about(explanation: Explanation) -> list[str]:
         queue += f", cohort {explanation.cohort}"
     lines = ["", *_wrap(f"Queue: {queue}; priority {explanation.priority}", "", "  ")]
     if explanation.evicted_for:
-        said = f": {explanation.evicted_message}" if explanation.evicted_message else ""
-        lines += _wrap(f"Evicted before: {explanation.evicted_for}{said}", "", "  ")
+        words = f": {explanation.evicted_message}" if explanation.evicted_message else ""
+        lines += _wrap(f"Evicted before: {explanation.evicted_for}{words}", "", "  ")
     for request in explanation.requests:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
         pods = f"{request.count} pod{'' if request.count == 1 else 's'}"
@@ -236,19 +240,19 @@ def _about(explanation: Explanation) -> list[str]:
 def _checks(explanation: Explanation) -> list[str]:
     lines = []
     for check in explanation.checks:
-        said = f": {check.message}" if check.message.rstrip(".") not in explanation.headline else ""
+        words = f": {check.message}" if check.message.rstrip(".") not in explanation.headline else ""
         controller = f" ({check.controller})" if check.controller else ""
-        lines += ["", *_wrap(f"AdmissionCheck {check.name}{controller} is {check.state}{said}", "", "  ")]
+        lines += ["", *_wrap(f"AdmissionCheck {check.name}{controller} is {check.state}{words}", "", "  ")]
         lines += _wrap(check.undo, "  ") if check.undo else []
     if explanation.links:
         lines += ["", f"Below ClusterQueue {explanation.cluster_queue}:"]
     for link in explanation.links:
-        said = (
+        words = (
             link.message
             if link.reason in ("", "NotFound", "NoParameters", "Unknown")
             else f"{link.reason}: {link.message}"
         )
-        lines += _wrap(f"{link.kind} {link.name}: {said}", "  ", "    ")
+        lines += _wrap(f"{link.kind} {link.name}: {words}", "  ", "    ")
     return lines
 
 

@@ -27,19 +27,24 @@ _NEAREST: Final = (
 
 def next_step_of_all(explanations: Sequence[Explanation]) -> str:
     """What to do now, where the same workload is explained on several clusters."""
-    home = next((each for each in explanations if each.is_there and not each.is_copy), explanations[0])
-    copies = [each for each in explanations if each.is_there and each is not home]
+    home = next(
+        (explanation for explanation in explanations if explanation.is_there and not explanation.is_copy),
+        explanations[0],
+    )
+    copies = [explanation for explanation in explanations if explanation.is_there and explanation is not home]
     if home.state == "Admitted" and copies:
-        return _on([each for each in copies if each.state == "Admitted"] or copies)
+        return _on([copy for copy in copies if copy.state == "Admitted"] or copies)
     if not _waits_for_a_worker(home):
-        pending = [each for each in explanations if each.state == "Pending" and each is not home]
+        pending = [
+            explanation for explanation in explanations if explanation.state == "Pending" and explanation is not home
+        ]
         has_none = lacks_quota_of_workers(home) and not any(change.admits for change in home.changes)
         return _on(pending if has_none and pending and not home.is_unplaceable else [home])
     if copies:
         return _on(copies)
-    others = [each for each in explanations if each is not home]
-    if others and all(each.state == "Absent" for each in others):
-        names = ", ".join(each.cluster for each in others)
+    others = [explanation for explanation in explanations if explanation is not home]
+    if others and all(other.state == "Absent" for other in others):
+        names = ", ".join(other.cluster for other in others)
         namespace = home.workload.partition("/")[0]
         return f"On {names}: create LocalQueue {namespace}/{home.local_queue}, which no worker that was given has."
     if others and home.dispatch is None and not any(link.undo for link in home.links):
@@ -52,10 +57,13 @@ def next_step_of_all(explanations: Sequence[Explanation]) -> str:
 
 def beside_workers(explanations: Sequence[Explanation]) -> list[Explanation]:
     """The same, where the manager's also says how much is free on each worker, if it is quota that is missing."""
-    homes = [each for each in explanations if lacks_quota_of_workers(each)]
-    there = [text for each in explanations if each not in homes and (text := _room_on(each))]
+    homes = [explanation for explanation in explanations if lacks_quota_of_workers(explanation)]
+    there = [text for explanation in explanations if explanation not in homes and (text := _room_on(explanation))]
     more = rooms_text(there)
-    return [replace(each, headline=f"{each.headline}{more}") if each in homes else each for each in explanations]
+    return [
+        replace(explanation, headline=f"{explanation.headline}{more}") if explanation in homes else explanation
+        for explanation in explanations
+    ]
 
 
 def rooms_text(rooms: Sequence[str]) -> str:
@@ -92,5 +100,9 @@ def _waits_for_a_worker(home: Explanation) -> bool:
 def _on(explanations: Sequence[Explanation]) -> str:
     """The step of the one that is nearest to running, with the names of those that have the same."""
     best = min(explanations, key=lambda each: _NEAREST.index(each.reason) if each.reason in _NEAREST else len(_NEAREST))
-    names = [each.cluster for each in explanations if each.next_step == best.next_step and each.cluster]
+    names = [
+        explanation.cluster
+        for explanation in explanations
+        if explanation.next_step == best.next_step and explanation.cluster
+    ]
     return f"On {', '.join(names)}: {best.next_step}" if names else best.next_step

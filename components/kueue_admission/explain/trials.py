@@ -89,12 +89,12 @@ class Trials:
             checks, queue = info.checks, info.cluster_queue
             info = cache.info(edit.workload(info.workload))
             info.checks, info.cluster_queue = checks, queue
-        found = found_pending(engine, examine(cache, info, now=engine.now))
+        diagnosis = found_pending(engine, examine(cache, info, now=engine.now))
         if edit.objects is not None:
             cache.load(engine.objects)
         for other in gone:
             cache.add(other)
-        return found
+        return diagnosis
 
     def admits(self, edit: Edit, *, preempting: bool = False) -> bool:
         """Whether the workload gets its quota after `edit`; by preemption only if `preempting`.
@@ -160,8 +160,8 @@ def together(edits: Iterable[Edit]) -> Edit:
     changes = [edit.objects for edit in edits if edit.objects is not None]
 
     def change(objects: Objects) -> Objects:
-        for each in changes:
-            objects = each(objects)
+        for change in changes:
+            objects = change(objects)
         return objects
 
     return Edit(objects=change)

@@ -31,7 +31,7 @@ def about_turn(made: Explanation, outlook: Outlook) -> str:
     if made.turns:
         count = len(made.turns)
         return f"There is room for it: Kueue admits it after {count} other workload{'s' if count > 1 else ''}."
-    unseen = sum(group.count for each in made.placements for group in each.unseen)
+    unseen = sum(group.count for placement in made.placements for group in placement.unseen)
     but = f" But {unseen} of the nodes that Kueue counts are not for its pods." if unseen else ""
     return f"There is room for it and its turn is next: the next cycle admits it.{but}"
 
@@ -50,7 +50,7 @@ def turn_step(made: Explanation, outlook: Outlook) -> str:
 
 def blocker_text(blocker: Blocker, flavors: Iterable[FlavorFigures]) -> str:
     """Who takes or holds back what, why its turn comes first, and why it waits itself; `flavors`: its queue's."""
-    of_workers = {each.flavor for each in flavors if each.is_of_workers}
+    of_workers = {flavor.flavor for flavor in flavors if flavor.is_of_workers}
     amounts = ", ".join(
         f"{format_amount(resource, amount)} {resource}{'' if flavor in of_workers else f' of flavor {flavor}'}"
         for flavor, resource, amount in blocker.amounts

@@ -47,7 +47,7 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
     of_group = next((names[0] for m in pods if (names := _group_names(m)) and name in (*names, *_names(m))), "")
     group = [m for m in pods if of_group in _group_names(m)]
     if group:
-        totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
+        totals = (whole_number(_texts(pod, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for pod in group)
         return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
     alone = next((m for m in pods if name in _names(m)), None)
     if alone is None:
@@ -89,7 +89,7 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str, c
 
 def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
-    name = next(framework for framework, each in KINDS.items() if each.kind == kind)
+    name = next(framework for framework, value in KINDS.items() if value.kind == kind)
     namespace, _, config_name = key_of(config).partition("/")
     return _explanation(
         key,
@@ -138,11 +138,13 @@ def _part_of_another(
 ) -> Explanation | None:
     """For a job that a job of another kind made, which Kueue queues as a whole."""
     kinds = {kind.kind for kind in KINDS.values()}
-    owner = next((each for each in Printed.of(manifest).owners if each.controls and each.kind in kinds), None)
+    owner = next((owner for owner in Printed.of(manifest).owners if owner.controls and owner.kind in kinds), None)
     if owner is None:
         return None
     kind, key = owner.kind, f"{key_of(manifest).partition('/')[0]}/{owner.name}"
-    whole = next((each for each in objects if each.get("kind") == kind and key_of(each) == key), None)
+    whole = next(
+        (candidate for candidate in objects if candidate.get("kind") == kind and key_of(candidate) == key), None
+    )
     if whole is not None and kind in disabled:
         return _passed_over(whole, disabled[kind], cluster)
     headline = f"It is a part of {kind} {key}, which Kueue queues as a whole."
@@ -160,7 +162,9 @@ def _without_queue(manifest: Manifest, objects: list[Manifest], cluster: str) ->
         )
         step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
     elif PrintedJob.of(manifest).is_suspended:
-        managed = [bool(found.get("manageJobsWithoutQueueName")) for _, found in configurations_in(objects)]
+        managed = [
+            bool(configuration.get("manageJobsWithoutQueueName")) for _, configuration in configurations_in(objects)
+        ]
         headline = (
             f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, "
             f"{_BY_SETTING[managed[0] if managed else None]}."
@@ -182,12 +186,16 @@ def _without_queue(manifest: Manifest, objects: list[Manifest], cluster: str) ->
 def _by_pods(manifest: Manifest, objects: list[Manifest], cluster: str) -> Explanation | None:
     """For what makes pods each of which has a Workload."""
     kind, key = manifest.get("kind"), key_of(manifest)
-    workloads = (each for each in objects if each.get("kind") == "Workload")
-    found = [key_of(each) for each in workloads if any(owner.startswith(f"{key}-") for _, owner in owners_of(each))]
-    if not found:
+    workloads = (candidate for candidate in objects if candidate.get("kind") == "Workload")
+    workload_keys = [
+        key_of(workload)
+        for workload in workloads
+        if any(owner.startswith(f"{key}-") for _, owner in owners_of(workload))
+    ]
+    if not workload_keys:
         return None
-    headline = f"Kueue queues each pod of this {kind} by itself: {', '.join(found[:_MOST_NAMED])}."
-    step = f"Explain one of them: kueue-fleet explain {found[0]}."
+    headline = f"Kueue queues each pod of this {kind} by itself: {', '.join(workload_keys[:_MOST_NAMED])}."
+    step = f"Explain one of them: kueue-fleet explain {workload_keys[0]}."
     return _explanation(key, cluster, headline, queue_of_job(manifest), step)
 
 

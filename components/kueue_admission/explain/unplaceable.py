@@ -33,9 +33,9 @@ def fits_no_worker(workload: Workload, workers: Sequence[Snapshot]) -> bool:
     False where no worker has the queue: what speaks against it is something else then.
     """
     local = workload.local_queue
-    reached = [each for each in workers if any(queue.key == local for queue in each.objects.local_queues)]
+    reached = [worker for worker in workers if any(queue.key == local for queue in worker.objects.local_queues)]
     return bool(reached) and all(
-        _reason_on(each, workload) == QuotaReservedReason.EXCEEDS_MAX_QUOTA for each in reached
+        _reason_on(worker, workload) == QuotaReservedReason.EXCEEDS_MAX_QUOTA for worker in reached
     )
 
 

@@ -15,7 +15,7 @@ from kueue_admission.read.readable import is_without_workload, why
 def left_out_for(left_out: Iterable[LeftOut], index: WorkloadIndex, key: str, local_queue: str) -> Sequence[LeftOut]:
     """The workload `key` itself, if it is one of them; else those that may change what it gets."""
     given = list(left_out)
-    own = [each for each in given if each.manifest is index.workloads.get(key)]
+    own = [left_out for left_out in given if left_out.manifest is index.workloads.get(key)]
     tree = index.tree(key, local_queue)
 
     def may_matter(each: LeftOut) -> bool:
@@ -49,5 +49,7 @@ def explain_unread(left_out: LeftOut, local_queue: str, *, cluster: str = "") ->
 
 def with_doubts(explanation: Explanation, left_out: Iterable[LeftOut]) -> Explanation:
     """The explanation of a workload, with what may change it and is not known."""
-    doubts = (f"what {label_of(each.manifest)} takes, since {why(each)}" for each in left_out)
+    doubts = (
+        f"what {label_of(left_out_object.manifest)} takes, since {why(left_out_object)}" for left_out_object in left_out
+    )
     return replace(explanation, not_known=tuple(doubts))

@@ -19,11 +19,11 @@ def listed(names: Sequence[str]) -> str:
 
 def holdings_of(engine: Engine, info: WorkloadInfo) -> tuple[Holding, ...]:
     """What it holds of each flavor; nothing without a reservation."""
-    held: dict[str, list[tuple[str, int]]] = {}
+    flavors: dict[str, list[tuple[str, int]]] = {}
     for fr, amount in info.usage:
         flavor, resource = engine.cache.ids.names[fr]
-        held.setdefault(flavor, []).append((resource, amount))
-    return tuple(Holding(flavor, tuple(sorted(held[flavor]))) for flavor in sorted(held))
+        flavors.setdefault(flavor, []).append((resource, amount))
+    return tuple(Holding(flavor, tuple(sorted(flavors[flavor]))) for flavor in sorted(flavors))
 
 
 def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:
@@ -49,5 +49,5 @@ def victims_of(entry: Entry | None) -> tuple[Holder, ...]:
     """Who would be preempted for it; the amount is not meant here and is 0."""
     if entry is None or entry.outcome is not Outcome.PREEMPTING:
         return ()
-    found = {t.info.key: Holder(t.info.key, t.info.cluster_queue, t.info.priority, 0) for t in entry.targets}
-    return tuple(found[key] for key in sorted(found))
+    holders = {t.info.key: Holder(t.info.key, t.info.cluster_queue, t.info.priority, 0) for t in entry.targets}
+    return tuple(holders[key] for key in sorted(holders))

@@ -39,7 +39,7 @@ def written_on(manifest: Manifest, others: Iterable[Manifest], now: float) -> Co
         return None
     refused = printed.conditions["QuotaReserved"]
     generations = refused.get("observedGeneration"), printed.metadata.data.get("generation")
-    changed = all(isinstance(each, int) for each in generations) and generations[0] != generations[1]
+    changed = all(isinstance(generation, int) for generation in generations) and generations[0] != generations[1]
     since = printed.changed_at("QuotaReserved") or 0.0
     freed = (_freed(PrintedWorkload.of(other)) for other in others)
     is_free = any(at is not None and since <= at and now - at < SETTLES for at in freed)
@@ -85,7 +85,7 @@ def equal_before(found: Diagnosis, condition: Condition | None) -> str:
     info, pending = entry.info, found.engine.queues.pending.get(entry.info.cluster_queue)
     if pending is None or pending.strategy != "BestEffortFIFO" or info.workload.status.evaluated is not None:
         return ""
-    equal = (each.key for each in pending.infos() if each.shape == info.shape and each.workload.status.evaluated)
+    equal = (other.key for other in pending.infos() if other.shape == info.shape and other.workload.status.evaluated)
     return min((key for key in equal if key != info.key), default="")
 
 

@@ -58,7 +58,7 @@ def checked(function: Callable[_Taken, _Returned]) -> Callable[_Taken, _Returned
 
     @wraps(function)
     def call(*args: _Taken.args, **kwargs: _Taken.kwargs) -> _Returned:
-        owner = [each.__name__ for each in args[:1] if isinstance(each, type)]
+        owner = [arg.__name__ for arg in args[:1] if isinstance(arg, type)]
         where = ".".join([*owner, function.__name__]).removesuffix(".__new__")
         if problems := list(misfits(function, where, args, kwargs)):
             raise SpecError(problems)
@@ -76,10 +76,10 @@ def misfits(
     if len(args) > len(takes.by_position):
         own = " and ".join(name for name in takes.by_position if name in names)
         yield NOT_ALLOWED.at(where, f"takes {own or 'nothing'} by position", "give every other argument by its name")
-    given = dict(zip(takes.by_position, args, strict=False))
-    for name in given.keys() & kwargs.keys():
+    by_name = dict(zip(takes.by_position, args, strict=False))
+    for name in by_name.keys() & kwargs.keys():
         yield NOT_ALLOWED.at(f"{where}.{name}", "is given by position and by name", "give it once")
-    for name, value in {**given, **kwargs}.items():
+    for name, value in {**by_name, **kwargs}.items():
         path = f"{where}.{name}"
         if name in takes.hints:
             yield from (problem.at(path) for problem in _unfit(value, takes.hints[name]))
@@ -88,7 +88,7 @@ def misfits(
             fix = f"did you mean {near}?" if near else f"use one of {', '.join(names)}"
             yield UNKNOWN_FIELD.at(path, "is not a known argument", fix)
     for name in takes.required:
-        if name not in given and name not in kwargs:
+        if name not in by_name and name not in kwargs:
             yield MISSING.at(f"{where}.{name}", "is missing", f"give {_words(takes.hints[name])}")
 
 
@@ -96,48 +96,48 @@ def misfits(
 def _parameters(function: Callable[..., Any]) -> _Parameters:
     hints: dict[str, Any] = {}
     takes_any = False
-    found = declared(function).parameters
-    for name, each in found.items():
-        if each.kind is not each.VAR_KEYWORD:
-            hints[name] = Any if each.annotation is each.empty else each.annotation
-        elif unpacked := [of for of in get_args(each.annotation) if is_typeddict(of)]:
+    parameters_there = declared(function).parameters
+    for name, parameter in parameters_there.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            hints[name] = Any if parameter.annotation is parameter.empty else parameter.annotation
+        elif unpacked := [of for of in get_args(parameter.annotation) if is_typeddict(of)]:
             hints |= unpacked[0].__annotations__
         else:
             takes_any = True
     return _Parameters(
-        [name for name, each in found.items() if each.kind is each.POSITIONAL_OR_KEYWORD],
+        [name for name, value in parameters_there.items() if value.kind is value.POSITIONAL_OR_KEYWORD],
         hints,
-        [name for name, each in found.items() if name in hints and each.default is each.empty],
+        [name for name, value in parameters_there.items() if name in hints and value.default is value.empty],
         takes_any,
     )
 
 
 def _unfit(value: Any, hint: Any) -> Iterator[Problem]:
     """Where a value, or a part of it, is not what is taken."""
-    fitting = [each for each in _members(hint) if _is_of(value, each)]
+    fitting = [member for member in _members(hint) if _is_of(value, member)]
     if not fitting:
         yield WRONG_TYPE.at("", f"{_shown(value)} is given", _fix(value, hint))
         return
-    found = [list(_unfit_parts(value, each)) for each in fitting]
-    yield from min(found, key=len)
+    unfit_parts = [list(_unfit_parts(value, fitting_type)) for fitting_type in fitting]
+    yield from min(unfit_parts, key=len)
 
 
 def _unfit_parts(value: Any, hint: Any) -> Iterator[Problem]:
     arguments = get_args(hint)
-    if found := list(outputs_in_text(value)) if isinstance(value, str) else []:
-        yield from found
+    if outputs := list(outputs_in_text(value)) if isinstance(value, str) else []:
+        yield from outputs
     elif get_origin(hint) is Annotated:
         yield from misfit(hint, value)
     elif isinstance(value, Mapping) and len(arguments) > 1:
-        for key, each in value.items():
-            yield from _below(f"[{key}]", chain(_unfit(key, arguments[0]), _unfit(each, arguments[1])))
+        for key, member in value.items():
+            yield from _below(f"[{key}]", chain(_unfit(key, arguments[0]), _unfit(member, arguments[1])))
     elif is_dataclass(value) and not isinstance(value, type):
-        for each in fields(value):
-            yield from _below(each.name, _unfit(getattr(value, each.name), each.type))
+        for member in fields(value):
+            yield from _below(member.name, _unfit(getattr(value, member.name), member.type))
     elif isinstance(value, (list, tuple)) and arguments:
         hints = arguments if get_origin(hint) is tuple else repeat(arguments[0])
-        for index, (each, wanted) in enumerate(zip(value, hints, strict=False)):
-            yield from _below(f"[{index}]", _unfit(each, wanted))
+        for index, (member, item_type) in enumerate(zip(value, hints, strict=False)):
+            yield from _below(f"[{index}]", _unfit(member, item_type))
     elif value == "" and hint is str:
         yield BAD_SYNTAX.at("", "is empty", "give a text, or leave it out")
     else:
@@ -151,10 +151,10 @@ def outputs_in_text(value: Any) -> Iterator[Problem]:
             yield WRONG_TYPE.at("", *IN_TEXT)
         return
     parts = value if isinstance(value, Mapping) else value.__dict__ if hasattr(type(value), "model_fields") else {}
-    for name, each in parts.items():
-        yield from _below(f"[{name}]" if parts is value else name, outputs_in_text(each))
-    for index, each in enumerate(value if isinstance(value, (list, tuple)) else ()):
-        yield from _below(f"[{index}]", outputs_in_text(each))
+    for name, part in parts.items():
+        yield from _below(f"[{name}]" if parts is value else name, outputs_in_text(part))
+    for index, part in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        yield from _below(f"[{index}]", outputs_in_text(part))
 
 
 def _below(path: str, found: Iterable[Problem]) -> Iterator[Problem]:
@@ -164,7 +164,7 @@ def _below(path: str, found: Iterable[Problem]) -> Iterator[Problem]:
 def _members(hint: Any) -> list[Any]:
     """The types of which a value is to be one."""
     if get_origin(hint) in (Union, UnionType):
-        return [each for member in get_args(hint) for each in _members(member)]
+        return [nested for member in get_args(hint) for nested in _members(member)]
     # What a generic component takes, it compares by itself.
     return [Any if isinstance(hint, TypeVar) else hint]
 
@@ -211,20 +211,22 @@ def _fix(value: object, hint: Any) -> str:
     """What to give instead of a value."""
     if isinstance(value, type):
         return f"make one: {value.__name__}(...)"
-    wanted, takes_late = _words(hint), any(get_origin(each) is Awaitable for each in _members(hint))
+    type_words, takes_late = _words(hint), any(get_origin(member) is Awaitable for member in _members(hint))
     if inspect.iscoroutine(value) and takes_late:
         return "give pulumi.Output.from_input(...) of it, which can be used more than once"
     if is_late(value):
-        return f"give {wanted}, which has to be known before"
+        return f"give {type_words}, which has to be known before"
     if is_of_pulumi(type(value)) and takes_late:
-        return f"give {wanted}: an output of it, such as its name"
-    return f"give {wanted}"
+        return f"give {type_words}: an output of it, such as its name"
+    return f"give {type_words}"
 
 
 def _words(hint: Any) -> str:
     """The types in words; what is known later is not named beside what it is of."""
     late = (NoneType, Awaitable)
-    members = [each for each in _members(hint) if (get_origin(each) or each) not in late and not _is_output(each)]
+    members = [
+        member for member in _members(hint) if (get_origin(member) or member) not in late and not _is_output(member)
+    ]
     return " or ".join(dict.fromkeys(map(_word, members))) or "a value"
 
 

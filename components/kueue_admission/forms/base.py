@@ -61,8 +61,8 @@ class _Metaclass(ModelMetaclass):
             try:
                 return super().__call__(**_named(cls, args, fields), **fields)
             except ValidationError as wrong:
-                found = problems_of(wrong, cls, fields, in_python=True)
-                raise SpecError(problem.at(cls.__name__) for problem in found) from None
+                problems = problems_of(wrong, cls, fields, in_python=True)
+                raise SpecError(problem.at(cls.__name__) for problem in problems) from None
 
         @property
         def __signature__(cls) -> Signature:  # noqa: N805
@@ -141,7 +141,7 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
 def _name_first(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _name_first(each) for key, each in sorted(value.items(), key=lambda item: item[0] != "name")}
-    return [_name_first(each) for each in value] if isinstance(value, list) else value
+    return [_name_first(item) for item in value] if isinstance(value, list) else value
 
 
 class RuledModel(SpecModel):

@@ -33,6 +33,9 @@ def hint_of(model: Any, name: str) -> str | None:
     if not is_model(model):
         return None
     metadata = (
-        each for key, field in model.model_fields.items() if name in (key, field.alias) for each in field.metadata
+        metadata
+        for key, field in model.model_fields.items()
+        if name in (key, field.alias)
+        for metadata in field.metadata
     )
     return next((each.fix for each in metadata if isinstance(each, Hint)), None)

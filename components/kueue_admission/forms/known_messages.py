@@ -30,12 +30,14 @@ def known_messages() -> tuple[KnownMessage, ...]:
 
 def known_message(code: str) -> KnownMessage:
     """The message of this code, for a problem that others would report in its words."""
-    return next(each for each in known_messages() if each.code == code)
+    return next(message for message in known_messages() if message.code == code)
 
 
 def code_of(text: str) -> str | None:
     """The code of the first known message that is found in `text`; None for other texts."""
-    return next((each.code for each in known_messages() if each.pattern and re.search(each.pattern, text)), None)
+    return next(
+        (message.code for message in known_messages() if message.pattern and re.search(message.pattern, text)), None
+    )
 
 
 def with_code(text: str, said: str) -> str:

@@ -15,7 +15,7 @@ NOT_LATER: Final = "write the value itself: only arguments of components take wh
 
 def is_of_pulumi(kind: Any) -> bool:
     """Whether it is a class of resources, or of outputs of them, whose text is a warning of Pulumi."""
-    return any(each.__module__.partition(".")[0] == "pulumi" for each in getattr(kind, "__mro__", ()))
+    return any(base.__module__.partition(".")[0] == "pulumi" for base in getattr(kind, "__mro__", ()))
 
 
 def is_late(value: object) -> bool:

@@ -42,4 +42,4 @@ def inside(data: object, *names: str) -> Manifest:
 
 def maps_in(data: object) -> list[Manifest]:
     """The maps of a list; none where it is not a list."""
-    return [each for each in data if is_object(each)] if isinstance(data, list) else []
+    return [item for item in data if is_object(item)] if isinstance(data, list) else []

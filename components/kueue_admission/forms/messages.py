@@ -108,7 +108,7 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
 
 def _in_python(kind: str, wanted: Any) -> str:
     """What to give in a program where a model, a list or a map is needed."""
-    models = [each.__name__ for each in (wanted if isinstance(wanted, tuple) else (wanted,)) if is_model(each)]
+    models = [model.__name__ for model in (wanted if isinstance(wanted, tuple) else (wanted,)) if is_model(model)]
     return f"give {' or '.join(f'{name}(...)' for name in models)}" if models else _IN_PYTHON[kind]
 
 
@@ -120,11 +120,11 @@ def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Pro
             if guessed(name, members[0]) == "type":
                 return unknown_field(join_path(path, name), name, members[0])
     at, tags = join_path(path, "type"), ", ".join(tag for member in members for tag in tags_of(member))
-    given = fields.get("type")
-    if given is None:
+    type_name = fields.get("type")
+    if type_name is None:
         return MISSING.at(at, "is missing", f"set it to one of {tags}")
-    fault = _not_one_of(given, tags)
-    return fault.rule.at(at, f"{_shown(given)} {fault.wrong}", fault.fix)
+    fault = _not_one_of(type_name, tags)
+    return fault.rule.at(at, f"{_shown(type_name)} {fault.wrong}", fault.fix)
 
 
 def unknown_field(
@@ -156,8 +156,8 @@ def unknown_field(
 
 def _elsewhere(name: str, model: Any, above: Mapping[str, Any]) -> list[str]:
     """The paths of fields of that name around `model`, or else inside it."""
-    for outer, each in above.items():
-        if is_model(each) and (field := respelt(name, each)) is not None:
+    for outer, place in above.items():
+        if is_model(place) and (field := respelt(name, place)) is not None:
             return [join_path(outer, field)]
     return paths_below(model, name) if is_model(model) else []
 
@@ -280,21 +280,21 @@ _LIMITS: Final = {
 
 
 def _wrong_type(kind: str, value: Any) -> Fault:
-    wanted = _TYPES[kind]
-    wrong = f"is given where {wanted} is needed"
+    type_words = _TYPES[kind]
+    wrong = f"is given where {type_words} is needed"
     if is_of_pulumi(type(value)):
-        return Fault(wrong, f"write {wanted}", WRONG_TYPE)
-    if wanted == "text" and isinstance(value, (int, float)):
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        return Fault(wrong, f'put it in quotes: "{shown}"', WRONG_TYPE)
-    if wanted == "a whole number" and isinstance(value, str) and value.lstrip("+-").isdigit():
+        return Fault(wrong, f"write {type_words}", WRONG_TYPE)
+    if type_words == "text" and isinstance(value, (int, float)):
+        value_text = str(value).lower() if isinstance(value, bool) else str(value)
+        return Fault(wrong, f'put it in quotes: "{value_text}"', WRONG_TYPE)
+    if type_words == "a whole number" and isinstance(value, str) and value.lstrip("+-").isdigit():
         return Fault(wrong, f"remove the quotes: {value}", WRONG_TYPE)
-    if wanted == "true or false":
+    if type_words == "true or false":
         return Fault(wrong, "write true or false, without quotes", WRONG_TYPE)
-    if wanted == "a list":
+    if type_words == "a list":
         return Fault(wrong, "write each item on its own line, beginning with '- '", WRONG_TYPE)
-    if wanted == "a map":
+    if type_words == "a map":
         return Fault(wrong, "write its fields as 'name: value', one on each line", WRONG_TYPE)
-    if wanted == "a date":
+    if type_words == "a date":
         return Fault(wrong, "write it as year-month-day, such as 2027-02-01", WRONG_TYPE)
-    return Fault(wrong, f"write {wanted}", WRONG_TYPE)
+    return Fault(wrong, f"write {type_words}", WRONG_TYPE)

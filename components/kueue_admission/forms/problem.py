@@ -146,9 +146,9 @@ class Place(str):
 
     def __new__(cls, source: str, line: int | None = None, item: str = "") -> Place:
         """The text is made of the parts."""
-        made = super().__new__(cls, ": ".join(filter(None, (source if line is None else f"{source}:{line}", item))))
-        made.source, made.line, made.item = source, line, item
-        return made
+        place = super().__new__(cls, ": ".join(filter(None, (source if line is None else f"{source}:{line}", item))))
+        place.source, place.line, place.item = source, line, item
+        return place
 
 
 class SpecError(ValueError):
@@ -163,8 +163,8 @@ class SpecError(ValueError):
     def __new__(cls, *args: object) -> Self:
         """Raised as what `raised_as` says."""
         raised: type[Any] = cls.raised_as or cls
-        made: Self = super().__new__(raised, *args)
-        return made
+        error: Self = super().__new__(raised, *args)
+        return error
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
@@ -174,11 +174,11 @@ class SpecError(ValueError):
 
 def as_one(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, each once; those that differ in the cluster alone are one, of all these clusters."""
-    found: dict[Problem, list[str]] = {}
+    paths_by_problem: dict[Problem, list[str]] = {}
     for problem in problems:
         key = replace(problem, wrong="", fix="", clusters=()) if problem.clusters else problem
-        found.setdefault(key, []).extend(problem.clusters)
-    return [key.on(*dict.fromkeys(names)) if names else key for key, names in found.items()]
+        paths_by_problem.setdefault(key, []).extend(problem.clusters)
+    return [key.on(*dict.fromkeys(names)) if names else key for key, names in paths_by_problem.items()]
 
 
 def join_path(base: str, rest: str) -> str:

@@ -60,10 +60,10 @@ class Quantity:
     def _of(cls, nano: int, form: Format) -> Quantity:
         if abs(nano) > _MAX:
             raise FaultError("is beyond the largest quantity, 2^63-1", "write fewer digits")
-        made = cls.__new__(cls)
-        object.__setattr__(made, "_nano", nano)
-        object.__setattr__(made, "_format", form)
-        return made
+        quantity = cls.__new__(cls)
+        object.__setattr__(quantity, "_nano", nano)
+        object.__setattr__(quantity, "_format", form)
+        return quantity
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Quantity is immutable: {name}")

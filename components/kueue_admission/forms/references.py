@@ -38,9 +38,9 @@ class ObjectName(str):
 
     def __new__(cls, declared: Declared) -> ObjectName:
         """The name is the object's."""
-        made = super().__new__(cls, declared.object_name)
-        made.declared = declared
-        return made
+        object_name = super().__new__(cls, declared.object_name)
+        object_name.declared = declared
+        return object_name
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)
@@ -103,10 +103,10 @@ def references_in(model: SpecModel, path: str = "") -> Iterator[Reference]:
         value, here = model.__dict__.get(name), join_path(path, field.alias or name)
         if isinstance(value, str):
             parts = (field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation)))
-            for refers in (each for part in parts for each in part if isinstance(each, RefersTo)):
+            for refers in (reference for part in parts for reference in part if isinstance(reference, RefersTo)):
                 yield Reference(here, refers.kind, value)
         elif isinstance(value, SpecModel):
             yield from references_in(value, here)
         elif isinstance(value, tuple) and value and isinstance(value[0], SpecModel):
-            for item, label in zip(value, item_labels([each.__dict__.get("name") for each in value]), strict=True):
+            for item, label in zip(value, item_labels([item.__dict__.get("name") for item in value]), strict=True):
                 yield from references_in(item, f"{here}[{label}]")

@@ -33,12 +33,12 @@ def paths_below(model: type[BaseModel], name: str) -> list[str]:
     here = [("", model)]
     for _ in range(_DEPTH):
         here = list(
-            dict.fromkeys((join_path(path, below), each) for path, outer in here for below, each in _inside(outer))
+            dict.fromkeys((join_path(path, below), model) for path, outer in here for below, model in _inside(outer))
         )
-        if found := dict.fromkeys(
-            join_path(path, field) for path, each in here for field in fields_of(each) if plain(field) == plain(name)
+        if paths := dict.fromkeys(
+            join_path(path, field) for path, model in here for field in fields_of(model) if plain(field) == plain(name)
         ):
-            return list(found)
+            return list(paths)
     return []
 
 
@@ -46,7 +46,7 @@ def paths_below(model: type[BaseModel], name: str) -> list[str]:
 def _inside(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
     """The models of the fields of `model`, each with its path from there."""
     fields = ((field, annotation) for field, (_, annotation) in fields_of(model).items())
-    return [(field + step, each) for field, annotation in fields for step, each in _models_in(annotation)]
+    return [(field + step, model) for field, annotation in fields for step, model in _models_in(annotation)]
 
 
 def _models_in(tp: Any) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -55,9 +55,9 @@ def _models_in(tp: Any) -> Iterator[tuple[str, type[BaseModel]]]:
     if is_model(tp):
         yield "", tp
     elif isinstance(tp, tuple):
-        yield from (found for member in tp for found in _models_in(member))
+        yield from (model for member in tp for model in _models_in(member))
     elif (item := _item_type(tp)) is not None:
-        yield from (("[]" + step, each) for step, each in _models_in(item))
+        yield from (("[]" + step, model) for step, model in _models_in(item))
 
 
 def is_model(tp: Any) -> bool:

@@ -44,8 +44,8 @@ def of_model(model: type[BaseModel]) -> inspect.Signature:
             default = _Text(f"{field.default_factory.__name__}()")
         first = field.kw_only is False
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if first else inspect.Parameter.KEYWORD_ONLY
-        made = inspect.Parameter(name, kind, default=default, annotation=_Text(_shown(field.annotation)))
-        (by_position if first else by_name).append(made)
+        parameter = inspect.Parameter(name, kind, default=default, annotation=_Text(_shown(field.annotation)))
+        (by_position if first else by_name).append(parameter)
     return inspect.Signature([*by_position, *by_name])
 
 
@@ -54,7 +54,9 @@ def shown(function: _Function) -> _Function:
     if _DECLARED in vars(function):
         return function
     signature = inspect.signature(function)
-    parameters = [each for given in signature.parameters.values() for each in _parameters(given)]
+    parameters = [
+        parameter for own_parameter in signature.parameters.values() for parameter in _parameters(own_parameter)
+    ]
     vars(function)[_DECLARED] = signature
     vars(function)["__signature__"] = signature.replace(
         parameters=parameters, return_annotation=_annotation(signature.return_annotation)
@@ -67,13 +69,16 @@ def declared(function: Callable[..., Any]) -> inspect.Signature:
     signature: inspect.Signature = getattr(function, _DECLARED, None) or inspect.signature(function)
     hints = inspect.get_annotations(function, eval_str=True)
     return signature.replace(
-        parameters=[each.replace(annotation=hints.get(name, each.empty)) for name, each in signature.parameters.items()]
+        parameters=[
+            parameter.replace(annotation=hints.get(name, parameter.empty))
+            for name, parameter in signature.parameters.items()
+        ]
     )
 
 
 def _parameters(given: inspect.Parameter) -> Iterator[inspect.Parameter]:
     """The parameter; of one that takes the keys of a TypedDict, those."""
-    unpacked = [each for each in get_args(given.annotation) if is_typeddict(each)]
+    unpacked = [arg for arg in get_args(given.annotation) if is_typeddict(arg)]
     if given.kind is not given.VAR_KEYWORD or not unpacked:
         yield given.replace(annotation=_annotation(given.annotation))
         return
@@ -109,8 +114,8 @@ def _shown(hint: Any) -> str:
 
 def _union(members: tuple[Any, ...]) -> str:
     """A union; `pulumi.Input`, of which nothing remains but its members, by its name."""
-    late = [each for each in members if get_origin(each) is Awaitable or isinstance(each, ForwardRef)]
-    now = [each for each in members if each not in late and each is not NoneType]
+    late = [member for member in members if get_origin(member) is Awaitable or isinstance(member, ForwardRef)]
+    now = [member for member in members if member not in late and member is not NoneType]
     text = " | ".join(dict.fromkeys(map(_shown, now)))
     if late:
         text = f"Input[{text}]"

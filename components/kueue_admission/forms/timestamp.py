@@ -26,16 +26,16 @@ def _timestamp(value: object) -> object:
     # Pulumi's reader knows times, and hands them over in Go's spelling.
     text = value.replace(" +0000 UTC", "Z") if isinstance(value, str) else ""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None:
+        moment = None
+    if moment is None:
         raise Fault("is not a valid time", _HELP, BAD_AMOUNT).error()
-    if found.tzinfo is None and len(text) > 10:
+    if moment.tzinfo is None and len(text) > 10:
         raise Fault("does not say its time zone", _HELP, BAD_AMOUNT).error()
-    if found.year not in _YEARS:
-        raise _out_of_range(found)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    if moment.year not in _YEARS:
+        raise _out_of_range(moment)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _out_of_range(value: date) -> PydanticCustomError:

@@ -57,8 +57,8 @@ def _may_be_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= _FEW_LEVELS:
         return False
     depth = 0
-    for found in _BRACKET.finditer(text):
-        depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
+    for bracket in _BRACKET.finditer(text):
+        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
         if depth > _FEW_LEVELS:
             return True
     return False

@@ -28,7 +28,7 @@ def load_large(text: str) -> list[tuple[int, Any]] | None:
         return None
     import yaml12
 
-    found: list[tuple[int, Any]] = []
+    documents_there: list[tuple[int, Any]] = []
     begins = [0, *(marker.end() for marker in _MARKER.finditer(text))]
     for begin, end in zip(begins, [*(at - 3 for at in begins[1:]), len(text)], strict=True):
         document = text[begin:end]
@@ -39,8 +39,8 @@ def load_large(text: str) -> list[tuple[int, Any]] | None:
             data = yaml12.parse_yaml(document)
         except ValueError:
             return None
-        found.append((text.count("\n", 0, begin + content.end()) + 1, data))
-    return found
+        documents_there.append((text.count("\n", 0, begin + content.end()) + 1, data))
+    return documents_there
 
 
 def _is_special(text: str) -> bool:

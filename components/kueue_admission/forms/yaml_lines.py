@@ -60,8 +60,8 @@ class Lines:
                 return length, *below.parts[path[:length]]
         # A key that is written otherwise is read as what it means.
         step = path.partition(".")[0].partition("[")[0]
-        found = below.keys.get(plain(step)) if step else None
-        return (len(step), *found) if found else None
+        place = below.keys.get(plain(step)) if step else None
+        return (len(step), *place) if place else None
 
 
 def _below(node: Any) -> _Below:
@@ -74,9 +74,9 @@ def _below(node: Any) -> _Below:
             parts[name] = parts[f"[{name}]"] = keys[plain(name)] = (key.start_mark.line + 1, value)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            found = (item.start_mark.line + 1, item)
-            parts.setdefault(f"[{_name(item)}]", found)
-            parts.setdefault(f"[{index}]", found)
+            place = (item.start_mark.line + 1, item)
+            parts.setdefault(f"[{_name(item)}]", place)
+            parts.setdefault(f"[{index}]", place)
     return _Below(parts, frozenset(map(len, parts)), keys)
 
 

@@ -35,8 +35,8 @@ class YamlLoader(_Base):  # type: ignore[misc]
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """The map of a node. Raises _DuplicateKeyError, which only this module sees."""
         self._refuse_duplicates(node)
-        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        return made
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return mapping
 
     def _refuse_duplicates(self, node: Any) -> None:
         first: dict[Any, int] = {}

@@ -54,12 +54,12 @@ def _read(delimiter: str, text: str, source: str) -> list[Event]:
         for cells in filter(None, rows):
             try:
                 row = _row(names, cells)
-                found = list(_events(row, rows.line_num))
-                first, same = seen.setdefault(found[0].uid, (rows.line_num, row))
+                events_of_row = list(_events(row, rows.line_num))
+                first, same = seen.setdefault(events_of_row[0].uid, (rows.line_num, row))
                 if same != row:
                     wrong = f"is another job with the name, the queue and the time of line {first}"
                     raise FaultError(wrong, "give each job a name of its own, or leave the column name out")
-                events += found
+                events += events_of_row
             except FaultError as fault:
                 problems.append(OBJECT.at(f"line {rows.line_num}", fault.fault.wrong, fault.fault.fix, source=source))
     except csv.Error as broken:
@@ -104,10 +104,10 @@ def _maker(
     uid: str, queue: tuple[str, str], name: str, requests: Mapping[str, Quantity], pods: int, **submitted: Any
 ) -> Callable[..., Event]:
     """Makes the events of a job; the first one has what it asks for, `requests` for each pod."""
-    container = {"resources": {"requests": {each: str(amount) for each, amount in requests.items()}}}
+    container = {"resources": {"requests": {resource: str(amount) for resource, amount in requests.items()}}}
     pod_set = {"name": "main", "count": pods, "template": {"spec": {"containers": [container]}}}
     arrival = {
-        "requests": {each: float(amount.decimal) * pods for each, amount in requests.items()},
+        "requests": {resource: float(amount.decimal) * pods for resource, amount in requests.items()},
         "pod_sets": json.dumps([pod_set], separators=(",", ":")),
         **submitted,
     }
@@ -127,23 +127,23 @@ _TIME: Final = "write a time such as 2026-11-01T09:30:00Z, or seconds since 1970
 def _whole(row: Row, name: str, default: int, least: int) -> int:
     """The whole number in a column, which may be empty. Raises FaultError."""
     text = row.get(name, "")
-    found = whole_number(text.removeprefix("-"))
-    found = -found if found is not None and text.startswith("-") else found
-    if text and (found is None or not least <= found < 2**31):
+    whole = whole_number(text.removeprefix("-"))
+    whole = -whole if whole is not None and text.startswith("-") else whole
+    if text and (whole is None or not least <= whole < 2**31):
         raise FaultError(f"has {text!r} in {name}", f"write a whole number from {least} on")
-    return default if found is None else found
+    return default if whole is None else whole
 
 
 def _amount(name: str, text: str) -> Quantity:
     """An amount of a resource, of which it tells the name. Raises FaultError."""
     try:
-        found = Quantity(text)
+        quantity = Quantity(text)
     except FaultError as wrong:
         raise FaultError(f"has {text!r} for {name}, which {wrong.fault.wrong}", wrong.fault.fix) from None
-    if found < Quantity(0) or (name == GPU_RESOURCE and found.decimal % 1):
+    if quantity < Quantity(0) or (name == GPU_RESOURCE and quantity.decimal % 1):
         fix = "write a whole number from 0 on" if name == GPU_RESOURCE else "write 0 or more"
         raise FaultError(f"has {text!r} for {name}", fix)
-    return found
+    return quantity
 
 
 def _events(row: Row, line: int) -> Iterator[Event]:
@@ -173,19 +173,19 @@ def _events(row: Row, line: int) -> Iterator[Event]:
 
 def _requests(row: Row) -> dict[str, Quantity]:
     """What each pod of a row of a CSV asks for. Raises FaultError."""
-    found, gpus = dict[str, Quantity](), row.get("gpus", "")
-    for each in row.get("requests", "").replace(",", " ").split():
-        name, equals, text = each.partition("=")
-        if not equals or name in found:
-            raise FaultError(f"has {each!r} in requests", "write each resource once, such as cpu=4 memory=16Gi")
-        found[name] = _amount(name, text)
-    if gpus and GPU_RESOURCE in found:
+    quantities, gpus = dict[str, Quantity](), row.get("gpus", "")
+    for request in row.get("requests", "").replace(",", " ").split():
+        name, equals, text = request.partition("=")
+        if not equals or name in quantities:
+            raise FaultError(f"has {request!r} in requests", "write each resource once, such as cpu=4 memory=16Gi")
+        quantities[name] = _amount(name, text)
+    if gpus and GPU_RESOURCE in quantities:
         raise FaultError(f"has {GPU_RESOURCE} in requests, and gpus", "remove one of the two")
     if gpus:
-        found[GPU_RESOURCE] = _amount(GPU_RESOURCE, gpus)
-    if not found:
+        quantities[GPU_RESOURCE] = _amount(GPU_RESOURCE, gpus)
+    if not quantities:
         raise FaultError("does not say what it asks for", "write gpus, 0 if it asks for none, or requests")
-    return found
+    return quantities
 
 
 def _started(event: Callable[..., Event], at: float) -> Iterator[Event]:

@@ -87,58 +87,64 @@ def workload_events(workload: PrintedWorkload, place: Place) -> Iterator[Event]:
         return Event(**{"kind": kind, "time": time, "key": key, **about, **more})
 
     yield event(Kind.ARRIVED, workload.created, **_arrival(workload, place))
-    flavors = tuple(dict.fromkeys(name for each in workload.assignments for _, name in each.pairs("flavors")))
-    given: dict[str, Any] = {"cluster_queue": workload.cluster_queue, "flavors": flavors}
+    flavors = tuple(
+        dict.fromkeys(name for assignment in workload.assignments for _, name in assignment.pairs("flavors"))
+    )
+    common: dict[str, Any] = {"cluster_queue": workload.cluster_queue, "flavors": flavors}
     reserved, admitted = workload.since("QuotaReserved"), workload.since("Admitted")
     if reserved:
-        yield event(Kind.RESERVED, reserved, **given)
+        yield event(Kind.RESERVED, reserved, **common)
         for worker in {*workload.nominated, workload.cluster_name} - {""}:
             yield event(Kind.NOMINATED, reserved, worker, worker=worker)
     for check in workload.checks:
         since = check.seconds("lastTransitionTime")
         if since:
             name, state = check.text("name"), check.text("state")
-            yield event(Kind.CHECK, since, f"{name}/{state}", check=name, reason=state, **given)
+            yield event(Kind.CHECK, since, f"{name}/{state}", check=name, reason=state, **common)
     if admitted:
-        yield event(Kind.ADMITTED, admitted, worker=workload.cluster_name, **given)
+        yield event(Kind.ADMITTED, admitted, worker=workload.cluster_name, **common)
     ready = workload.changed_at("PodsReady")
     if ready and workload.is_true("PodsReady"):
-        yield event(Kind.STARTED, ready, **given)
+        yield event(Kind.STARTED, ready, **common)
     elif ready and workload.reason("PodsReady") == "WaitForRecovery":
-        yield event(Kind.INTERRUPTED, ready, **given)
+        yield event(Kind.INTERRUPTED, ready, **common)
     yield from _evictions(workload, partial(event, Kind.EVICTED))
     if ended := workload.since("Finished"):
-        yield event(Kind.ENDED, ended, reason=workload.reason("Finished"), **given)
+        yield event(Kind.ENDED, ended, reason=workload.reason("Finished"), **common)
 
 
 def _evictions(workload: PrintedWorkload, event: Any) -> Iterator[Event]:
     """One for each reason and count; a count that was skipped is that of evictions which were not seen."""
     changed, current = workload.changed_at("Evicted"), workload.reason("Evicted") if workload.is_true("Evicted") else ""
     counted = list(workload.status.child("schedulingStats").children("evictions"))
-    for each in counted:
-        reason, cause, count = each.text("reason"), each.text("underlyingCause"), each.integer("count")
+    for condition in counted:
+        reason, cause, count = condition.text("reason"), condition.text("underlyingCause"), condition.integer("count")
         alone = sum(other.text("reason") == reason for other in counted) == 1
-        made: Event = event(changed or workload.created, reason=reason, count=count, exact=reason == current and alone)
+        eviction: Event = event(
+            changed or workload.created, reason=reason, count=count, exact=reason == current and alone
+        )
         # By its number, not its time: the condition has another time as soon as the Workload has quota again.
-        yield replace(made, key=f"{made.uid}/{Kind.EVICTED}/{reason}/{cause}/{count}")
-    if changed and current and not any(each.text("reason") == current for each in counted):
+        yield replace(eviction, key=f"{eviction.uid}/{Kind.EVICTED}/{reason}/{cause}/{count}")
+    if changed and current and not any(condition.text("reason") == current for condition in counted):
         yield event(changed, current, reason=current)
 
 
 def _arrival(workload: PrintedWorkload, place: Place) -> dict[str, Any]:
     """What is submitted: no image, command, variable or volume of its pods is kept."""
-    pod_sets = [_pod_set(each.data) for each in workload.pod_sets]
+    pod_sets = [_pod_set(pod_set.data) for pod_set in workload.pod_sets]
     text = json.dumps(pod_sets, separators=(",", ":"))
     labels = {**workload.labels.data, **workload.annotations.data}
-    wanted = {*KEPT, *place.labels}
-    kept = {name: labels[name] for name in sorted(wanted & set(labels)) if isinstance(labels[name], str)}
+    label_names = {*KEPT, *place.labels}
+    labels_recorded = {
+        name: labels[name] for name in sorted(label_names & set(labels)) if isinstance(labels[name], str)
+    }
     reference = workload.spec.child("priorityClassRef")
     return {
         "priority": workload.spec.integer("priority"),
         "priority_class": reference.text("name") or workload.spec.text("priorityClassName"),
         "requests": _requests(workload, place.context),
         "pod_sets": text if len(text) <= LONGEST_TEXT else "",
-        "labels": {name: value for name, value in kept.items() if len(value) <= LONGEST_TEXT // 16},
+        "labels": {name: value for name, value in labels_recorded.items() if len(value) <= LONGEST_TEXT // 16},
     }
 
 
@@ -152,15 +158,17 @@ def _requests(workload: PrintedWorkload, context: Context) -> dict[str, float]:
 
 def _pod_set(data: Manifest) -> dict[str, Any]:
     spec = inside(data, "template", "spec")
-    kept: dict[str, Any] = {name: spec[name] for name in _POD if name in spec}
+    fields: dict[str, Any] = {name: spec[name] for name in _POD if name in spec}
     for group in ("containers", "initContainers"):
-        given = spec.get(group)
-        containers = [each for each in given if is_object(each)] if isinstance(given, list) else []
+        group_spec = spec.get(group)
+        containers = [pod_set for pod_set in group_spec if is_object(pod_set)] if isinstance(group_spec, list) else []
         if containers:
-            kept[group] = [{name: each[name] for name in _CONTAINER if name in each} for each in containers]
+            fields[group] = [
+                {name: container[name] for name in _CONTAINER if name in container} for container in containers
+            ]
     if required := inside(spec, "affinity", "nodeAffinity").get(_REQUIRED):
-        kept["affinity"] = {"nodeAffinity": {_REQUIRED: required}}
-    template: dict[str, Any] = {"spec": kept}
+        fields["affinity"] = {"nodeAffinity": {_REQUIRED: required}}
+    template: dict[str, Any] = {"spec": fields}
     if seconds := inside(data, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION):
         template["metadata"] = {"annotations": {RUN_SECONDS_ANNOTATION: seconds}}
     own = {name: data[name] for name in ("name", "count", "minCount", "topologyRequest") if name in data}
@@ -210,10 +218,15 @@ def request_events(request: Printed, place: Place) -> Iterator[Event]:
 
     A condition that changes its reason alone keeps its time, so only that of a failure is exact.
     """
-    owner = next((each for each in request.owners if each.kind == "Workload"), None)
+    owner = next((owner for owner in request.owners if owner.kind == "Workload"), None)
     for condition, status in (("Provisioned", "False"), ("Failed", "True")):
-        since, said = request.changed_at(condition), request.conditions.get(condition, {})
-        if owner is None or since is None or said.get("status") != status or said.get("reason") not in NO_CAPACITY:
+        since, condition_data = request.changed_at(condition), request.conditions.get(condition, {})
+        if (
+            owner is None
+            or since is None
+            or condition_data.get("status") != status
+            or condition_data.get("reason") not in NO_CAPACITY
+        ):
             continue
         name = request.name.removeprefix(f"{owner.name}-")
         yield Event(

@@ -107,7 +107,7 @@ def past_of(events: Iterable[Event]) -> Past:
     for events_of_one in by_uid.values():
         if events_of_one[0].copy:
             continue
-        arrival = next((each for each in events_of_one if each.kind is Kind.ARRIVED), None)
+        arrival = next((event for event in events_of_one if event.kind is Kind.ARRIVED), None)
         if arrival is None:
             unknown += 1
             continue
@@ -117,7 +117,7 @@ def past_of(events: Iterable[Event]) -> Past:
             _place(job, copy)
         jobs.append(job)
         admitted = [run.admitted for run in job.runs]
-        for uid in dict.fromkeys(each.uid for each in of_copies) or [arrival.uid]:
+        for uid in dict.fromkeys(copy.uid for copy in of_copies) or [arrival.uid]:
             waits += _waits(by_uid[uid], admitted, last)
     jobs.sort(key=lambda job: (job.arrival.time, job.arrival.key))
     counted, stock_outs = (
@@ -131,7 +131,7 @@ def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Ev
 
     Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (reconcileGroup, step 3 before 6).
     """
-    kinds = {each.kind for each in own}
+    kinds = {event.kind for event in own}
     if Kind.ENDED not in kinds or Kind.ADMITTED in kinds:
         return []
     ended = {copy.uid for copy in of_copies if copy.kind is Kind.ENDED}
@@ -190,7 +190,7 @@ def _waits(events: Sequence[Event], admitted: Sequence[float], last: float) -> I
     """Of one Workload. The job's admissions end the wait of a copy that was not the first, whenever it is deleted."""
     waiting: dict[str, Event] = {}
     reserved: Event | None = None
-    over = [each.time for each in events if each.kind in (Kind.EVICTED, Kind.ENDED, Kind.DELETED)]
+    over = [event.time for event in events if event.kind in (Kind.EVICTED, Kind.ENDED, Kind.DELETED)]
     for event in events:
         if event.kind is Kind.RESERVED:
             reserved = event

@@ -58,11 +58,11 @@ def read_metrics(text: str, source: str, now: float) -> list[Event]:
         samples.append(_Sample(match["name"], dict(_LABEL.findall(match["labels"] or "")), value))
         if match["at"] is not None:
             at.append(int(match["at"]) / 1000)
-    found = list(_rows(samples, max(at, default=now)))
-    if not found:
+    events = list(_rows(samples, max(at, default=now)))
+    if not events:
         wrong, fix = f"has no {_WAIT}", "give the metrics of Kueue's controller; it has some once a job was admitted"
         raise SpecError([OBJECT.at("", wrong, fix, source=source)])
-    return found
+    return events
 
 
 def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
@@ -74,7 +74,9 @@ def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
     try:
         if answer.get("status") != "success" or not is_object(data) or data["resultType"] != "matrix":
             raise ValueError(answer.get("error") or "it has no matrix")
-        series = [(_labels(each["metric"]), [_point(point) for point in each["values"]]) for each in data["result"]]
+        series = [
+            (_labels(series["metric"]), [_point(point) for point in series["values"]]) for series in data["result"]
+        ]
     except (AttributeError, KeyError, TypeError, ValueError) as failed:
         wrong = f"does not answer as Prometheus does: {failed}"
         fix = "give the address of Prometheus' HTTP API, such as http://localhost:9090"
@@ -95,8 +97,8 @@ def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
 
 
 def _labels(given: Manifest) -> dict[str, str]:
-    found = {str(name): str(value) for name, value in given.items()}
-    return {"__name__": found["__name__"], **found}
+    labels = {str(name): str(value) for name, value in given.items()}
+    return {"__name__": labels["__name__"], **labels}
 
 
 def _point(given: Sequence[object]) -> tuple[float, float]:
@@ -105,14 +107,14 @@ def _point(given: Sequence[object]) -> tuple[float, float]:
 
 
 def _rows(samples: Sequence[_Sample], time: float) -> Iterator[Event]:
-    started = [each.value for each in samples if each.name == _START and each.value < time]
+    started = [sample.value for sample in samples if sample.name == _START and sample.value < time]
     queues: dict[str, dict[str, float]] = {}
-    for each in samples:
+    for sample in samples:
         # A replica that stands by counts what waits too.
-        name, queue = _name(each), each.labels.get("cluster_queue", "")
-        if name and queue and each.labels.get("replica_role") != "follower" and math.isfinite(each.value):
+        name, queue = _name(sample), sample.labels.get("cluster_queue", "")
+        if name and queue and sample.labels.get("replica_role") != "follower" and math.isfinite(sample.value):
             counts = queues.setdefault(queue, {})
-            counts[name] = counts.get(name, 0.0) + each.value
+            counts[name] = counts.get(name, 0.0) + sample.value
     since = {SINCE: time - max(started)} if started else {}
     for queue, counts in sorted(queues.items()):
         if "admitted" in counts:
@@ -151,7 +153,7 @@ def judge_counted(goal: Goal, rows: Sequence[Event]) -> Judged:
     """
     if goal.of != "wait" or not goal.queue or goal.priority_class:
         return Judged(goal, Standing.NOT_KNOWN, "metrics tell of waits of a whole ClusterQueue alone")
-    own = [each for each in rows if each.cluster_queue == goal.queue]
+    own = [row for row in rows if row.cluster_queue == goal.queue]
     if not own:
         return Judged(goal, Standing.NOT_KNOWN, f"no metrics of ClusterQueue {goal.queue} are recorded")
     counts = own[-1].counts or {}

@@ -55,12 +55,12 @@ class Recorder:
     def see(self, path: str, item: Manifest) -> None:
         """A Workload, Node or ProvisioningRequest, new or changed; `path` is its own in the cluster."""
         if item.get("kind") == "Node":
-            found = node_events(PrintedNode.of(item), self._place)
+            events = node_events(PrintedNode.of(item), self._place)
         elif item.get("kind") == "ProvisioningRequest":
-            found = request_events(Printed.of(item), self._place)
+            events = request_events(Printed.of(item), self._place)
         else:
-            found = workload_events(PrintedWorkload.of(item), self._place)
-        for event in found:
+            events = workload_events(PrintedWorkload.of(item), self._place)
+        for event in events:
             if event.kind in FIRST.values():
                 if path in self._first and self._first[path].uid != event.uid:
                     self.lose(path, event.time)

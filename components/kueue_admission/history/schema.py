@@ -98,7 +98,7 @@ class Event:
     spot: bool = _column("whether it is a Spot node", False)
 
 
-COLUMNS: Final = {each.name: str(each.metadata.get("type", each.type)) for each in fields(Event)}
+COLUMNS: Final = {column.name: str(column.metadata.get("type", column.type)) for column in fields(Event)}
 """Type of each column: text, timestamp, `amounts` and `labels` (maps), `texts` (a list), or Python's annotation."""
 
 
@@ -117,7 +117,7 @@ def schema_page() -> str:
     about = re.findall(r'(\w+) = "\w+"\n\s+"""(.*?)"""', inspect.getsource(Kind))
     rows = ["| event | |", "|---|---|", *(f"| `{Kind[name].value}` | {text} |" for name, text in about)]
     rows += ["", "| column | type | |", "|---|---|---|"]
-    for each in fields(Event):
-        kind = COLUMNS[each.name]
-        rows.append(f"| `{each.name}` | {_SHOWN.get(kind, kind)} | {each.metadata['about']} |")
+    for column in fields(Event):
+        kind = COLUMNS[column.name]
+        rows.append(f"| `{column.name}` | {_SHOWN.get(kind, kind)} | {column.metadata['about']} |")
     return "\n".join(rows)

@@ -121,7 +121,7 @@ class Store:
 
     def _is_there(self, folder: str, name: str) -> bool:
         """By a list: who may list only below a path in a bucket is refused where an object is asked for in vain."""
-        return any(each.base_name == name for each in self._listed(folder, recursive=False))
+        return any(entry.base_name == name for entry in self._listed(folder, recursive=False))
 
     def _read_about(self) -> dict[str, Any]:
         path = f"{self._root}/{_ABOUT}"
@@ -159,8 +159,8 @@ class Store:
                 days.setdefault(day_of(event.time), {}).setdefault(event.key, event)
         for day, of_it in sorted(days.items()):
             rows = sorted(of_it.values(), key=attrgetter("time", "key"))
-            columns = [[getattr(each, name) for each in rows] for name in COLUMNS]
-            columns[list(COLUMNS).index("time")] = [round(each.time * 1e6) for each in rows]
+            columns = [[getattr(row, name) for row in rows] for name in COLUMNS]
+            columns[list(COLUMNS).index("time")] = [round(row.time * 1e6) for row in rows]
             arrays = [
                 self._pa.array([list(v.items()) if isinstance(v, Mapping) else v for v in values], type=field.type)
                 for values, field in zip(columns, self._schema, strict=True)
@@ -200,7 +200,7 @@ class Store:
         return bool(known) and identity not in known
 
     def _identities(self, cluster: str) -> set[str]:
-        return {each.base_name for each in self._listed(f"clusters/{cluster}")}
+        return {entry.base_name for entry in self._listed(f"clusters/{cluster}")}
 
     def finish(self) -> None:
         """Note what is not noted yet, at the end."""
@@ -260,7 +260,9 @@ class Store:
         """Delete events before a time, of a team or of all; they do not come back. How many there were."""
         from pyarrow import compute as pc
 
-        others = [each for each in self._about["pruned"] if each["before"] > before or team not in ("", each["team"])]
+        others = [
+            prune for prune in self._about["pruned"] if prune["before"] > before or team not in ("", prune["team"])
+        ]
         self._about["pruned"] = [*others, {"before": before, "team": team}]
         self._write_about()
         border = self._pa.scalar(round(before * 1e6), self._pa.timestamp("us", tz="UTC"))
@@ -285,31 +287,33 @@ class Store:
         return self.prune(datetime.fromisoformat(gone[-1]).replace(tzinfo=UTC).timestamp() + _DAY) if gone else 0
 
     def _is_pruned(self, event: Event) -> bool:
-        return any(event.time < each["before"] and each["team"] in ("", event.team) for each in self._about["pruned"])
+        return any(
+            event.time < pruning["before"] and pruning["team"] in ("", event.team) for pruning in self._about["pruned"]
+        )
 
     # Reading
 
     @property
     def followed(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """For each cluster the times without a gap in what was recorded, in seconds."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        spans: dict[str, list[tuple[float, float]]] = {}
         times = []
-        for path in (each.path for each in self._listed("followed")):
+        for path in (file.path for file in self._listed("followed")):
             cluster, _, name = path.rpartition("/")
             begin, _, end = name.partition("-")
             if begin.isdecimal() and end.isdecimal():
                 times.append((int(begin) / 1000, int(end) / 1000, cluster.rpartition("/")[2]))
         for begin, end, cluster in sorted(times):
-            of_it = found.setdefault(cluster, [])
+            of_it = spans.setdefault(cluster, [])
             if of_it and begin <= of_it[-1][1]:
                 begin, end = of_it[-1][0], max(of_it.pop()[1], end)
             of_it.append((begin, end))
-        return found
+        return spans
 
     @property
     def pruned(self) -> Sequence[tuple[float, str]]:
         """What was deleted: the time before which, and the team, where that is empty all."""
-        return [(each["before"], each["team"]) for each in self._about["pruned"]]
+        return [(pruning["before"], pruning["team"]) for pruning in self._about["pruned"]]
 
     @property
     def days(self) -> Sequence[str]:
@@ -319,19 +323,19 @@ class Store:
     def _listed(self, folder: str, *, recursive: bool = True) -> Any:
         """Every file in a folder, and those below."""
         selector = self._fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True, recursive=recursive)
-        return [each for each in self._files.get_file_info(selector) if each.type == self._fs.FileType.File]
+        return [entry for entry in self._files.get_file_info(selector) if entry.type == self._fs.FileType.File]
 
     def _by_day(self) -> dict[str, list[Any]]:
         """The files of each day, in order."""
-        found: dict[str, list[Any]] = {}
-        for each in sorted(self._listed("events"), key=attrgetter("path")):
-            day = each.path.split("/")[-2].removeprefix("day=")
-            if _is_whole(each.base_name):
-                found.setdefault(day, []).append(each)
-        return found
+        files_by_day: dict[str, list[Any]] = {}
+        for file in sorted(self._listed("events"), key=attrgetter("path")):
+            day = file.path.split("/")[-2].removeprefix("day=")
+            if _is_whole(file.base_name):
+                files_by_day.setdefault(day, []).append(file)
+        return files_by_day
 
     def _paths(self, day: str) -> list[str]:
-        return sorted(each.path for each in self._listed(f"events/day={day}") if _is_whole(each.base_name))
+        return sorted(file.path for file in self._listed(f"events/day={day}") if _is_whole(file.base_name))
 
     def _table(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> Any:
         schema = self._schema if columns is None else self._pa.schema([self._schema.field(name) for name in columns])
@@ -365,17 +369,17 @@ class Store:
         return self._table(self._paths_since(day), columns)
 
     def _paths_since(self, day: str) -> list[str]:
-        return [file.path for each, files in self._by_day().items() if each >= day for file in files]
+        return [file.path for file_day, files in self._by_day().items() if file_day >= day for file in files]
 
     def keys(self, uids: Collection[str], since: float) -> dict[str, set[str]]:
         """The keys of these Workloads and nodes, by uid; they were created after `since`."""
-        found: dict[str, set[str]] = {}
+        keys_by_kind: dict[str, set[str]] = {}
         for path in self._paths_since(day_of(since)):
             table = self._table([path], ("uid", "key"))
             table = table.filter(self._is_in(table["uid"], uids))
             for uid, key in zip(table["uid"].to_pylist(), table["key"].to_pylist(), strict=True):
-                found.setdefault(uid, set()).add(key)
-        return found
+                keys_by_kind.setdefault(uid, set()).add(key)
+        return keys_by_kind
 
     def open(self, cluster: str) -> list[Event]:
         """The first event of each Workload and node of a cluster that has not ended, and is not said to be gone.
@@ -392,7 +396,7 @@ class Store:
             # A clock that is behind another's has the end of something on the day before it begins.
             over = set(self._of_kinds(table, CLOSING)["uid"].to_pylist())
             firsts = self._events(self._once(self._of_kinds(table, (Kind.ARRIVED, Kind.NODE_ADDED))))
-            begun |= {each.uid: each for each in firsts if each.uid not in before}
+            begun |= {first.uid: first for first in firsts if first.uid not in before}
             for uid in over:
                 begun.pop(uid, None)
             before = over
@@ -408,7 +412,7 @@ class Store:
     def _is_in(self, column: Any, values: Collection[str]) -> Any:
         from pyarrow import compute as pc
 
-        return pc.is_in(column, value_set=self._pa.array([str(each) for each in sorted(values)], self._pa.string()))
+        return pc.is_in(column, value_set=self._pa.array([str(value) for value in sorted(values)], self._pa.string()))
 
     def _events(self, table: Any) -> list[Event]:
         table = table.set_column(
@@ -419,9 +423,9 @@ class Store:
         columns["kind"] = list(map(Kind, columns["kind"]))
         for name, kind in ((name, COLUMNS[name]) for name in columns):
             if kind in ("amounts", "labels"):
-                columns[name] = [None if each is None else dict(each) for each in columns[name]]
+                columns[name] = [None if row is None else dict(row) for row in columns[name]]
             elif kind == "texts":
-                columns[name] = [tuple(each or ()) for each in columns[name]]
+                columns[name] = [tuple(cell or ()) for cell in columns[name]]
         if len(columns) < len(COLUMNS):
             names = list(columns)
             return [Event(**dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]

@@ -35,23 +35,23 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
     does not follow.
     """
     try:
-        given = read_stored(api.KueueConfiguration, data)
-        fair_sharing = None if given.fair_sharing is None else _strategies(given.fair_sharing)
+        configuration = read_stored(api.KueueConfiguration, data)
+        fair_sharing = None if configuration.fair_sharing is None else _strategies(configuration.fair_sharing)
     except SpecError as error:
         raise ObjectError(error.problems) from None
     except ValueError as error:
-        wanted = " or ".join(FairSharingStrategy)
-        raise ObjectError([OBJECT.at("fairSharing.preemptionStrategies", str(error), f"write {wanted}")]) from None
-    gates, resources = given.feature_gates or {}, given.resources or api.Resources()
+        strategies = " or ".join(FairSharingStrategy)
+        raise ObjectError([OBJECT.at("fairSharing.preemptionStrategies", str(error), f"write {strategies}")]) from None
+    gates, resources = configuration.feature_gates or {}, configuration.resources or api.Resources()
     off, parsed = gates.get("DisableWaitForPodsReady"), _gates(gates, kueue)
-    wait = given.wait_for_pods_ready
+    wait = configuration.wait_for_pods_ready
     if wait is None and parsed.behaviours.waits_for_pods_ready_by_default:
         wait = api.WaitForPodsReady()
     on = {**{name: gate.on for name, gate in kueue.gates.items()}, **gates}
     undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
-        admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates, parsed.behaviours),
+        admission_fair_sharing=_admission_fair_sharing(configuration.admission_fair_sharing, gates, parsed.behaviours),
         wait_for_pods_ready=None if off or wait is None else _pods_ready(wait),
         ignore_undeclared_resources=undeclared,
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,

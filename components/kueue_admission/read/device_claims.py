@@ -51,12 +51,12 @@ class Devices:
     def chosen(self, expressions: tuple[str, ...]) -> list[bool | str]:
         """Whether all expressions choose each device, or why that has no answer."""
         if expressions not in self.known:
-            given = (
+            devices = (
                 (item.child("spec").text("driver"), device)
                 for item in self.slices
                 for device in item.child("spec").children("devices")
             )
-            self.known[expressions] = [_is_chosen(driver, device, expressions) for driver, device in given]
+            self.known[expressions] = [_is_chosen(driver, device, expressions) for driver, device in devices]
         return self.known[expressions]
 
 
@@ -84,7 +84,9 @@ def parse_devices(templates: Iterable[Fields], classes: Sequence[Fields], slices
 
 
 def _expressions(fields: Fields) -> tuple[str, ...]:
-    return tuple(each.child("cel").text("expression") for each in fields.children("selectors") if "cel" in each)
+    return tuple(
+        selector.child("cel").text("expression") for selector in fields.children("selectors") if "cel" in selector
+    )
 
 
 def with_devices(
@@ -106,14 +108,14 @@ def with_devices(
     extended = devices.extended if rules.counts_devices and rules.counts_extended_devices else {}
     if not rules.counts_devices:
         return tuple(pod_sets), _OFF if any(claims) and rules.refuses_devices else ""
-    if any("resourceClaimName" in claim for each in claims for claim in each):
+    if any("resourceClaimName" in claim for claims_of_pod in claims for claim in claims_of_pod):
         return tuple(pod_sets), _BY_NAME
     if not any(claims) and not any(_asks_for(extended, pod) for pod in written):
         return tuple(pod_sets), ""
     by_class = dict(reversed(rules.device_classes))
-    found = []
-    for pod_set, pod, each in zip(pod_sets, pods, claims, strict=True):
-        counted = _claimed(pod_set.name, _requests(namespace, each, devices.templates), rules, devices)
+    pod_sets_with_devices = []
+    for pod_set, pod, claims_of_pods in zip(pod_sets, pods, claims, strict=True):
+        counted = _claimed(pod_set.name, _requests(namespace, claims_of_pods, devices.templates), rules, devices)
         if isinstance(counted, str):
             return tuple(pod_sets), counted
         amounts = dict(pod_set.requests)
@@ -125,8 +127,8 @@ def with_devices(
         for resource, count in counted.items():
             amounts[resource] = amounts.get(resource, 0) + count
         ordered = sorted(amounts.items(), key=lambda pair: resource_order(pair[0]))
-        found.append(replace(pod_set, requests=tuple(ordered)))
-    return tuple(found), ""
+        pod_sets_with_devices.append(replace(pod_set, requests=tuple(ordered)))
+    return tuple(pod_sets_with_devices), ""
 
 
 def _claimed(
@@ -137,7 +139,9 @@ def _claimed(
     counted: dict[str, int] = {}
     for requests in specs:
         exact = [request.child("exactly") if "exactly" in request else request for request in requests]
-        problems = (_problem(request, each, rules) for request, each in zip(requests, exact, strict=True))
+        problems = (
+            _problem(request, exact_request, rules) for request, exact_request in zip(requests, exact, strict=True)
+        )
         if problem := next(filter(None, problems), "") or _shortage(exact, devices):
             return problem
         for exactly in exact:
@@ -150,7 +154,7 @@ def _claimed(
 
 def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
     """Why the selectors of a claim choose too few devices; each device is for one request."""
-    taken: set[int] = set()
+    devices_used: set[int] = set()
     for request in requests:
         name, own = request.text("deviceClassName"), _expressions(request)
         if not own:
@@ -162,26 +166,26 @@ def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
             return f"failed to get DeviceClass {name}"
         left = request.integer("count", 1, least=1)
         for index, chosen in enumerate(devices.chosen((*devices.classes[name], *own))):
-            if left and index not in taken:
+            if left and index not in devices_used:
                 if isinstance(chosen, str):
                     return f"CEL evaluation failed for DeviceClass {name}: {chosen}"
                 if chosen:
-                    taken.add(index)
+                    devices_used.add(index)
                     left -= 1
         if left:
-            wanted = request.integer("count", 1, least=1)
+            count = request.integer("count", 1, least=1)
             return (
                 f"insufficient matching devices for CEL selector in DeviceClass {name}: "
-                f"{wanted - left} device(s) match in the cluster but {wanted} requested"
+                f"{count - left} device(s) match in the cluster but {count} requested"
             )
     return ""
 
 
 def _asks_for(extended: Mapping[str, str], pod: Fields) -> bool:
     """Whether a container requests one of the resources, other than by its limits."""
-    containers = (each for kind in ("initContainers", "containers") for each in pod.children(kind))
-    requests = (each.child("resources").quantities("requests") for each in containers)
-    return any(name in extended and quantity.value > 0 for each in requests for name, quantity in each.items())
+    containers = (child for kind in ("initContainers", "containers") for child in pod.children(kind))
+    requests = (container.child("resources").quantities("requests") for container in containers)
+    return any(name in extended and quantity.value > 0 for request in requests for name, quantity in request.items())
 
 
 def _containers_ask(pod: Fields) -> Requests:

@@ -78,11 +78,11 @@ def device_of(driver: str, device: Fields) -> Mapping[str, Value]:
     """
     attributes, capacity = _Domains(), _Domains()
     for name in device.child("attributes").data:
-        given = device.child("attributes").child(name).data
-        kind = next(iter(given), "")
+        attribute = device.child("attributes").child(name).data
+        kind = next(iter(attribute), "")
         if kind not in ("bool", "int", "string", "version"):
             raise NotModelledError(f"attributes of devices of type {kind!r}", device.path)
-        _place(attributes, driver, name, parse_version(str(given[kind])) if kind == "version" else given[kind])
+        _place(attributes, driver, name, parse_version(str(attribute[kind])) if kind == "version" else attribute[kind])
     for name in device.child("capacity").data:
         amount = device.child("capacity").child(name).data.get("value", "0")
         _place(capacity, driver, name, parse_quantity(str(amount)))
@@ -158,13 +158,13 @@ class _Parser:
             raise self.refusal(self.tokens[0][1] or "the end")
 
     def choice(self) -> Node:
-        asked = self.logical("||", decided_by=True)
+        node = self.logical("||", decided_by=True)
         if not self.takes("?"):
-            return asked
+            return node
         first = self.choice()
         self.needs(":")
         second = self.choice()
-        return lambda scope: first(scope) if _truth(asked(scope)) else second(scope)
+        return lambda scope: first(scope) if _truth(node(scope)) else second(scope)
 
     def logical(self, sign: str, *, decided_by: bool) -> Node:
         left = self.logical("&&", decided_by=False) if sign == "||" else self.binary(0)
@@ -242,13 +242,13 @@ class _Parser:
         return lambda scope: inner({**scope, name: value(scope)})
 
     def listed(self, close: str) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         while not self.takes(close):
-            found.append(self.choice())
+            nodes.append(self.choice())
             if not self.takes(","):
                 self.needs(close)
                 break
-        return found
+        return nodes
 
     def call(self, name: str, arguments: list[Node]) -> Node:
         if name == "has" and len(arguments) == 1:
@@ -259,7 +259,7 @@ class _Parser:
 
         def apply(scope: Scope) -> Value:
             try:
-                return function(*(each(scope) for each in arguments))
+                return function(*(argument(scope) for argument in arguments))
             except (TypeError, AttributeError):
                 raise SelectionError(f"no such overload: {name}") from None
 
@@ -301,7 +301,7 @@ def _applied(sign: str, left: Node, right: Node) -> Node:
             return _equal(one, other) is (sign == "==")
         try:
             if sign == "in":
-                return any(_equal(one, each) for each in other)
+                return any(_equal(one, other_value) for other_value in other)
             if isinstance(one, bool) or isinstance(other, bool):
                 raise TypeError
             return _ORDERS[sign](one, other) if sign in _ORDERS else _computed(sign, one, other)
@@ -317,17 +317,17 @@ def _computed(sign: str, one: Value, other: Value) -> Value:
     if type(one) is not type(other) or type(one) not in kinds:
         raise TypeError
     if sign in ("+", "-", "*"):
-        found = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](one, other)
+        value = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](one, other)
     elif isinstance(one, float):
-        found = one / other
+        value = one / other
     else:
         # Division of whole numbers cuts off what is left, also below 0.
         whole = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-        found = whole if sign == "/" else one - whole * other
-    size, most = (len(found), _LONGEST) if isinstance(found, (str, list)) else (abs(found), 2**63 - 1)
+        value = whole if sign == "/" else one - whole * other
+    size, most = (len(value), _LONGEST) if isinstance(value, (str, list)) else (abs(value), 2**63 - 1)
     if size > most:
         raise SelectionError(f"{sign} is too large")
-    return found
+    return value
 
 
 def _equal(one: Value, other: Value) -> bool:
@@ -338,11 +338,11 @@ def _equal(one: Value, other: Value) -> bool:
 
 def _looked_up(node: Node, key: Node) -> Node:
     def apply(scope: Scope) -> Value:
-        values, wanted = node(scope), key(scope)
+        values, key_value = node(scope), key(scope)
         try:
-            return values[wanted]
+            return values[key_value]
         except (KeyError, IndexError, TypeError):
-            raise SelectionError(f"no such key: {wanted}") from None
+            raise SelectionError(f"no such key: {key_value}") from None
 
     return apply
 

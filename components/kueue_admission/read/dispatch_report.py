@@ -105,6 +105,8 @@ def _describe(verdict: ParsedVerdict) -> str:
 
 def one_line(text: str) -> str:
     """One line of text, short enough for both forms to fit into the 32768 characters of a condition."""
-    printable = text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+    printable = (
+        text if text.isprintable() else "".join(character if character.isprintable() else " " for character in text)
+    )
     flat = " ".join(printable.split())
     return flat if len(flat) <= _LINE_CHARACTERS else f"{flat[: _LINE_CHARACTERS - 3]}..."

@@ -40,11 +40,11 @@ def configurations_in(manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest,
     for config in manifests:
         text = inside(config, "data").get(CONFIGURATION_KEY) if config.get("kind") == "ConfigMap" else None
         try:
-            found = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
+            configuration = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
         except yaml.YAMLError:
             continue
-        if is_object(found):
-            yield config, configuration_as_v1beta2(found)[0]
+        if is_object(configuration):
+            yield config, configuration_as_v1beta2(configuration)[0]
 
 
 def dumped_configuration(
@@ -55,15 +55,15 @@ def dumped_configuration(
     Its release is `kueue`, else that of `release_in`; 0.19.2 where the objects do not say.
     `fair_sharing`: it is on, whatever the Configuration says.
     """
-    given = list(manifests)
-    found = next(configurations_in(given), None)
+    manifest_list = list(manifests)
+    first_configuration = next(configurations_in(manifest_list), None)
     usual, is_asked = release(DEFAULT_VERSION), kueue is not None
-    kueue = kueue or release_in(given) or usual
+    kueue = kueue or release_in(manifest_list) or usual
     name = kueue.version if kueue.minor == usual.minor else kueue.minor
     decided = "" if kueue.version == usual.version else f"it is decided as Kueue {name} does"
     default = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
-    if found is None:
-        queues = (m for m in given if m.get("kind") == "ClusterQueue" and not fair_sharing)
+    if first_configuration is None:
+        queues = (m for m in manifest_list if m.get("kind") == "ClusterQueue" and not fair_sharing)
         shared = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
         notes = () if shared is None else (_not_there(shared),)
         if not decided:
@@ -71,20 +71,24 @@ def dumped_configuration(
     from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
 
     try:
-        read = parse_configuration(found[1] if found else {}, kueue)
+        read = parse_configuration(first_configuration[1] if first_configuration else {}, kueue)
     except (ObjectError, NotModelledError) as refused:
-        assert found is not None
+        assert first_configuration is not None
         wrong = "; ".join(map(str, refused.problems)) if isinstance(refused, ObjectError) else str(refused)
-        return DumpedConfiguration(default, (f"{label_of(found[0])}: the defaults of Kueue count instead: {wrong}",))
+        return DumpedConfiguration(
+            default, (f"{label_of(first_configuration[0])}: the defaults of Kueue count instead: {wrong}",)
+        )
     if fair_sharing and read.fair_sharing is None:
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
-    if found is None:
+    if first_configuration is None:
         by_image = () if is_asked else (f"The image of Kueue's Deployment says its release: {decided}",)
         return DumpedConfiguration(read, (*notes, *by_image))
     strategies = ", ".join(read.fair_sharing or ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
-    said = f"{state}, and {decided}" if decided else state
-    return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(found[0])}: {said}",))
+    state_text = f"{state}, and {decided}" if decided else state
+    return DumpedConfiguration(
+        read, (f"Kueue's Configuration is that of {label_of(first_configuration[0])}: {state_text}",)
+    )
 
 
 def version_in(manifests: Iterable[Manifest]) -> str | None:
@@ -96,9 +100,9 @@ def version_in(manifests: Iterable[Manifest]) -> str | None:
     for item in manifests:
         if item.get("kind") == "Deployment" and inside(item, "metadata").get("name") == DEPLOYMENT:
             containers = inside(item, "spec", "template", "spec").get("containers")
-            images = [str(each.get("image")) for each in containers or () if is_object(each)]
-            if found := next(filter(None, map(_IMAGE.search, images)), None):
-                return found[1]
+            images = [str(container.get("image")) for container in containers or () if is_object(container)]
+            if match := next(filter(None, map(_IMAGE.search, images)), None):
+                return match[1]
         elif item.get("kind") == "ConfigMap" and CONFIGURATION_KEY in inside(item, "data"):
             labels = inside(item, "metadata", "labels")
             text = next((str(labels[name]) for name in VERSION_LABELS if labels.get(name)), "")

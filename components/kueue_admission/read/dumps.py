@@ -75,8 +75,8 @@ def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest
     Empty where Kueue's Configuration is not among the objects. Source: kueue@v0.19.2
     pkg/controller/jobframework/reconciler.go, and apis/config/v1beta2/defaults.go for the default of the selector.
     """
-    given = list(manifests)
-    for config, configuration in configurations_in(given):
+    manifest_list = list(manifests)
+    for config, configuration in configurations_in(manifest_list):
         from kueue_admission.api.selector import LabelSelector  # The models take a while.
 
         own = str(inside(config, "metadata").get("namespace") or KUEUE_NAMESPACE)
@@ -88,41 +88,45 @@ def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest
             return {}
         labels = {
             _name(m): {**inside(m, "metadata", "labels"), NAMESPACE_NAME_LABEL: _name(m)}
-            for m in _of(given, "Namespace")
+            for m in _of(manifest_list, "Namespace")
         }
         kinds = (*JOBS, *WITH_QUEUE)
-        used = {_namespace(m) for m in given if m.get("kind") in kinds}
-        return {each: config for each in used if not selector.matches(labels.get(each, {NAMESPACE_NAME_LABEL: each}))}
+        used = {_namespace(m) for m in manifest_list if m.get("kind") in kinds}
+        return {
+            namespace: config
+            for namespace in used
+            if not selector.matches(labels.get(namespace, {NAMESPACE_NAME_LABEL: namespace}))
+        }
     return {}
 
 
 def take(manifests: Iterable[Manifest]) -> Taken:
     """What Kueue has to do with of these objects, each thing once."""
-    given = list(manifests)
-    defaults = {_namespace(m) for m in _of(given, "LocalQueue") if _name(m) == _DEFAULT_QUEUE}
-    outside = unmanaged_namespaces(given)
+    manifest_list = list(manifests)
+    defaults = {_namespace(m) for m in _of(manifest_list, "LocalQueue") if _name(m) == _DEFAULT_QUEUE}
+    outside = unmanaged_namespaces(manifest_list)
     defaults -= outside.keys()
-    given = [_with_default_queue(m) if _namespace(m) in defaults else m for m in given]
-    single = without_stood_for(given)
+    manifest_list = [_with_default_queue(m) if _namespace(m) in defaults else m for m in manifest_list]
+    single = without_stood_for(manifest_list)
     unmanaged = [m for m in single if is_unmanaged(m)]
-    disabled = disabled_kinds(given)
+    disabled = disabled_kinds(manifest_list)
     passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
-    seen = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled]
-    apart = [m for m in seen if _namespace(m) in outside]
-    stood_for = _owners_of_workloads(given)
+    jobs = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled]
+    apart = [m for m in jobs if _namespace(m) in outside]
+    stood_for = _owners_of_workloads(manifest_list)
     unread = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
     not_read = [m for m in unread if key_of(m) not in stood_for]
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
     gone = {id(m) for m in (*unmanaged, *passed_over, *apart, *unread, *live)}
-    said = [
+    notes = [
         *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
         *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
         *_said(apart, "managedJobsNamespaceSelector of Kueue's Configuration leaves their namespace out"),
         *_said(not_read, "the pods of their kinds are not read"),
         *_said(without, "none of the Workloads of their pods is among the objects"),
     ]
-    return Taken([m for m in single if id(m) not in gone], said)
+    return Taken([m for m in single if id(m) not in gone], notes)
 
 
 def without_queue(manifests: Sequence[Manifest]) -> Taken:
@@ -138,30 +142,34 @@ def without_queue(manifests: Sequence[Manifest]) -> Taken:
     if not lost and not any(map(is_live, dangling)):
         return Taken(manifests, ())
     gone = {id(m) for m in (*lost, *dangling)}
-    said = [
+    notes = [
         *_said(dangling, "their ClusterQueue is not there"),
         *_said(lost, "their LocalQueue is not there"),
     ]
-    return Taken([m for m in manifests if id(m) not in gone], said)
+    return Taken([m for m in manifests if id(m) not in gone], notes)
 
 
 def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
     """The kinds that are missing although other objects refer to them, each with a sentence for the user: answers about
     those others may be wrong."""
-    given = list(manifests)
-    there = {str(m.get("kind")) for m in given}
-    queued = [m for m in given if m.get("kind") == "Workload" or is_job(m)]
+    manifest_list = list(manifests)
+    there = {str(m.get("kind")) for m in manifest_list}
+    queued = [m for m in manifest_list if m.get("kind") == "Workload" or is_job(m)]
     needs = {
-        "ClusterQueue": [*queued, *_of(given, "LocalQueue")],
+        "ClusterQueue": [*queued, *_of(manifest_list, "LocalQueue")],
         "LocalQueue": queued,
-        "ResourceFlavor": [m for m in _of(given, "ClusterQueue") if inside(m, "spec").get("resourceGroups")],
-        "Topology": (by_topology := [m for m in _of(given, "ResourceFlavor") if inside(m, "spec").get("topologyName")]),
+        "ResourceFlavor": [m for m in _of(manifest_list, "ClusterQueue") if inside(m, "spec").get("resourceGroups")],
+        "Topology": (
+            by_topology := [m for m in _of(manifest_list, "ResourceFlavor") if inside(m, "spec").get("topologyName")]
+        ),
         "Node": by_topology,
         "Pod": by_topology,
         "AdmissionCheck": [
-            m for m in _of(given, "ClusterQueue") if inside(m, "spec", "admissionChecksStrategy").get("admissionChecks")
+            m
+            for m in _of(manifest_list, "ClusterQueue")
+            if inside(m, "spec", "admissionChecksStrategy").get("admissionChecks")
         ],
-        "Namespace": [m for m in _of(given, "ClusterQueue") if inside(m, "spec").get("namespaceSelector")],
+        "Namespace": [m for m in _of(manifest_list, "ClusterQueue") if inside(m, "spec").get("namespaceSelector")],
     }
     return {
         kind: f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "

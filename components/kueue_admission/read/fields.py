@@ -73,13 +73,13 @@ class Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The strings in the list `name`."""
-        found = []
+        values = []
         for index, value in enumerate(self._list(name)):
             if isinstance(value, str):
-                found.append(value)
+                values.append(value)
             else:
                 self.wrong(f"{name}[{index}]", f"is {_kind(value)}, not text", "write a string")
-        return tuple(found)
+        return tuple(values)
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
         """The mapping from text to text in `name`, sorted."""
@@ -159,7 +159,7 @@ class Fields:
     def quantities(self, name: str) -> dict[str, Quantity]:
         """The resource list in `name`; what is not a quantity, or negative, is left out and reported."""
         child = self.child(name)
-        found = {}
+        amounts = {}
         for resource in child.data:
             quantity = child.quantity(resource)
             if quantity is None:
@@ -167,8 +167,8 @@ class Fields:
             if quantity < Quantity(0):
                 child.wrong(resource, f"is {quantity}", "write 0 or more")
                 continue
-            found[resource] = quantity
-        return found
+            amounts[resource] = quantity
+        return amounts
 
     def seconds(self, name: str, default: float | None = None) -> float | None:
         """The time stamp in `name` as seconds since 1970."""
@@ -193,9 +193,9 @@ class Fields:
 
 def seconds_of(value: object) -> float:
     """A time stamp as seconds since 1970. Raises ValueError."""
-    found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     # Without a zone it is UTC, as in Kubernetes: the same input means the same on every machine.
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _kind(value: object) -> str:

@@ -89,28 +89,28 @@ class Judged:
     def to_dict(self) -> dict[str, object]:
         """Its fields, as in a JSON document; `found` is null where it is not known or has no end."""
         goal = self.goal
-        found = None if self.found is None or math.isinf(self.found) else self.found
+        figure = None if self.found is None or math.isinf(self.found) else self.found
         quantile = goal.quantile if goal.of == "wait" else None
         about = {"path": goal.path, "of": goal.of, "limit": goal.limit, "quantile": quantile}
         about |= {"priorityClass": goal.priority_class or None}
-        return {**about, "standing": self.standing.value, "found": found, "why": self.why}
+        return {**about, "standing": self.standing.value, "found": figure, "why": self.why}
 
 
 def judge(goals: Iterable[Goal], jobs: Sequence[Seen], begin: float, end: float, known: float) -> list[Judged]:
     """How jobs compare with each goal from `begin` to `end`; what has not happened by `known` is not known to come."""
-    found = []
+    verdicts = []
     for goal in goals:
         # When those that came earlier began to wait is not always known.
         own = [job for job in jobs if goal.is_of(job) and (goal.of != "wait" or job.arrived >= begin)]
         if not own:
-            found.append(Judged(goal, Standing.NOT_KNOWN, f"there is no job{_class(goal)} to judge by"))
+            verdicts.append(Judged(goal, Standing.NOT_KNOWN, f"there is no job{_class(goal)} to judge by"))
         elif goal.of == "wait":
-            found.append(_wait(goal, own, known))
+            verdicts.append(_wait(goal, own, known))
         elif goal.of == "share":
-            found.append(_share(goal, own, jobs, end))
+            verdicts.append(_share(goal, own, jobs, end))
         else:
-            found.append(_hours(goal, own, begin, end))
-    return found
+            verdicts.append(_hours(goal, own, begin, end))
+    return verdicts
 
 
 def _class(goal: Goal) -> str:
@@ -130,11 +130,11 @@ def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
     if not waits:
         return Judged(goal, Standing.NOT_KNOWN, f"no job{_class(goal)} has waited long enough to judge by")
     ordered = sorted(waits)
-    found = ordered[math.ceil(goal.quantile * len(ordered)) - 1]
-    is_kept, longer = found <= goal.limit, sum(wait > goal.limit for wait in waits) - not_known
+    seconds = ordered[math.ceil(goal.quantile * len(ordered)) - 1]
+    is_kept, longer = seconds <= goal.limit, sum(wait > goal.limit for wait in waits) - not_known
     endless = "indefinitely" if never > not_known else "for a time that is not known"
-    if math.isinf(known) or math.isfinite(found):
-        length = endless if math.isinf(found) else f"at most {found:.1f} s"
+    if math.isinf(known) or math.isfinite(seconds):
+        length = endless if math.isinf(seconds) else f"at most {seconds:.1f} s"
     else:
         length = f"more than {goal.limit:g} s"
     text = f"of {len(waits)} jobs{_class(goal)} {100 * goal.quantile:g} % waited {length}"
@@ -146,8 +146,8 @@ def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
         text += f", {never - not_known} of them " + ("indefinitely" if math.isinf(known) else "still waiting")
     if not_known:
         text += f"; of {not_known} it is not known whether they start"
-    near = found > NEAR * goal.limit
-    return Judged(goal, _standing(is_kept=is_kept, near=near), text, found)
+    near = seconds > NEAR * goal.limit
+    return Judged(goal, _standing(is_kept=is_kept, near=near), text, seconds)
 
 
 def _standing(*, is_kept: bool, near: bool) -> Standing:
@@ -167,9 +167,14 @@ def _share(goal: Goal, own: Sequence[Seen], jobs: Sequence[Seen], end: float) ->
         return Judged(goal, Standing.MET, "none of its jobs had to wait")
     if not all_hours:
         return Judged(goal, Standing.NOT_KNOWN, "no GPU was in use while its jobs waited")
-    found = _hours_in(own, waiting) / all_hours
-    text = f"{found:.0%} of the GPUs in use while its jobs waited; the goal is {goal.limit:.0%}"
-    return Judged(goal, _standing(is_kept=found >= goal.limit, near=NEAR * found < goal.limit), text, found)
+    waiting_share = _hours_in(own, waiting) / all_hours
+    text = f"{waiting_share:.0%} of the GPUs in use while its jobs waited; the goal is {goal.limit:.0%}"
+    return Judged(
+        goal,
+        _standing(is_kept=waiting_share >= goal.limit, near=NEAR * waiting_share < goal.limit),
+        text,
+        waiting_share,
+    )
 
 
 def _united(spans: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
@@ -207,19 +212,21 @@ def _hours(goal: Goal, own: Sequence[Seen], begin: float, end: float) -> Judged:
     weeks = int((end - begin) // WEEK)
     if not weeks:
         return Judged(goal, Standing.NOT_KNOWN, "less than a week of its GPU hours is known")
-    found, asked_in = math.inf, 0
+    most_hours, asked_in = math.inf, 0
     for number in range(weeks):
         week = [(begin + number * WEEK, begin + (number + 1) * WEEK)]
-        held = _hours_in(own, week)
+        hours_held = _hours_in(own, week)
         waited = sum(job.gpus * _common(_waiting(job, end), week[0]) for job in own) / 3600
-        if held + waited >= goal.limit:
+        if hours_held + waited >= goal.limit:
             asked_in += 1
-            found = min(found, held)
+            most_hours = min(most_hours, hours_held)
     if not asked_in:
         return Judged(goal, Standing.MET, f"in none of {weeks} weeks its jobs asked for so many GPU hours")
-    text = f"{found:,.0f} GPU hours in the week with the fewest, of {asked_in} in which its jobs asked for "
+    text = f"{most_hours:,.0f} GPU hours in the week with the fewest, of {asked_in} in which its jobs asked for "
     text += f"{goal.limit:,.0f}"
-    return Judged(goal, _standing(is_kept=found >= goal.limit, near=NEAR * found < goal.limit), text, found)
+    return Judged(
+        goal, _standing(is_kept=most_hours >= goal.limit, near=NEAR * most_hours < goal.limit), text, most_hours
+    )
 
 
 def _common(one: tuple[float, float], other: tuple[float, float]) -> float:

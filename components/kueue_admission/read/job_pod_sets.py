@@ -100,12 +100,12 @@ def _job(job: Fields) -> list[Role]:
 
 
 def _job_set(job: Fields) -> list[Role]:
-    found = []
+    roles = []
     for replicated in job.child("spec").children("replicatedJobs"):
         spec = replicated.child("template").child("spec")
         count = _parallel(spec) * _replicas(replicated)
-        found.append(Role(replicated.required_text("name"), count, spec.child("template")))
-    return found
+        roles.append(Role(replicated.required_text("name"), count, spec.child("template")))
+    return roles
 
 
 def _replicas(of: Fields) -> int:
@@ -181,9 +181,9 @@ def _kubeflow(job: Fields) -> list[Role]:
     for name in replicas.data:
         if name not in names:
             replicas.wrong(str(name), f"is not a role of a {job.data['kind']}", f"use {' or '.join(names)}")
-    found = [(name, replicas.child(name)) for name in names if name in replicas]
+    roles = [(name, replicas.child(name)) for name in names if name in replicas]
     return [Role(name.lower(), _replicas(each), _required(each, "template"))
-            for name, each in found]  # fmt: skip
+            for name, each in roles]  # fmt: skip
 
 
 def _leader_worker_set(job: Fields) -> list[Role]:
@@ -241,7 +241,7 @@ def _train_job(job: Fields) -> list[Role]:
         raise NotModelledError("runtimePatches of TrainJobs", job.path)
     trainer = spec.child("trainer")
     nodes = trainer.integer("numNodes", policy.integer("numNodes", 1, least=1), least=1)
-    found = []
+    roles = []
     for replicated in runtime.child("spec").child("template").child("spec").children("replicatedJobs"):
         template = replicated.child("template")
         pods = template.child("spec").child("template")
@@ -249,8 +249,8 @@ def _train_job(job: Fields) -> list[Role]:
         if template.child("metadata").child("labels").text(_ANCESTOR) == "trainer":
             count = nodes
             pods = _with_resources(pods, trainer.child("resourcesPerNode"))
-        found.append(Role(replicated.required_text("name"), count, pods))
-    return found
+        roles.append(Role(replicated.required_text("name"), count, pods))
+    return roles
 
 
 def _required(fields: Fields, name: str) -> Fields:
@@ -266,7 +266,7 @@ def _with_containers(template: Fields, containers: list[Any]) -> Fields:
 
 def _with_container(template: Fields, container: Mapping[str, Any]) -> Fields:
     known = template.child("spec").children("containers")
-    return _with_containers(template, [*(each.data for each in known), container])
+    return _with_containers(template, [*(container.data for container in known), container])
 
 
 def _with_redis_cleanup(template: Fields) -> Fields:
@@ -283,15 +283,18 @@ def _with_redis_cleanup(template: Fields) -> Fields:
     least = {name: text for name, text in _REDIS_CLEANUP.items() if known.get(name, Quantity(0)) < Quantity(text)}
     requests = {**resources.child("requests").data, **least}
     ray = {**first.data, "resources": {**resources.data, "requests": requests}}
-    return _with_containers(template, [ray, *(each.data for each in others)])
+    return _with_containers(template, [ray, *(other.data for other in others)])
 
 
 def _with_resources(template: Fields, resources: Fields) -> Fields:
     """The template with these resources in its container `node`, where there are any."""
     if not resources.data:
         return template
-    known = [each.data for each in template.child("spec").children("containers")]
-    changed = [{**each, "resources": resources.data} if each.get("name") == "node" else each for each in known]
+    known = [container.data for container in template.child("spec").children("containers")]
+    changed = [
+        {**container, "resources": resources.data} if container.get("name") == "node" else container
+        for container in known
+    ]
     return _with_containers(template, changed)
 
 

@@ -173,15 +173,15 @@ def _later_placements(objects: Objects, workloads: Iterable[Workload]) -> Iterat
             if topology.name in used and topology.levels[-1:] != (HOSTNAME_LABEL,):
                 feature = f"a lowest level above {HOSTNAME_LABEL} with TASNodeFeasibilityForAllLevels (Kueue 0.20)"
                 yield NotModelledError(feature, f"Topology {topology.name}")
-    for each in workloads:
-        for pods in each.pod_sets:
+    for workload in workloads:
+        for pods in workload.pod_sets:
             slices = () if pods.topology is None else pods.topology.slices
             if gates.tas_partial_slices and len(slices) == 1 and slices[0].size > 0 and pods.count % slices[0].size:
                 feature = f"{pods.count} pods in slices of {slices[0].size} with TASPartialSlices (Kueue 0.20)"
-                yield NotModelledError(feature, f"Workload {each.key}")
+                yield NotModelledError(feature, f"Workload {workload.key}")
             if gates.tas_grouped_pod_set_slicing and slices and pods.topology and pods.topology.group is not None:
                 feature = "slices in a podSetGroupName with TASGroupedPodSetSlicing (Kueue 0.20)"
-                yield NotModelledError(feature, f"Workload {each.key}")
+                yield NotModelledError(feature, f"Workload {workload.key}")
 
 
 def _rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> Iterator[NotModelledError]:
@@ -195,10 +195,10 @@ def _rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> Iter
         if queue.checks:
             yield NotModelledError(f"admission checks {late}", f"ClusterQueue {name}")
     used = {queue.key: queue.cluster_queue for queue in objects.local_queues if queue.cluster_queue in by_usage}
-    for each in workloads:
-        if each.local_queue in used and any(pods.min_count is not None for pods in each.pod_sets):
-            feature = f"partial admission (minCount) of {each.key} {late}"
-            yield NotModelledError(feature, f"ClusterQueue {used[each.local_queue]}")
+    for workload in workloads:
+        if workload.local_queue in used and any(pods.min_count is not None for pods in workload.pod_sets):
+            feature = f"partial admission (minCount) of {workload.key} {late}"
+            yield NotModelledError(feature, f"ClusterQueue {used[workload.local_queue]}")
 
 
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
@@ -221,12 +221,12 @@ class _Reader:
         parse: Callable[[Fields], Any],
         wanted: Callable[[Manifest], bool] = bool,
     ) -> tuple[Any, ...]:
-        found = []
+        all_models = []
         each_kind = [kinds] if isinstance(kinds, str) else kinds
         for fields in (one for kind in each_kind for one in self.of(kind) if wanted(one.data)):
-            before, made = len(fields.problems), []
+            before, models_there = len(fields.problems), []
             try:
-                made.append(parse(fields))
+                models_there.append(parse(fields))
             except SpecError as error:
                 fields.problems += error.problems
             except NotModelledError as refused:
@@ -234,15 +234,15 @@ class _Reader:
             if len(fields.problems) > before and self._live and is_live(fields.data):
                 self.left_out.append(LeftOut(fields.data, tuple(fields.problems[before:])))
                 del fields.problems[before:]
-                made.clear()
-            found += made
-        return tuple(found)
+                models_there.clear()
+            all_models += models_there
+        return tuple(all_models)
 
     def named(self, place: str) -> Fields | None:
         """The object at such a place, of a Workload the job that it is made of; None: it is not among the objects."""
         kind, _, name = place.partition(" ")
         kinds = QUEUED if kind == QUEUED[0] else (kind,)
-        return next((found for each in kinds if (found := self._by_kind.get(each, {}).get(name))), None)
+        return next((model for kind in kinds if (model := self._by_kind.get(kind, {}).get(name))), None)
 
     def leave_out(self, fields: Fields | None, refused: NotModelledError) -> None:
         """Leave an object out that is not modelled. Raises NotModelledError where that is not to be."""
@@ -349,7 +349,10 @@ def parse_local_queue(fields: Fields) -> LocalQueue:
         spec.stop_policy,
         float(spec.fair_sharing.weight.decimal) if spec.fair_sharing else 1.0,
         tuple(
-            sorted((name, int(each.decimal * NANO)) for name, each in status.quantities("consumedResources").items())
+            sorted(
+                (name, int(quantity.decimal * NANO))
+                for name, quantity in status.quantities("consumedResources").items()
+            )
         ),
         status.seconds("lastUpdate"),
     )

@@ -30,21 +30,26 @@ class LostCapacity:
 
 def write_lost(lost: Iterable[LostCapacity]) -> str:
     """The value of the annotation."""
-    said = [
-        {"cluster": each.cluster, "flavor": each.flavor, "lost": dict(each.amounts), "nodes": each.nodes}
-        for each in lost
+    rows = [
+        {
+            "cluster": lost_here.cluster,
+            "flavor": lost_here.flavor,
+            "lost": dict(lost_here.amounts),
+            "nodes": lost_here.nodes,
+        }
+        for lost_here in lost
     ]
-    return json.dumps(said, sort_keys=True)
+    return json.dumps(rows, sort_keys=True)
 
 
 def lost_capacity(queue: Printed) -> tuple[LostCapacity, ...]:
     """What a ClusterQueue says that its flavors lost; nothing where it says none, or what cannot be read."""
     try:
-        said = json.loads(queue.annotations.text(LOST_CAPACITY_ANNOTATION) or "[]")
+        rows = json.loads(queue.annotations.text(LOST_CAPACITY_ANNOTATION) or "[]")
     except ValueError:
         return ()
-    found = Fields({"lost": said}, "", []).children("lost")
+    entries = Fields({"lost": rows}, "", []).children("lost")
     return tuple(
-        LostCapacity(each.text("cluster"), each.text("flavor"), each.pairs("lost"), each.texts("nodes"))
-        for each in found
+        LostCapacity(entry.text("cluster"), entry.text("flavor"), entry.pairs("lost"), entry.texts("nodes"))
+        for entry in entries
     )

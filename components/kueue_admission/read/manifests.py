@@ -61,13 +61,13 @@ def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
     """Without jobs for which there is a Workload, and those that belong to other jobs, as the Jobs of a JobSet do."""
-    given = list(manifests)
-    if not any(m.get("kind") in JOBS for m in given):
-        return given
-    stood_for = {owner for m in given if m.get("kind") == "Workload" for owner in owners_of(m)}
+    manifest_list = list(manifests)
+    if not any(m.get("kind") in JOBS for m in manifest_list):
+        return manifest_list
+    stood_for = {owner for m in manifest_list if m.get("kind") == "Workload" for owner in owners_of(m)}
     return [
         m
-        for m in given
+        for m in manifest_list
         if m.get("kind") not in JOBS
         or ((m.get("kind"), key_of(m)) not in stood_for and all(kind not in JOBS for kind, _ in owners_of(m)))
     ]

@@ -48,15 +48,15 @@ def container_requests(container: Fields) -> Requests:
     The API server takes extended resources only as whole numbers:
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#consuming-extended-resources.
     """
-    asked: Requests = {}
+    requests: Requests = {}
     for kind in ("limits", "requests"):
-        given = container.child("resources").child(kind)
-        found = container.child("resources").quantities(kind)
-        for name, quantity in found.items():
+        amounts = container.child("resources").child(kind)
+        quantities = container.child("resources").quantities(kind)
+        for name, quantity in quantities.items():
             if "/" in name and "kubernetes.io/" not in name and quantity.value != quantity.decimal:
-                given.wrong(name, f"is {quantity}", "write a whole number, as it is a number of devices")
-        asked |= found
-    return asked
+                amounts.wrong(name, f"is {quantity}", "write a whole number, as it is a number of devices")
+        requests |= quantities
+    return requests
 
 
 def add_requests(total: Requests, more: Requests) -> None:

@@ -44,12 +44,12 @@ NO_LIMITS: Final[Limits] = {}
 
 def parse_limit_ranges(items: Iterable[Fields]) -> dict[str, dict[str, Bounds]]:
     """The bounds of each namespace that has LimitRanges."""
-    found: dict[str, dict[str, Bounds]] = {}
+    bounds: dict[str, dict[str, Bounds]] = {}
     for item in sorted(items, key=lambda each: each.child("metadata").text("name")):
-        limits = found.setdefault(item.child("metadata").text("namespace", "default"), {})
+        limits = bounds.setdefault(item.child("metadata").text("namespace", "default"), {})
         for entry in item.child("spec").children("limits"):
             _add(limits.setdefault(entry.required_text("type"), Bounds()), entry)
-    return found
+    return bounds
 
 
 def namespace_limits(items: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Bounds]]:
@@ -90,7 +90,7 @@ def with_defaults(pod: Fields, limits: Limits, overheads: Mapping[str, Mapping[s
     if bounds is not None:
         for kind in _CONTAINERS:
             if kind in pod:
-                changed[kind] = [_container(each, bounds) for each in pod.children(kind)]
+                changed[kind] = [_container(child, bounds) for child in pod.children(kind)]
     return Fields({**pod.data, **changed}, pod.path, pod.problems) if changed else pod
 
 
@@ -98,21 +98,23 @@ def _container(container: Fields, bounds: Bounds) -> Mapping[str, Any]:
     given = container.child("resources")
     resources = dict(given.data)
     for name, defaults in (("limits", bounds.limits), ("requests", bounds.requests)):
-        resources[name] = {**{key: str(each) for key, each in defaults.items()}, **given.child(name).data}
+        resources[name] = {**{key: str(default) for key, default in defaults.items()}, **given.child(name).data}
     return {**container.data, "resources": resources}
 
 
 def find_problem(pods: Sequence[Fields], limits: Limits) -> str:
     """Why Kueue does not admit a workload with these pods, each with its defaults; empty: their requests are fine."""
-    for what, found in (
+    for what, problems_there in (
         ("resources validation failed", [text for index, pod in enumerate(pods) for text in _above_limits(pod, index)]),
         (
             "resources didn't satisfy LimitRange constraints",
             [text for index, pod in enumerate(pods) for text in _outside(pod, index, limits)] if limits else [],
         ),
     ):
-        if found:
-            return f"{what}: {found[0]}" if len(found) == 1 else f"{what}: [{', '.join(found)}]"
+        if problems_there:
+            return (
+                f"{what}: {problems_there[0]}" if len(problems_there) == 1 else f"{what}: [{', '.join(problems_there)}]"
+            )
     return ""
 
 
@@ -127,8 +129,8 @@ def _outside(pod: Fields, index: int, limits: Limits) -> Iterator[str]:
     bounds = limits.get("Container", Bounds())
     for place, container in _containers(pod):
         requests, limited = container_requests(container), container.child("resources").quantities("limits")
-        largest = {name: max(each, limited.get(name, each)) for name, each in requests.items()}
-        smallest = {name: min(each, limited.get(name, each)) for name, each in requests.items()}
+        largest = {name: max(request, limited.get(name, request)) for name, request in requests.items()}
+        smallest = {name: min(request, limited.get(name, request)) for name, request in requests.items()}
         yield from _complaint(index, place, _above(largest, bounds.most), _ABOVE_MAX)
         yield from _complaint(index, place, _above(bounds.least, smallest), _BELOW_MIN)
     bounds = limits.get("Pod", Bounds())

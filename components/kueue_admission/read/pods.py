@@ -82,13 +82,13 @@ def parse_toleration(fields: Fields) -> Toleration:
 
 def _term(fields: Fields) -> NodeSelectorTerm:
     """A node selector term; Kueue looks at its `matchExpressions` only."""
-    found = []
+    expressions = []
     for item in fields.children("matchExpressions"):
         operator = item.text("operator")
         if operator not in _OPERATORS:
             item.wrong("operator", f"is {operator!r}", f"write one of {', '.join(_OPERATORS)}")
-        found.append(Requirement(item.required_text("key"), operator, item.texts("values")))
-    return NodeSelectorTerm(tuple(found))
+        expressions.append(Requirement(item.required_text("key"), operator, item.texts("values")))
+    return NodeSelectorTerm(tuple(expressions))
 
 
 def parse_topology_request(fields: Fields) -> TopologyRequest | None:
@@ -123,10 +123,10 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
     if f"{prefix}slice-required-topology-constraints" in found:
         raise NotModelledError("podset-slice-required-topology-constraints", found.path)
     if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
-        given = found.text(f"{prefix}slice-size")
-        size = whole_number(given)
+        slice_size = found.text(f"{prefix}slice-size")
+        size = whole_number(slice_size)
         if not size:
-            found.wrong(f"{prefix}slice-size", f"is {given!r}", "write a whole number in quotes, 1 or more")
+            found.wrong(f"{prefix}slice-size", f"is {slice_size!r}", "write a whole number in quotes, 1 or more")
         constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
     required = found.text(f"{prefix}required-topology") or None
     preferred = None if required else found.text(f"{prefix}preferred-topology") or None
@@ -142,25 +142,25 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
 
 def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
     """Requests as they count against quota (kueue dropExcludedResources, applyResourceTransformations)."""
-    kept = {
+    quantities = {
         name: quantity
         for name, quantity in requests.items()
         if not any(name.startswith(prefix) for prefix in rules.exclude_prefixes)
     }
     by_input = {rule.input: rule for rule in rules.transformations}
-    if not any(name in by_input for name in kept):
-        return kept
+    if not any(name in by_input for name in quantities):
+        return quantities
     retained: Requests = {}
     generated: dict[str, Quantity] = {}
-    for name, quantity in kept.items():
+    for name, quantity in quantities.items():
         rule = by_input.get(name)
         if rule is None or rule.retain:
             retained[name] = quantity
         if rule is None:
             continue
         value = quantity.decimal
-        if rule.multiply_by in kept:
-            value *= kept[rule.multiply_by].decimal
+        if rule.multiply_by in quantities:
+            value *= quantities[rule.multiply_by].decimal
         for output, factor in rule.outputs:
             add_requests(generated, {output: Quantity(value * factor.decimal)})
     for name, quantity in generated.items():

@@ -35,8 +35,8 @@ class _Once(Generic[T]):
     def __get__(self, thing: object | None, kind: type) -> Self | T:
         if thing is None:
             return self
-        found = thing.__dict__[self._read.__name__] = self._read(thing)
-        return found
+        value = thing.__dict__[self._read.__name__] = self._read(thing)
+        return value
 
 
 class Owner:
@@ -151,7 +151,7 @@ class Printed:
     @property
     def owners(self) -> Sequence[Owner]:
         """The objects that own it."""
-        return [Owner(each) for each in self.metadata.children("ownerReferences")]
+        return [Owner(owner_reference) for owner_reference in self.metadata.children("ownerReferences")]
 
     @_Once
     def job_name(self) -> str:
@@ -163,15 +163,19 @@ class Printed:
     def conditions(self) -> Mapping[str, Manifest]:
         """Its conditions by type, as they are printed; of several of one type the last."""
         try:
-            return {each["type"]: each for each in self.fields.data["status"]["conditions"]}
+            return {condition["type"]: condition for condition in self.fields.data["status"]["conditions"]}
         except (KeyError, TypeError):
-            return {each.text("type"): each.data for each in self.status.children("conditions")}
+            return {condition.text("type"): condition.data for condition in self.status.children("conditions")}
 
     def is_true(self, condition: str) -> bool:
         """Whether a condition is True."""
-        found = self.conditions.get(condition)
-        status = None if found is None else found.get("status")
-        return status == "True" if type(status) is str or found is None else self._text(condition, "status") == "True"
+        printed_condition = self.conditions.get(condition)
+        status = None if printed_condition is None else printed_condition.get("status")
+        return (
+            status == "True"
+            if type(status) is str or printed_condition is None
+            else self._text(condition, "status") == "True"
+        )
 
     def since(self, condition: str) -> float | None:
         """When a condition became True, 0.0 if it does not say so; None: it is not True."""
@@ -179,14 +183,14 @@ class Printed:
 
     def changed_at(self, condition: str) -> float | None:
         """When the status of a condition changed last; None if it does not say so, or is not there."""
-        found = self.conditions.get(condition)
-        if found is None:
+        printed_condition = self.conditions.get(condition)
+        if printed_condition is None:
             return None
-        value = found.get("lastTransitionTime")
+        value = printed_condition.get("lastTransitionTime")
         try:
             return seconds_of(value) if value else None
         except ValueError:
-            return self._fields(found).seconds("lastTransitionTime")
+            return self._fields(printed_condition).seconds("lastTransitionTime")
 
     def reason(self, condition: str) -> str:
         """The reason of a condition; empty if it is not there."""
@@ -197,15 +201,15 @@ class Printed:
         return self._text(condition, "message")
 
     def _text(self, condition: str, name: str) -> str:
-        found = self.conditions.get(condition)
-        if found is None:
+        printed_condition = self.conditions.get(condition)
+        if printed_condition is None:
             return ""
-        value = found.get(name)
-        return value if type(value) is str else self._fields(found).text(name)
+        value = printed_condition.get(name)
+        return value if type(value) is str else self._fields(printed_condition).text(name)
 
     def _fields(self, condition: Manifest) -> Fields:
         """One of its conditions, with its path."""
-        return next(each for each in self.status.children("conditions") if each.data is condition)
+        return next(candidate for candidate in self.status.children("conditions") if candidate.data is condition)
 
 
 class WorkloadState(StrEnum):
@@ -237,7 +241,7 @@ class PrintedWorkload(Printed):
         Source: kueue@v0.19.2 pkg/workload/concurrentadmission/concurrentadmission.go (GetParentWorkloadName).
         """
         owners = self.metadata.children("ownerReferences")
-        name = next((each.text("name") for each in owners if each.text("kind") == "Workload"), "")
+        name = next((owner.text("name") for owner in owners if owner.text("kind") == "Workload"), "")
         return f"{self.namespace}/{name}" if name else ""
 
     @property
@@ -254,7 +258,7 @@ class PrintedWorkload(Printed):
     def owner(self) -> Owner | None:
         """Its job: the owner that controls it, else the first."""
         owners = self.owners
-        return next((each for each in owners if each.controls), owners[0] if owners else None)
+        return next((owner for owner in owners if owner.controls), owners[0] if owners else None)
 
     @_Once
     def state(self) -> WorkloadState:
@@ -286,11 +290,11 @@ class PrintedWorkload(Printed):
     @property
     def held(self) -> dict[str, Quantity]:
         """What it has quota for, by resource."""
-        found: dict[str, Quantity] = {}
-        for each in self.assignments:
-            for resource, amount in each.quantities("resourceUsage").items():
-                found[resource] = found.get(resource, Quantity(0)) + amount
-        return found
+        quantities: dict[str, Quantity] = {}
+        for assignment in self.assignments:
+            for resource, amount in assignment.quantities("resourceUsage").items():
+                quantities[resource] = quantities.get(resource, Quantity(0)) + amount
+        return quantities
 
     @_Once
     def checks(self) -> Sequence[Fields]:
@@ -328,7 +332,7 @@ class PrintedJob(Printed):
     @property
     def ended_at(self) -> float | None:
         """When it was over, well or not."""
-        return next((at for each in _JOB_ENDS if (at := self.since(each)) is not None), None)
+        return next((at for condition in _JOB_ENDS if (at := self.since(condition)) is not None), None)
 
 
 class PrintedPod(Printed):

@@ -27,12 +27,12 @@ def parse_readable(
 
     Raises ObjectError, NotModelledError for what is yet to be created.
     """
-    given = list(manifests)
-    parsed = parse_objects(_without(given, left_out), configuration, live=True)
+    manifest_list = list(manifests)
+    parsed = parse_objects(_without(manifest_list, left_out), configuration, live=True)
     unread = [*left_out, *parsed.left_out]
-    lost = list(_with_them(given, unread))
+    lost = list(_with_them(manifest_list, unread))
     if unread:
-        parsed = parse_objects(_without(given, [*unread, *lost]), configuration, live=True)
+        parsed = parse_objects(_without(manifest_list, [*unread, *lost]), configuration, live=True)
     return parsed._replace(left_out=(*unread, *lost))
 
 
@@ -48,39 +48,41 @@ def is_without_workload(left_out: LeftOut) -> bool:
 def why(left_out: LeftOut) -> str:
     """Why it is left out, in one clause behind its name."""
     label = label_of(left_out.manifest)
-    found = [(problem.path.removeprefix(label).removeprefix("."), problem.wrong) for problem in left_out.problems]
-    return " and ".join(f"{path}: {wrong}" if path else wrong for path, wrong in dict.fromkeys(found))
+    wrong_fields = [
+        (problem.path.removeprefix(label).removeprefix("."), problem.wrong) for problem in left_out.problems
+    ]
+    return " and ".join(f"{path}: {wrong}" if path else wrong for path, wrong in dict.fromkeys(wrong_fields))
 
 
 def notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
     """A sentence for the user about each, which names what is not known because of it."""
-    for each in left_out:
-        named = f"left out: {label_of(each.manifest)}: {why(each)}"
-        if is_without_workload(each):
+    for object_left_out in left_out:
+        named = f"left out: {label_of(object_left_out.manifest)}: {why(object_left_out)}"
+        if is_without_workload(object_left_out):
             yield f"{named}; Kueue makes no Workload of it"
-        elif each.manifest.get("kind") in QUEUED:
+        elif object_left_out.manifest.get("kind") in QUEUED:
             yield f"{named}; what it takes from others of its queue and cohort is not known"
         else:
             yield f"{named}; what depends on it is not known"
 
 
 def _without(manifests: Iterable[Manifest], left_out: Iterable[LeftOut]) -> list[Manifest]:
-    gone = {id(each.manifest) for each in left_out}
+    gone = {id(object_left_out.manifest) for object_left_out in left_out}
     return [manifest for manifest in manifests if id(manifest) not in gone]
 
 
 def _with_them(manifests: Sequence[Manifest], left_out: Iterable[LeftOut]) -> Iterator[LeftOut]:
     """What names an object that is left out, or one that does so."""
-    gone = {_identity(each.manifest) for each in left_out}
+    gone = {_identity(object_left_out.manifest) for object_left_out in left_out}
     rest = [manifest for manifest in manifests if _identity(manifest) not in gone]
     while True:
-        found = [(manifest, named) for manifest in rest if (named := gone.intersection(_names_in(manifest)))]
-        if not found:
+        dependents = [(manifest, named) for manifest in rest if (named := gone.intersection(_names_in(manifest)))]
+        if not dependents:
             return
-        for manifest, named in found:
+        for manifest, named in dependents:
             kind, name = min(named)
             yield LeftOut(manifest, (OBJECT.at("", f"names {kind} {name}, which is left out", "look at that one"),))
-        gone |= {_identity(manifest) for manifest, _ in found}
+        gone |= {_identity(manifest) for manifest, _ in dependents}
         rest = [manifest for manifest in rest if _identity(manifest) not in gone]
 
 
@@ -95,9 +97,9 @@ def _names_in(manifest: Manifest) -> Iterator[tuple[str, str]]:
     if kind == "ClusterQueue":
         yield "Cohort", str(spec.get("cohortName"))
         for group in maps_in(spec.get("resourceGroups")):
-            yield from (("ResourceFlavor", str(each.get("name"))) for each in maps_in(group.get("flavors")))
+            yield from (("ResourceFlavor", str(flavor.get("name"))) for flavor in maps_in(group.get("flavors")))
         checks = inside(spec, "admissionChecksStrategy").get("admissionChecks")
-        yield from (("AdmissionCheck", str(each.get("name"))) for each in maps_in(checks))
+        yield from (("AdmissionCheck", str(check.get("name"))) for check in maps_in(checks))
     elif kind in QUEUED:
         printed = PrintedWorkload.of(manifest)
         queue = printed.queue if kind == QUEUED[0] else queue_of_job(manifest)

@@ -164,16 +164,16 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
         pod_sets.append(pod_set)
         pods.append(pod)
     counted, claims_problem = with_devices(pod_sets, written, pods, namespace, context.rules, context.devices)
-    found = _PodSets(counted, find_problem(pods, limits), claims_problem)
+    parsed = _PodSets(counted, find_problem(pods, limits), claims_problem)
     if len(spec.problems) == before:
-        _keep(context.pod_sets, text, found)
-    return found
+        _keep(context.pod_sets, text, parsed)
+    return parsed
 
 
 def _refuse(printed: Printed) -> None:
     status = printed.status
     assignments = status.child("admission").children("podSetAssignments")
-    if any(each.text("delayedTopologyRequest") == "Pending" for each in assignments) and any(
+    if any(assignment.text("delayedTopologyRequest") == "Pending" for assignment in assignments) and any(
         "nodeSelector" in update or "tolerations" in update
         for check in status.children("admissionChecks")
         for update in check.children("podSetUpdates")
@@ -267,10 +267,10 @@ def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Cont
     if known is not None:
         return Admission(fields.required_text("clusterQueue"), known)
     before = len(fields.problems)
-    found = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
+    admission = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
     if len(fields.problems) == before:
-        _keep(context.assignments, text, found.pod_sets)
-    return found
+        _keep(context.assignments, text, admission.pod_sets)
+    return admission
 
 
 def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission:
@@ -407,8 +407,12 @@ def _values(fields: Fields, count: int) -> list[str]:
 def _counts(fields: Fields, count: int) -> list[int]:
     if "universal" in fields:
         return [fields.integer("universal", 1, least=1)] * count
-    given = fields.data.get("individual")
-    if not isinstance(given, list) or len(given) != count or not all(isinstance(item, int) for item in given):
+    count_text = fields.data.get("individual")
+    if (
+        not isinstance(count_text, list)
+        or len(count_text) != count
+        or not all(isinstance(item, int) for item in count_text)
+    ):
         fields.wrong("individual", "does not have one number for each domain", f"give {count} numbers")
         return [1] * count
-    return list(given)
+    return list(count_text)

@@ -123,8 +123,8 @@ class Release:
     @cached_property
     def _configuration(self) -> dict[str, Any]:
         file = "configuration.yaml"
-        found: dict[str, Any] = load_yaml(self._text(file), file)
-        return found
+        defaults: dict[str, Any] = load_yaml(self._text(file), file)
+        return defaults
 
     @cached_property
     def _fields(self) -> frozenset[tuple[str, str, str]]:
@@ -177,7 +177,7 @@ class Release:
 
     def has_note(self, text: str) -> bool:
         """Whether one of `notes` is true of this version."""
-        return any(each.text == text and numbers_of(each.since) <= numbers_of(self.version) for each in self.notes)
+        return any(note.text == text and numbers_of(note.since) <= numbers_of(self.version) for note in self.notes)
 
     @cached_property
     def chart_values(self) -> Mapping[str, str]:
@@ -189,7 +189,7 @@ class Release:
         """The values that have values below them, such as `controllerManager.manager`."""
         names = (*self.chart_values, CONFIGURATION_VALUE)
         parts = [name.split(".") for name in names]
-        return frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each)))
+        return frozenset(".".join(part[:end]) for part in parts for end in range(1, len(part)))
 
     def has_value(self, path: str) -> bool:
         """Whether its chart has a value, by dotted path, or values below it."""
@@ -216,7 +216,7 @@ class Release:
 @cache
 def minors() -> tuple[str, ...]:
     """The minor releases with a folder, oldest first."""
-    names = (each.name for each in files(__package__).iterdir() if each.is_dir() and each.name[0].isdigit())
+    names = (entry.name for entry in files(__package__).iterdir() if entry.is_dir() and entry.name[0].isdigit())
     return tuple(sorted(names, key=numbers_of))
 
 

@@ -119,10 +119,10 @@ class SimulatedCluster:
 
     def _explain(self, decision: Requeued | Parked, moment: float) -> float:
         """When it is written why a workload waits; nothing is written that is there already."""
-        said = (decision.reason, decision.message)
-        if self._said.get(decision.key) == said:
+        reason_and_message = (decision.reason, decision.message)
+        if self._said.get(decision.key) == reason_and_message:
             return moment
-        self._said[decision.key] = said
+        self._said[decision.key] = reason_and_message
         return self._write(moment)
 
     def _write(self, moment: float) -> float:

@@ -71,10 +71,10 @@ class Contention:
         if not self._late and not self._waiting:
             return frozenset()
         free = {key for key in (*self._late, *self._waiting) if key in engine.workloads}
-        found = frozenset(key for key in free if not engine.workloads[key].is_reserved)
-        for key in found:
+        keys_left = frozenset(key for key in free if not engine.workloads[key].is_reserved)
+        for key in keys_left:
             self._late.pop(key, None)
-        return found
+        return keys_left
 
     def found(self, cluster: str) -> list[Contended]:
         """Every pair, most contended first."""

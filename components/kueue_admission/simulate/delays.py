@@ -64,12 +64,12 @@ def _parse(name: str, text: str) -> float | int | Distribution:
         if count is None:
             raise FaultError(f"is not a number of {_NUMBERS[name]}", "write 0 or more")
         return count
-    found = read_distribution(text)
+    distribution = read_distribution(text)
     if name != "decision":
-        return found
-    if found.kind != "constant":
+        return distribution
+    if distribution.kind != "constant":
         raise FaultError("is drawn, but decisions are evenly paced", "write a number")
-    return found.numbers[0]
+    return distribution.numbers[0]
 
 
 class DrawnDelays:

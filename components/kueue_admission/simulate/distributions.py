@@ -82,7 +82,7 @@ def parse_distribution(value: object) -> Distribution:
     if match is None:
         raise FaultError("is not a number of seconds", "write a number, exponential(mean) or uniform(least, most)")
     kind, parts = match[1], match[2].split(",")
-    numbers = tuple(found for part in parts if (found := number(part.strip())) is not None)
+    numbers = tuple(figure for part in parts if (figure := number(part.strip())) is not None)
     if len(numbers) != len(parts):
         raise FaultError("has an argument that is not a number", "write numbers")
     if len(numbers) != _ARGUMENTS[kind]:
@@ -94,16 +94,16 @@ def parse_distribution(value: object) -> Distribution:
 
 def read_distribution(text: str) -> Distribution:
     """The same from text alone, as options have it."""
-    found = number(text)
-    return parse_distribution(text if found is None else found)
+    figure = number(text)
+    return parse_distribution(text if figure is None else figure)
 
 
 def as_seconds(value: object) -> float | None:
     """The seconds that a number is, or a text with one; None for anything else, and for what no clock counts."""
-    found = number(value) if isinstance(value, str) else value
-    if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 <= found <= MOST_SECONDS:
+    seconds = number(value) if isinstance(value, str) else value
+    if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or not 0 <= seconds <= MOST_SECONDS:
         return None
-    return float(found)
+    return float(seconds)
 
 
 def _checked(numbers: tuple[float, ...]) -> tuple[float, ...]:

@@ -137,19 +137,19 @@ def _read_json(text: str) -> list[tuple[int, Any]]:
         return [(1, from_json(text, cache_strings="keys"))]
     except ValueError:
         pass
-    found: list[tuple[int, Any]] = []
+    items: list[tuple[int, Any]] = []
     line = end = 0
-    while (start := _after_space(text, end)) < len(text) or not found:
+    while (start := _after_space(text, end)) < len(text) or not items:
         line += text.count("\n", end, start)
         data, after = _DECODER.raw_decode(text, start)
-        found.append((line + 1, data))
+        items.append((line + 1, data))
         line, end = line + text.count("\n", start, after), after
-    return found
+    return items
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
 
 
 def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:
@@ -157,11 +157,11 @@ def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Ite
         if data is None:
             continue
         if isinstance(data, list):
-            found = OBJECT.at("", f"is a list of {len(data)}", "write objects, or a List with items")
-            problems.append(found.behind(where))
+            problem = OBJECT.at("", f"is a list of {len(data)}", "write objects, or a List with items")
+            problems.append(problem.behind(where))
         elif not isinstance(data, Mapping):
-            found = OBJECT.at("", f"is {_shown(data)}, not a Kubernetes object", "write apiVersion and kind")
-            problems.append(found.behind(where))
+            problem = OBJECT.at("", f"is {_shown(data)}, not a Kubernetes object", "write apiVersion and kind")
+            problems.append(problem.behind(where))
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data, problems)
         elif "kind" not in data:
@@ -210,8 +210,8 @@ def _document(where: Place, data: Mapping[str, Any], problems: list[Problem]) ->
     for field in ("labels", "annotations"):
         value = fields.get(field)
         if value is not None and not isinstance(value, Mapping):
-            found = OBJECT.at(f"{kind}.metadata.{field}", f"is {_shown(value)}", "write a map of names to text")
-            problems.append(found.behind(where))
+            problem = OBJECT.at(f"{kind}.metadata.{field}", f"is {_shown(value)}", "write a map of names to text")
+            problems.append(problem.behind(where))
             return
     yield Document(where, data)
 

@@ -298,9 +298,9 @@ def _arrivals(streams: Sequence[_Stream], writer: Writer) -> Iterator[Arrival]:
     due = [item for item in due if streams[item[1]].length]
     heapify(due)
     while due:
-        wanted, number, index = due[0]
+        arrival, number, index = due[0]
         stream = streams[number]
-        at = round(writer.write(wanted), 6)
+        at = round(writer.write(arrival), 6)
         yield stream.arrival(index, at)
         if index + 1 < stream.length:
             heapreplace(due, (at + stream.workloads.creation_interval_ms / 1000, number, index + 1))

@@ -19,7 +19,7 @@ def seen_in(result: Result) -> list[Seen]:
 
 def seen(record: Record, team: str, end: float) -> Seen:
     """A job of a simulation that is over at `end`."""
-    held = tuple((run.admitted_at, end if run.ended_at is None else run.ended_at) for run in record.runs)
+    spans = tuple((run.admitted_at, end if run.ended_at is None else run.ended_at) for run in record.runs)
     return Seen(
         record.cluster_queue,
         team,
@@ -27,7 +27,7 @@ def seen(record: Record, team: str, end: float) -> Seen:
         dict(record.requests).get(GPU_RESOURCE, 0),
         record.arrived_at,
         None if record.wait is None else record.first_admitted_at,
-        held,
+        spans,
         bool(record.not_known),
     )
 

@@ -54,23 +54,25 @@ def one_for_each_job(named: Iterable[Document], problems: list[Problem]) -> list
 
     A group of pods that has a problem is left out.
     """
-    given = list(named)
-    runtimes = {_runtime_key(each.data): each.data for each in given if each.data["kind"] in RUNTIMES}
+    document_list = list(named)
+    runtimes = {
+        _runtime_key(document.data): document.data for document in document_list if document.data["kind"] in RUNTIMES
+    }
     groups: dict[tuple[str, str], list[Document]] = {}
-    found: list[Document] = []
-    for each in given:
-        kind, group = each.data["kind"], _group(each.data)
+    documents: list[Document] = []
+    for document in document_list:
+        kind, group = document.data["kind"], _group(document.data)
         if group:
-            members = groups.setdefault((key_of(each.data).partition("/")[0], group), [])
-            members.append(each)
+            members = groups.setdefault((key_of(document.data).partition("/")[0], group), [])
+            members.append(document)
             if len(members) == 1:
-                found.append(each)
+                documents.append(document)
         elif kind == "TrainJob":
-            found.append(_with_runtime(each, runtimes))
+            documents.append(_with_runtime(document, runtimes))
         elif kind not in RUNTIMES and kind not in _USED:
-            found.append(each)
-    whole = (_with_group(each, groups, problems) if _group(each.data) else each for each in found)
-    return [each for each in whole if each is not None]
+            documents.append(document)
+    whole = (_with_group(document, groups, problems) if _group(document.data) else document for document in documents)
+    return [document for document in whole if document is not None]
 
 
 def _group(data: Mapping[str, Any]) -> str:
@@ -83,7 +85,7 @@ def _with_group(
     first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[Problem]
 ) -> Document | None:
     namespace, group = key_of(first.data).partition("/")[0], _group(first.data)
-    pods = [each.data for each in groups[namespace, group]]
+    pods = [document.data for document in groups[namespace, group]]
     annotations = inside(first.data, "metadata", "annotations")
     total = str(annotations.get(POD_GROUP_TOTAL_ANNOTATION, ""))
     if not total.isdecimal() or len(total) > 6:

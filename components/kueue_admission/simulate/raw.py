@@ -116,17 +116,17 @@ def read_raw(
     places = {item.label: item.where for item in items}
     places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
     settings = [data for _, data in converted if data["kind"] == "ConfigMap"]  # Kueue's Configuration is in one.
-    taken = take([*settings, *(item.data for item in items)])
-    queued = without_queue(taken.manifests)
+    dump = take([*settings, *(item.data for item in items)])
+    queued = without_queue(dump.manifests)
     counted = {label_of(data): data for data in queued.manifests}
-    kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
+    items_left = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
     missing = missing_kinds(item.data for item in items)
     dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue)
     said = dumped.notes if configuration is None else ()
-    notes = (*missing.values(), *taken.left_out, *queued.left_out, *said)
+    notes = (*missing.values(), *dump.left_out, *queued.left_out, *said)
     stated, seen, left_out = [], set(), []
-    live = {item.label: item for item in kept if is_live(item.data)}
-    for problem in errors_of(check_objects([item.data for item in kept])):
+    live = {item.label: item for item in items_left if is_live(item.data)}
+    for problem in errors_of(check_objects([item.data for item in items_left])):
         label = problem.path.partition("]")[0].replace("[", " ", 1)
         seen.add(label)
         if (item := live.get(label)) is None:
@@ -137,20 +137,20 @@ def read_raw(
             left_out.append(LeftOut(item.data, (problem,)))
     parsed = None
     try:
-        parsed = parse_readable([item.data for item in kept], configuration or dumped.configuration, left_out)
+        parsed = parse_readable([item.data for item in items_left], configuration or dumped.configuration, left_out)
     except ObjectError as error:
         stated += [with_place(problem, places) for problem in error.problems if not _is_seen(problem.path, seen)]
     except NotModelledError as error:
         stated.append(with_place(error.problem, places))
     problems += stated
     if parsed is not None:
-        gone = {id(each.manifest) for each in parsed.left_out}
-        kept = [item for item in kept if id(item.data) not in gone]
+        gone = {id(object_left_out.manifest) for object_left_out in parsed.left_out}
+        items_left = [item for item in items_left if id(item.data) not in gone]
         items = [item for item in items if id(item.data) not in gone]
         notes = (*notes, *notes_of(parsed.left_out))
     stories = _stories(items, problems)
     if parsed is not None:
-        there = [item for item in kept if is_live(item.data)]
+        there = [item for item in items_left if is_live(item.data)]
         named = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
         for problem in check_references(parsed):
             if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named):
@@ -161,8 +161,8 @@ def read_raw(
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
-    moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
-    arrivals = tuple(_arrivals(parsed, kept, stories, moment))
+    moment = max([origin, *(time for item in items_left if item.kind == "Workload" for time in _transitions(item))])
+    arrivals = tuple(_arrivals(parsed, items_left, stories, moment))
     if changed:
         arrivals = tuple(replace(arrival, resumed=False) for arrival in arrivals)
     not_known = {reason: missing[kind] for reason, kind in _DECIDED_BY.items() if kind in missing}
@@ -228,7 +228,7 @@ class _Story:
 
 def _stories(items: Iterable[_Item], problems: list[Problem]) -> dict[str, _Story]:
     by_key = {(item.kind, key_of(item.data)): item for item in items}
-    found = {}
+    stories = {}
     for item in by_key.values():
         if item.kind != "Workload" and not is_job(item.data):
             continue
@@ -237,8 +237,8 @@ def _stories(items: Iterable[_Item], problems: list[Problem]) -> dict[str, _Stor
         seconds = _run_seconds(item, problems)
         if seconds is None and job is not None:
             seconds = _run_seconds(job, problems)
-        found[item.label] = _Story(owner[1].partition("/")[2] if owner else item.name, seconds, _finished_at(item))
-    return found
+        stories[item.label] = _Story(owner[1].partition("/")[2] if owner else item.name, seconds, _finished_at(item))
+    return stories
 
 
 def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
@@ -299,7 +299,7 @@ def _created(data: Manifest) -> float | None:
 def _transitions(item: _Item) -> Iterator[float]:
     """The times in the status of a Workload."""
     printed = PrintedWorkload.of(item.data)
-    checks = (each.seconds("lastTransitionTime") for each in printed.checks)
+    checks = (check.seconds("lastTransitionTime") for check in printed.checks)
     yield from (time for time in (*map(printed.changed_at, printed.conditions), *checks) if time is not None)
 
 
@@ -311,7 +311,7 @@ def _arrivals(
     queued = [item for kind in QUEUED for item in by_kind[kind]]
     in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
     keys: set[str] = set()
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     for item, workload in zip(in_order, parsed.workloads, strict=True):
         story = stories[item.label]
         created = workload.created if _created(item.data) is not None else moment
@@ -319,9 +319,11 @@ def _arrivals(
         workload = replace(workload, created=created, name=name)
         keys.add(workload.key)
         at, is_resumed = max(created, moment), item.kind == "Workload" and created <= moment
-        for name, each in named_workloads(item.data, workload, story.name):
-            found.append(Arrival(each, name, at, story.run_seconds, finished_at=story.finished_at, resumed=is_resumed))
-    yield from sorted(found, key=_precedence)
+        for name, job_workload in named_workloads(item.data, workload, story.name):
+            arrivals.append(
+                Arrival(job_workload, name, at, story.run_seconds, finished_at=story.finished_at, resumed=is_resumed)
+            )
+    yield from sorted(arrivals, key=_precedence)
 
 
 def _precedence(arrival: Arrival) -> tuple[bool, bool, bool]:
@@ -352,7 +354,7 @@ def check_references(parsed: Parsed) -> Iterator[Problem]:
         if key not in local:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
             namespace, _, name = key.partition("/")
-            here = [each.partition("/")[2] for each in local if each.startswith(f"{namespace}/")]
+            here = [queue_key.partition("/")[2] for queue_key in local if queue_key.startswith(f"{namespace}/")]
             fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else _ADD
             yield UNKNOWN_NAME.at(f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}", fix)
     for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):

@@ -82,13 +82,13 @@ class Run:
     @property
     def usage(self) -> dict[tuple[str, str], int]:
         """What it used: amounts by flavor and resource."""
-        found: dict[tuple[str, str], int] = {}
+        amounts: dict[tuple[str, str], int] = {}
         for pod_set in self.admission.pod_sets:
             flavors = dict(pod_set.flavors)
             for resource, amount in pod_set.usage:
                 key = flavors.get(resource, ""), resource
-                found[key] = found.get(key, 0) + amount
-        return found
+                amounts[key] = amounts.get(key, 0) + amount
+        return amounts
 
 
 @dataclass(slots=True)
@@ -261,9 +261,9 @@ class Record:
 def pass_not_known_on(records: Mapping[str, Record], engines: Iterable[Engine]) -> None:
     """It is not known either whether a workload starts that StrictFIFO keeps behind such a head."""
     engines, rest = list(engines), [record for record in records.values() if not record.not_known]
-    found = [record for record in records.values() if record.not_known]
-    while found and rest:
-        found = []
+    not_known = [record for record in records.values() if record.not_known]
+    while not_known and rest:
+        not_known = []
         for record in rest:
             for engine in engines:
                 info = engine.workloads.get(record.key)
@@ -271,6 +271,6 @@ def pass_not_known_on(records: Mapping[str, Record], engines: Iterable[Engine]) 
                 head = records.get(queue.blocker_of(record.key) or "") if queue is not None else None
                 if head is not None and head.not_known:
                     record.not_known = f"StrictFIFO keeps it behind {head.key}, and of that: {head.not_known}"
-                    found.append(record)
+                    not_known.append(record)
                     break
         rest = [record for record in rest if not record.not_known]

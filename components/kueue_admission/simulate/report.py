@@ -71,7 +71,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
             "runs": runs,
             "jobs": jobs,
             "evictions": _evictions(result, seconds),
-            "goals": [[str(each), each.standing] for each in result.goals],
+            "goals": [[str(goal), goal.standing] for goal in result.goals],
         }
         sections.append(section)
     resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)
@@ -170,17 +170,17 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
             begin = run.admitted_at - result.origin
             until = end if run.ended_at is None else run.ended_at - result.origin
             for (flavor, resource), amount in run.usage.items():
-                held = _held(resource, amount, begin, min(until, end))
+                changes_held = _held(resource, amount, begin, min(until, end))
                 key = run.cluster or "", run.admission.cluster_queue, flavor, resource
-                by_queue.setdefault(key, []).extend(held)
-                by_team.setdefault(resource, {}).setdefault(team, []).extend(held)
+                by_queue.setdefault(key, []).extend(changes_held)
+                by_team.setdefault(resource, {}).setdefault(team, []).extend(changes_held)
         for eviction in record.evictions:
             found.setdefault(Series("evicted", "", eviction.reason), []).append((eviction.time - result.origin, 1.0))
         for run in record.runs:
             for time in run.reclaimed:
                 found.setdefault(Series("evicted", "", "nodes reclaimed"), []).append((time - result.origin, 1.0))
     nominal = [
-        (at, {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in quotas})
+        (at, {(quota.cluster, quota.queue, quota.flavor, quota.resource): quota.nominal for quota in quotas})
         for at, quotas in ((0.0, result.quotas), *result.later_quotas)
     ]
     for key, changes in sorted(by_queue.items()):
@@ -223,10 +223,10 @@ def _parts(changes: Changes, limits: Changes) -> tuple[Changes, Changes]:
 def _largest(groups: Mapping[str, Changes]) -> dict[str, Changes]:
     """The groups that use most, by name; the others as one."""
     size = {name: -math.fsum(time * change for time, change in changes) for name, changes in groups.items()}
-    kept = sorted(sorted(groups), key=lambda name: -size[name])[:_MOST_SERIES]
-    found = {name: groups[name] for name in sorted(kept)}
-    rest = [change for name in sorted(groups) if name not in found for change in groups[name]]
-    return found | ({REST: rest} if rest else {})
+    names = sorted(sorted(groups), key=lambda name: -size[name])[:_MOST_SERIES]
+    largest = {name: groups[name] for name in sorted(names)}
+    rest = [change for name in sorted(groups) if name not in largest for change in groups[name]]
+    return largest | ({REST: rest} if rest else {})
 
 
 def _levels(changes: Changes, times: Sequence[float]) -> list[float]:
@@ -245,8 +245,8 @@ def _averages(changes: Changes, times: Sequence[float]) -> list[float]:
         index = min(int(time / width), len(times) - 2)
         areas[index] += change * (times[index + 1] - time)
         rates[index + 1] += change * width
-    found = [area + before for area, before in zip(areas, accumulate(rates), strict=True)]
-    return [area / width for area in found[:-1]] + [found[-2] / width]
+    averages = [area + before for area, before in zip(areas, accumulate(rates), strict=True)]
+    return [area / width for area in averages[:-1]] + [averages[-2] / width]
 
 
 def _quotas(result: Result, times: Sequence[float]) -> Iterator[dict[str, Any]]:
@@ -328,15 +328,15 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
         for phase, begin, until, run in _spans(record, result.origin, end):
             phases += [*_rounded((begin / unit, until / unit)), _PHASES.index(phase)]
             cluster = (run.cluster if run else None) or ""
-            for (flavor, _), held in _accelerator_hours(run, until - begin).items():
-                hours += held
+            for (flavor, _), seconds in _accelerator_hours(run, until - begin).items():
+                hours += seconds
                 entry = sums.setdefault((team, cluster, flavor), [0.0, 0.0])
-                entry[0] = (entry[0] or 0.0) + held
+                entry[0] = (entry[0] or 0.0) + seconds
                 price = result.accelerator_usd.get((cluster, flavor))
                 if price is None or entry[1] is None:
                     entry[1] = None
                 elif phase is Phase.RUNNING:
-                    entry[1] += price * held
+                    entry[1] += price * seconds
         last = record.runs[-1] if record.runs else None
         wait = None if record.wait is None else record.wait / unit
         reason = "not known whether it starts" if record.not_known else record.reason
@@ -378,15 +378,15 @@ def _accelerator_hours(run: Run | None, seconds: float) -> dict[tuple[str, str],
 
 def _evictions(result: Result, unit: float) -> dict[str, Any]:
     """The first evictions, and how many more there are."""
-    found = sorted(
+    evictions = sorted(
         ((eviction.time - result.origin, r.key, r, eviction) for r in result.records for eviction in r.evictions),
         key=lambda item: item[:2],
     )
     rows = [
         [round(time / unit, 3), f"{record.namespace}/{record.name}", eviction.reason, eviction.preemptor]
-        for time, _, record, eviction in found[:_MOST_ROWS]
+        for time, _, record, eviction in evictions[:_MOST_ROWS]
     ]
-    return {"list": rows, "more": max(0, len(found) - _MOST_ROWS)}
+    return {"list": rows, "more": max(0, len(evictions) - _MOST_ROWS)}
 
 
 def _rounded(numbers: Iterable[float], digits: int = 3) -> list[float]:

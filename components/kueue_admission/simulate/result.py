@@ -170,9 +170,9 @@ class Result:
             "rows": [row.as_json() for row in job_rows(self.records)],
             "end": {"reason": self.end.reason.value, "at": self.seconds(self.end.at)},
             "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
-            "budgets": [each.to_dict() for each in self.budgets],
-            "goals": [each.to_dict() for each in self.goals],
-            "snapshots": [each._asdict() for each in self.snapshots],
+            "budgets": [budget.to_dict() for budget in self.budgets],
+            "goals": [goal.to_dict() for goal in self.goals],
+            "snapshots": [snapshot._asdict() for snapshot in self.snapshots],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

@@ -62,10 +62,10 @@ def apply_to_documents(documents: Sequence[Document], changes: Iterable[Change])
     changed = list(documents)
     for change in changes:
         name = change.parts[1][0] if len(change.parts) > 1 and change.parts[1][1] else ""
-        found = [i for i, document in enumerate(changed) if _is_called(document.data, change.root, name)]
-        if not found or len(change.parts) < 3:
+        indexes = [i for i, document in enumerate(changed) if _is_called(document.data, change.root, name)]
+        if not indexes or len(change.parts) < 3:
             raise _refused(change, "there is no such object", "write Kind[name].spec.field")
-        for index in found:
+        for index in indexes:
             document = changed[index]
             changed[index] = document._replace(data=_replaced(document.data, change, 2))
     return changed
@@ -104,24 +104,24 @@ def differences(before: Result, after: Result) -> list[dict[str, Any]]:
     A workload that is only in one of them has None in the other.
     """
     old, new = (_by_name(result) for result in (before, after))
-    found = []
+    changes = []
     for key in dict.fromkeys((*old, *new)):
         sides = [
             None if side is None else {name: side[name] for name in _COMPARED} for side in (old.get(key), new.get(key))
         ]
         if sides[0] != sides[1]:
-            found.append({"namespace": key[0], "name": key[1], "before": sides[0], "after": sides[1]})
-    return found
+            changes.append({"namespace": key[0], "name": key[1], "before": sides[0], "after": sides[1]})
+    return changes
 
 
 def _by_name(result: Result) -> dict[tuple[str, str, int], dict[str, Any]]:
-    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    sides: dict[tuple[str, str, int], dict[str, Any]] = {}
     for workload in result.as_json()["workloads"]:
         number = 0
-        while (key := (workload["namespace"], workload["name"], number)) in found:
+        while (key := (workload["namespace"], workload["name"], number)) in sides:
             number += 1
-        found[key] = workload
-    return found
+        sides[key] = workload
+    return sides
 
 
 def comparison(changes: Iterable[Change], before: Result, after: Result) -> dict[str, Any]:

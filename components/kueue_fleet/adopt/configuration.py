@@ -60,7 +60,7 @@ class KueueSettings(NamedTuple):
 
 def read_configurations(platform: Platform, *, default: bool) -> dict[str, Object]:
     """Each cluster's Configuration. One that is missing is a problem, unless it is to be the `default`."""
-    found: dict[str, Object] = {}
+    configurations_by_cluster: dict[str, Object] = {}
     for cluster, objects in platform.objects.items():
         path = f"{cluster}.kueue.configuration"
         items = [item for item in objects.others if is_configuration(item)]
@@ -68,7 +68,7 @@ def read_configurations(platform: Platform, *, default: bool) -> dict[str, Objec
             wrong = f"there are {len(items)} Configurations of Kueue"
             platform.problem(path, wrong, "give that of the Kueue that runs there")
         elif items:
-            found[cluster] = _read(platform, items[0], path)
+            configurations_by_cluster[cluster] = _read(platform, items[0], path)
         elif not default:
             unknown = "which jobs Kueue manages"
             if cluster == platform.manager:
@@ -78,7 +78,7 @@ def read_configurations(platform: Platform, *, default: bool) -> dict[str, Objec
                 f"is not known: Kueue's Configuration is not among the objects, and only it says {unknown}",
                 f"add the ConfigMap kueue-manager-config of Kueue's namespace to them{_OR_DEFAULT}",
             )
-    return found
+    return configurations_by_cluster
 
 
 def is_configuration(item: Object) -> bool:
@@ -112,7 +112,9 @@ def adopt_configuration(
     `observed`: whether the fleet's monitoring is there; `default`: whether what is not known is to be the default.
     """
     namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
-    versions = {name: found for name, given in platform.objects.items() if (found := version_in(given.others))}
+    versions = {
+        name: version_there for name, given in platform.objects.items() if (version_there := version_in(given.others))
+    }
     # What most clusters have is the fleet's.
     version = Counter(versions.values()).most_common(1)[0][0] if versions else None
     if version is None and configurations and not default:
@@ -157,9 +159,9 @@ def adopt_configuration(
         {
             cluster: {
                 **({"version": versions[cluster]} if versions.get(cluster, version) != version else {}),
-                **({"configuration": own} if (own := _without(each, shared)) else {}),
+                **({"configuration": own} if (own := _without(value, shared)) else {}),
             }
-            for cluster, each in every.items()
+            for cluster, value in every.items()
         },
         multi_kueue,
     )
@@ -168,19 +170,22 @@ def adopt_configuration(
 def _priority_class(platform: Platform) -> str | None:
     """The priority class of Kueue's and the fleet's own controller; None where their Deployments are not given."""
     pods = (pod for _, _, pod in platform.controllers())
-    return next((str(each["priorityClassName"]) for each in pods if "priorityClassName" in each), None)
+    return next((str(pod["priorityClassName"]) for pod in pods if "priorityClassName" in pod), None)
 
 
 def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int | None:
     """Pods of Kueue on each cluster; one where they elect no leader; None where their Deployments are not given."""
-    if any((each.get("leaderElection") or {}).get("leaderElect") is False for each in configurations.values()):
+    if any(
+        (configuration.get("leaderElection") or {}).get("leaderElect") is False
+        for configuration in configurations.values()
+    ):
         return 1
-    found = {
+    replicas = {
         cluster: (item.get("spec") or {}).get("replicas", 1)
         for cluster, item, _ in platform.controllers()
         if item["metadata"]["name"] == DEPLOYMENT
     }
-    count: int | None = _one(platform, "replicas", found)
+    count: int | None = _one(platform, "replicas", replicas)
     return count
 
 
@@ -190,28 +195,32 @@ def _resources(platform: Platform) -> Data:
     A request that is left out is the limit (Kubernetes' defaults of containers).
     """
     defaults = PodResources().container_resources()
-    found: dict[str, Data] = {}
+    resources: dict[str, Data] = {}
     for kind, name in product(("requests", "limits"), ("cpu", "memory")):
-        amounts = {cluster: each for cluster, given in _containers(platform) if (each := _amount(given, kind, name))}
+        amounts = {
+            cluster: each
+            for cluster, container_data in _containers(platform)
+            if (each := _amount(container_data, kind, name))
+        }
         most = max(amounts.values(), default=None)
         if len(set(amounts.values())) > 1:
-            told = listed([f"{amount} on {cluster}" for cluster, amount in amounts.items()])
-            platform.notes.append(f"kueue.resources.{kind}.{name}: {told}; {most} is that of all")
+            amounts_text = listed([f"{amount} on {cluster}" for cluster, amount in amounts.items()])
+            platform.notes.append(f"kueue.resources.{kind}.{name}: {amounts_text}; {most} is that of all")
         if most is not None and most > Quantity(defaults[kind][name]):
-            found.setdefault(kind, {})[name] = str(most)
-    return found
+            resources.setdefault(kind, {})[name] = str(most)
+    return resources
 
 
 def _containers(platform: Platform) -> Iterator[tuple[str, Data]]:
     """Each cluster, and `resources` of Kueue's container in it."""
     for cluster, item, pod in platform.controllers():
         if item["metadata"]["name"] == DEPLOYMENT:
-            yield from ((cluster, dict(each.get("resources") or {})) for each in pod.get("containers") or ())
+            yield from ((cluster, dict(container.get("resources") or {})) for container in pod.get("containers") or ())
 
 
 def _amount(resources: Data, kind: str, name: str) -> Quantity | None:
-    given = (resources.get(kind) or {}).get(name) or (resources.get("limits") or {}).get(name)
-    return None if given is None else Quantity(str(given))
+    amount = (resources.get(kind) or {}).get(name) or (resources.get("limits") or {}).get(name)
+    return None if amount is None else Quantity(str(amount))
 
 
 def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> bool:
@@ -229,16 +238,16 @@ def _has_job_sets(platform: Platform, configurations: Mapping[str, Object]) -> b
 
 def _one(platform: Platform, what: str, values: Mapping[str, Any]) -> Any:
     """The one value that all clusters have; several are a problem."""
-    found = {cluster: value for cluster, value in values.items() if value is not None}
-    if len(set(found.values())) > 1:
-        told = ", ".join(f"{value} on {cluster}" for cluster, value in found.items())
+    values_there = {cluster: value for cluster, value in values.items() if value is not None}
+    if len(set(values_there.values())) > 1:
+        values_text = ", ".join(f"{value} on {cluster}" for cluster, value in values_there.items())
         platform.problem(
             f"kueue.{what}",
-            f"{told}, but a fleet has one",
+            f"{values_text}, but a fleet has one",
             "make it the same, or import the clusters one at a time",
             IMPORT_DIFFERENCE,
         )
-    return next(iter(found.values()), None)
+    return next(iter(values_there.values()), None)
 
 
 def _take_section(configuration: Data) -> Data:
@@ -267,8 +276,8 @@ def _take_section(configuration: Data) -> Data:
 def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
     """What the fleet adds for its teams."""
     clusters = platform.objects.values()
-    of_teams = {name for found in clusters for name, labels in found.namespaces.items() if TEAM_LABEL in labels}
-    added = managed_jobs(of_teams, {name for found in clusters for name, _ in found.local_queues})
+    of_teams = {name for objects in clusters for name, labels in objects.namespaces.items() if TEAM_LABEL in labels}
+    added = managed_jobs(of_teams, {name for objects in clusters for name, _ in objects.local_queues})
     for name, value in added.items():
         if configuration.get(name) == value:
             del configuration[name]
@@ -298,17 +307,17 @@ def _without_gate(configuration: Data, gate: str) -> None:
 
 
 def _without(value: Mapping[str, Any], shared: Mapping[str, Any]) -> Data:
-    return {key: each for key, each in value.items() if key not in shared}
+    return {key: item for key, item in value.items() if key not in shared}
 
 
 def _beyond(value: Mapping[str, Any], base: Mapping[str, Any]) -> Data:
     """What of `value` is not in `base`."""
     rest: Data = {}
-    for key, each in value.items():
-        if key in base and isinstance(each, Mapping) and isinstance(base[key], Mapping):
-            below = _beyond(each, base[key])
+    for key, item in value.items():
+        if key in base and isinstance(item, Mapping) and isinstance(base[key], Mapping):
+            below = _beyond(item, base[key])
             if below:
                 rest[key] = below
-        elif key not in base or each != base[key]:
-            rest[key] = each
+        elif key not in base or item != base[key]:
+            rest[key] = item
     return rest

@@ -50,8 +50,12 @@ def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
     section = fleet.admission_controller
     priced = {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
     names = set(fleet.manager_flavor_names) - priced
-    made = [{"name": name, "clusters": [fleet.manager_name]} for name in names]
-    return {**data, "flavors": [each for each in data["flavors"] if each not in made]} if "flavors" in data else data
+    flavors = [{"name": name, "clusters": [fleet.manager_name]} for name in names]
+    return (
+        {**data, "flavors": [flavor for flavor in data["flavors"] if flavor not in flavors]}
+        if "flavors" in data
+        else data
+    )
 
 
 def _parses_to(data: Data, fleet: FleetSpec) -> bool:
@@ -64,9 +68,9 @@ def _parses_to(data: Data, fleet: FleetSpec) -> bool:
 def _without_empty(value: Any) -> Any:
     if isinstance(value, Mapping):
         named_first = sorted(value.items(), key=lambda item: item[0] != "name")
-        kept = {key: each if key in _MEANT_EMPTY else _without_empty(each) for key, each in named_first}
-        return {key: each for key, each in kept.items() if key in _THERE or each not in ({}, [])}
-    return [_without_empty(each) for each in value] if isinstance(value, list) else value
+        fields = {key: item if key in _MEANT_EMPTY else _without_empty(item) for key, item in named_first}
+        return {key: item for key, item in fields.items() if key in _THERE or item not in ({}, [])}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def _without_derived_quotas(data: Data) -> Data:

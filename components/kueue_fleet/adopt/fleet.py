@@ -163,22 +163,24 @@ def _page(platform: Platform) -> Data:
 
 def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
     """Mark what is there: what stays its owner's is existing, the rest is as Google Cloud has it."""
-    described = {each.name: each.description for each in platform.clusters if each.description and identity.managed}
-    descriptions = {name: each for name, each in described.items() if name not in identity.stays}
+    described = {
+        cluster.name: cluster.description for cluster in platform.clusters if cluster.description and identity.managed
+    }
+    descriptions = {name: value for name, value in described.items() if name not in identity.stays}
     stays = dict(identity.stays)
     if descriptions:
         data["network"], elsewhere = network_fields(descriptions, identity.project)
         stays |= elsewhere
-        if any(collects_metrics(each) for each in descriptions.values()):
+        if any(collects_metrics(description) for description in descriptions.values()):
             data["observability"] = {**(data["observability"] or {}), "managedPrometheus": True}
-    owners = {each.name: project_of(each.description) for each in platform.clusters if each.description}
+    owners = {cluster.name: project_of(cluster.description) for cluster in platform.clusters if cluster.description}
     for cluster in data["clusters"]:
         cluster["upsertExistingObjects"] = True
         if owners.get(cluster["name"], "") not in ("", identity.project):
             cluster["project"] = owners[cluster["name"]]
-        taken = cluster["name"] in descriptions and cluster["name"] not in stays
-        cluster |= cluster_fields(descriptions[cluster["name"]]) if taken else {"existing": True}
-        if taken and cluster.get("imageStreaming") is False and streams_images(descriptions[cluster["name"]]):
+        is_taken_over = cluster["name"] in descriptions and cluster["name"] not in stays
+        cluster |= cluster_fields(descriptions[cluster["name"]]) if is_taken_over else {"existing": True}
+        if is_taken_over and cluster.get("imageStreaming") is False and streams_images(descriptions[cluster["name"]]):
             cluster["imageStreaming"] = True
             platform.notes.append(
                 f"image streaming of {cluster['name']}, which some node pools have, is for all of them"
@@ -221,10 +223,10 @@ def _cluster(
 ) -> Data:
     role = "manager" if cluster.name == platform.manager else "worker" if platform.manager else "standalone"
     own = configurations[cluster.name]
-    told = {each["name"]: each.get("file") or {} for each in platform.following.get("clusters", ())}
+    entries_by_name = {each["name"]: each.get("file") or {} for each in platform.following.get("clusters", ())}
     return {
         # What only Google Cloud says otherwise.
-        **told.get(cluster.name, {}),
+        **entries_by_name.get(cluster.name, {}),
         "name": cluster.name,
         "role": role,
         "region": cluster.region,
@@ -251,5 +253,7 @@ def _observability(platform: Platform) -> Data:
         return {**section, "grafana": {"enabled": False}}
     namespace = boards[0].get("namespace")
     accounts = [item["metadata"] for _, item in platform.others("ServiceAccount")]
-    own = managed and any((each.get("namespace"), each["name"]) == (namespace, GRAFANA_NAME) for each in accounts)
+    own = managed and any(
+        (account.get("namespace"), account["name"]) == (namespace, GRAFANA_NAME) for account in accounts
+    )
     return {**section, "grafana": {"namespace": namespace, **({} if own else {"existing": True})}}

@@ -115,8 +115,8 @@ def _of_nodes(description: Object, name: str) -> Any:
     """What all node pools have, or what nodes of an Autopilot cluster get; None if they differ."""
     if mode_of(description) == "Autopilot":
         return property_at(description, f"autoscaling.autoprovisioningNodePoolDefaults.{name}")
-    found = {str(property_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
-    return found.pop() or None if len(found) == 1 else None
+    values = {str(property_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
+    return values.pop() or None if len(values) == 1 else None
 
 
 def _auto_provisioning(scaling: Object) -> Data | None:
@@ -168,7 +168,7 @@ def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Da
     existing: Data = {"project": host} if host != project else {}
     existing |= {
         "name": network.rpartition("/")[2],
-        "subnets": {region: {key: name for key, name in each.items() if name} for region, each in subnets.items()},
+        "subnets": {region: {key: name for key, name in subnet.items() if name} for region, subnet in subnets.items()},
     }
     return {"existing": existing, **_access(descriptions.values())}, elsewhere
 
@@ -194,10 +194,10 @@ def cluster_state(description: Object) -> Data:
         window["maintenanceExclusions"] = [
             {
                 "exclusionName": name,
-                **{key: end for key in ("startTime", "endTime") if (end := property_at(each, key)) is not None},
-                "exclusionOptions": _block(each, "maintenanceExclusionOptions"),
+                **{key: end for key in ("startTime", "endTime") if (end := property_at(value, key)) is not None},
+                "exclusionOptions": _block(value, "maintenanceExclusionOptions"),
             }
-            for name, each in _block(window, "maintenanceExclusions").items()
+            for name, value in _block(window, "maintenanceExclusions").items()
         ]
     if not property_at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
@@ -211,8 +211,8 @@ def pool_state(pool: Object) -> Data:
     if "accelerators" in config:
         names = {"acceleratorType": "type", "acceleratorCount": "count"}
         config["guestAccelerators"] = [
-            {names.get(key, key): number_of(value) if key in names else value for key, value in each.items()}
-            for each in _blocks(config, "accelerators")
+            {names.get(key, key): number_of(value) if key in names else value for key, value in block.items()}
+            for block in _blocks(config, "accelerators")
         ]
         del config["accelerators"]
     if not property_at(pool, "autoscaling.enabled"):
@@ -240,20 +240,20 @@ def _copied(value: Any) -> Any:
     """A copy, in which a port that the provider has as text is text, without what GKE says is not specified."""
     if isinstance(value, Mapping):
         return {
-            key: str(each).upper() if key == READONLY_PORT and isinstance(each, bool) else _copied(each)
-            for key, each in value.items()
-            if not (isinstance(each, str) and each.endswith("_UNSPECIFIED"))
+            key: str(item).upper() if key == READONLY_PORT and isinstance(item, bool) else _copied(item)
+            for key, item in value.items()
+            if not (isinstance(item, str) and item.endswith("_UNSPECIFIED"))
         }
-    return [_copied(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+    return [_copied(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def _block(value: Any, path: str) -> Data:
     """The map at a path; empty where there is none."""
-    found = property_at(value, path)
-    return found if isinstance(found, dict) else {}
+    block = property_at(value, path)
+    return block if isinstance(block, dict) else {}
 
 
 def _blocks(value: Any, path: str) -> list[Data]:
     """The maps in a list."""
-    found = property_at(value, path)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    blocks_there = property_at(value, path)
+    return [block for block in blocks_there if isinstance(block, dict)] if isinstance(blocks_there, list) else []

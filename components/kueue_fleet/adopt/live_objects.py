@@ -81,14 +81,14 @@ def key_of(item: Object) -> Key:
 
 def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects, list[Problem]]:
     """The objects of one cluster by kind, and what is wrong with them; `where` begins the problems' paths."""
-    found = ClusterObjects()
+    cluster_objects = ClusterObjects()
     problems: list[Problem] = []
     for number, item in enumerate(_flat(objects)):
-        wrong = list(_take(found, item))
+        wrong = list(_take(cluster_objects, item))
         problems += [problem.at(where if problem.path else f"{where}[{number}]") for problem in wrong]
         if not wrong:
-            found.given[key_of(item)] = item
-    return found, problems
+            cluster_objects.given[key_of(item)] = item
+    return cluster_objects, problems
 
 
 def _flat(objects: Iterable[Object]) -> Iterator[Object]:
@@ -148,7 +148,7 @@ def _add(
     _, wrong = read_form(MODELS[kind], spec)
     wrong = [problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong]
     if wrong and live:
-        found.notes += [f"{each.path} left out: {each.wrong}" for each in wrong]
+        found.notes += [f"{problem.path} left out: {problem.wrong}" for problem in wrong]
         try:
             spec = read_stored(MODELS[kind], spec).wire()
         except SpecError:
@@ -163,7 +163,7 @@ def _add(
 
 
 def _is_text_map(value: Any) -> bool:
-    return value is None or (isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()))
+    return value is None or (isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values()))
 
 
 def _is_map(value: Any) -> bool:
@@ -171,7 +171,7 @@ def _is_map(value: Any) -> bool:
 
 
 def _is_list_of_maps(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(each, Mapping) for each in value))
+    return value is None or (isinstance(value, list) and all(isinstance(item, Mapping) for item in value))
 
 
 _FORMS: Final = {"data": _is_text_map, "spec": _is_map, "rules": _is_list_of_maps, "subjects": _is_list_of_maps}
@@ -185,5 +185,5 @@ def top_level(item: Object) -> dict[str, Any]:
 def _clean(value: Any) -> Any:
     """Without nulls, which a server writes for what is not there."""
     if isinstance(value, Mapping):
-        return {key: _clean(each) for key, each in value.items() if each is not None}
-    return [_clean(each) for each in value] if isinstance(value, list) else value
+        return {key: _clean(item) for key, item in value.items() if item is not None}
+    return [_clean(item) for item in value] if isinstance(value, list) else value

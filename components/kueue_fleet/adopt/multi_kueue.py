@@ -92,7 +92,7 @@ def in_naming_order(platform: Platform, flavors: list[Data], name: str) -> list[
 
     def follows(flavor: Data) -> bool:
         begin = f"{name}-{flavor['name']}"
-        return not any(each == begin or each.startswith(f"{begin}-") for each in named)
+        return not any(suffix == begin or suffix.startswith(f"{begin}-") for suffix in named)
 
     return sorted(flavors, key=follows)
 
@@ -131,9 +131,9 @@ def _plugin_image(platform: Platform) -> str:
 
 def _lifetime(platform: Platform) -> Data:
     """The field `lifetime`, where the controller that renews tokens says another than the default."""
-    found = (platform.controller_settings or {}).get("tokenLifetime")
+    lifetime = (platform.controller_settings or {}).get("tokenLifetime")
     default = str(ServiceAccountToken.model_fields["lifetime"].default)
-    return {} if found in (None, default) else {"lifetime": found}
+    return {} if lifetime in (None, default) else {"lifetime": lifetime}
 
 
 def _serial(worker: str, source: Data) -> str:
@@ -144,10 +144,10 @@ def _serial(worker: str, source: Data) -> str:
 
 def _tokens(platform: Platform) -> set[tuple[str, str]]:
     """Serial and day of the tokens that a fleet has made on the workers."""
-    found = set()
+    tokens = set()
     for cluster, item in platform.others("Secret"):
         name = str(item["metadata"]["name"])
         day = (item["metadata"].get("annotations") or {}).get(ROTATE_BY_ANNOTATION)
         if cluster != platform.manager and day is not None and name.startswith(f"{ACCOUNT_NAME}-"):
-            found.add((name.removeprefix(f"{ACCOUNT_NAME}-"), str(day)))
-    return found
+            tokens.add((name.removeprefix(f"{ACCOUNT_NAME}-"), str(day)))
+    return tokens

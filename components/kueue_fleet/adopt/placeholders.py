@@ -27,13 +27,13 @@ def lower_placeholders(data: Data, fleet: FleetSpec) -> Iterator[str]:
         for group in queue.get("resourceGroups") or ():
             for flavor in group["flavors"]:
                 for quota in flavor["resources"]:
-                    given = quota["nominalQuota"]
-                    held = max((_held(fleet, flavor["name"], name, quota["name"]) for name in clusters), default=0)
-                    if held and _is_placeholder(quota):
-                        quota["nominalQuota"] = f"{held // _GIB}Gi" if _in_bytes(quota["name"]) else held
+                    quantity = quota["nominalQuota"]
+                    most = max((_held(fleet, flavor["name"], name, quota["name"]) for name in clusters), default=0)
+                    if most and _is_placeholder(quota):
+                        quota["nominalQuota"] = f"{most // _GIB}Gi" if _in_bytes(quota["name"]) else most
                         yield (
                             f"clusterQueues[{queue['name']}]: nominalQuota of {quota['name']} in flavor "
-                            f"{flavor['name']}: {given} becomes {quota['nominalQuota']}, what its nodes hold"
+                            f"{flavor['name']}: {quantity} becomes {quota['nominalQuota']}, what its nodes hold"
                         )
 
 
@@ -52,5 +52,5 @@ def _held(fleet: FleetSpec, flavor: str, cluster: str, resource: str) -> int:
     pools = fleet.flavor_nodes(entry, cluster) if entry is not None and flavor in fleet.flavors_on(cluster) else ()
     if all(pool.queued for pool in pools):
         return 0
-    held = held_by(pools, resource) or 0
-    return held // 1000 if resource == "cpu" else held
+    amount = held_by(pools, resource) or 0
+    return amount // 1000 if resource == "cpu" else amount

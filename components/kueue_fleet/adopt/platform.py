@@ -59,7 +59,7 @@ class Platform:
             self.objects[cluster.name], problems = sort_objects(cluster.objects, cluster.name)
             self.problems += problems
             self.notes += [f"{cluster.name}: {note}" for note in self.objects[cluster.name].notes]
-        managers = [name for name, found in self.objects.items() if found.of("MultiKueueCluster")]
+        managers = [name for name, objects in self.objects.items() if objects.of("MultiKueueCluster")]
         self.manager = managers[0] if managers else None
         if len(managers) > 1:
             self.problem("clusters", f"{' and '.join(managers)} both have MultiKueueClusters", "give one manager")
@@ -94,13 +94,15 @@ class Platform:
 
         Fields of another form than the controller's are problems. Other releases may have others, or fewer.
         """
-        found = self.settings(CONTROLLER_NAME)
-        if found is None:
+        settings = self.settings(CONTROLLER_NAME)
+        if settings is None:
             return None
         path = f"{self.manager or self.clusters[0].name}.ConfigMap {CONTROLLER_NAME}"
-        wrong = [each for each in read_form(ControllerConfiguration, found)[1] if each.rule not in _OF_RELEASES]
-        self.problems += [each.at(path) for each in wrong]
-        return {} if wrong else found
+        wrong = [
+            problem for problem in read_form(ControllerConfiguration, settings)[1] if problem.rule not in _OF_RELEASES
+        ]
+        self.problems += [problem.at(path) for problem in wrong]
+        return {} if wrong else settings
 
     def settings(self, name: str) -> Data | None:
         """What the ConfigMap of a part of the fleet says, on the manager or on the only cluster, if it is there.
@@ -135,16 +137,16 @@ class Platform:
 
     def found(self, kind: str, clusters: Iterable[str] | None = None) -> Mapping[str, Specs]:
         """name → cluster → spec, by the order in which the names are met."""
-        found: dict[str, dict[str, Data]] = {}
+        specs: dict[str, dict[str, Data]] = {}
         for cluster in self.objects if clusters is None else clusters:
             for name, spec in self.objects[cluster].of(kind).items():
-                found.setdefault(name, {})[cluster] = spec
-        return found
+                specs.setdefault(name, {})[cluster] = spec
+        return specs
 
     def others(self, kind: str) -> Iterator[tuple[str, Object]]:
         """Objects of a kind that is not Kueue's, with their clusters."""
-        for cluster, found in self.objects.items():
-            for item in found.others:
+        for cluster, objects in self.objects.items():
+            for item in objects.others:
                 if item["kind"] == kind:
                     yield cluster, item
 

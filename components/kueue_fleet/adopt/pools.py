@@ -118,22 +118,26 @@ def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], p
 def _left_out(pool: Object) -> list[str]:
     """The properties of a pool for which a fleet file has no field, or another value."""
     config = pool["config"]
-    said = {*_OF_CONFIG.split(), *_OF_POOL.split(), *(part for row in ROWS for part in row.property.split(".")[:2])}
-    fields = [f"config.{name}" for name, value in config.items() if value and name not in said]
-    fields += [name for name, value in pool.items() if value and name not in said]
+    known_parts = {
+        *_OF_CONFIG.split(),
+        *_OF_POOL.split(),
+        *(part for row in ROWS for part in row.property.split(".")[:2]),
+    }
+    fields = [f"config.{name}" for name, value in config.items() if value and name not in known_parts]
+    fields += [name for name, value in pool.items() if value and name not in known_parts]
     fields += [f"config.accelerators[{number}]" for number in range(1, len(config.get("accelerators") or ()))]
     fields += [*_inside(pool_state(pool)), *_of_owner(config)]
-    found = [f"{', '.join(fields)} left out: a fleet file has no field for it"] if fields else []
+    losses = [f"{', '.join(fields)} left out: a fleet file has no field for it"] if fields else []
     if config.get("imageType", "COS_CONTAINERD") != "COS_CONTAINERD":
-        found.append(f"image {config['imageType']} becomes COS_CONTAINERD")
+        losses.append(f"image {config['imageType']} becomes COS_CONTAINERD")
     if config.get("preemptible"):
-        found.append("preemptible nodes become Spot nodes")
+        losses.append("preemptible nodes become Spot nodes")
     if (pool.get("upgradeSettings") or {}).get("strategy", "SURGE") not in ("SURGE", "SHORT_LIVED"):
-        found.append(f"upgrades {pool['upgradeSettings']['strategy']} become SURGE")
+        losses.append(f"upgrades {pool['upgradeSettings']['strategy']} become SURGE")
     affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
     if affinity == "ANY_RESERVATION" and (config.get("spot") or config.get("preemptible")):
-        found.append("it may take nodes of any reservation, and will take none")
-    return found
+        losses.append("it may take nodes of any reservation, and will take none")
+    return losses
 
 
 def _inside(block: Object, path: str = "") -> Iterator[str]:

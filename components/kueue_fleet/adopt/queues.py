@@ -57,7 +57,7 @@ def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None
     on: list[str] = pool.get("clusters", platform.standard_clusters)
     regions = {cluster.name: cluster.region for cluster in platform.clusters}
     beside = [_beside_pool(cluster, regions[cluster], spec, pool) for cluster, spec in specs.items() if cluster in on]
-    if len(beside) < len(specs) or any(each is None or each != beside[0] for each in beside):
+    if len(beside) < len(specs) or any(label is None or label != beside[0] for label in beside):
         return None
     return {**({} if list(specs) == on else {"clusters": list(specs)}), "nodePool": pool["name"], **(beside[0] or {})}
 
@@ -65,14 +65,18 @@ def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None
 def _of_class(platform: Platform, name: str, specs: Specs) -> Data | None:
     """The flavor as one of a compute class of its name, which is the same on each of its clusters."""
     classes = {cluster: item for cluster, item in platform.others("ComputeClass") if item["metadata"]["name"] == name}
-    found = [
+    classes_there = [
         _class_of(classes[cluster].get("spec") or {}, name, spec)
         for cluster, spec in specs.items()
         if cluster in classes
     ]
-    if not found or len(found) < len(specs) or any(each is None or each != found[0] for each in found):
+    if (
+        not classes_there
+        or len(classes_there) < len(specs)
+        or any(label is None or label != classes_there[0] for label in classes_there)
+    ):
         return None
-    return {**platform.where(specs), **(found[0] or {})}
+    return {**platform.where(specs), **(classes_there[0] or {})}
 
 
 def _class_of(given: Data, name: str, spec: Data) -> Data | None:
@@ -81,13 +85,16 @@ def _class_of(given: Data, name: str, spec: Data) -> Data | None:
     fields = {key: value for key, value in given.items() if key != "nodePoolAutoCreation"}
     data = {**fields, **({} if created else {"nodePoolAutoCreation": False})}
     try:
-        wanted, flavor = read_model(ComputeClass, data), read_model(ResourceFlavorSpec, spec)
+        class_fields, flavor = read_model(ComputeClass, data), read_model(ResourceFlavorSpec, spec)
     except SpecError:
         return None
-    if class_flavor(name, flavor, wanted).model_copy(update={"topology_name": flavor.topology_name}) != flavor:
+    if class_flavor(name, flavor, class_fields).model_copy(update={"topology_name": flavor.topology_name}) != flavor:
         return None
-    spot = len(class_flavor(name, ResourceFlavorSpec(), wanted).tolerations)
-    beside = {"tolerations": [each.wire() for each in flavor.tolerations[spot:]], "topologyName": flavor.topology_name}
+    spot = len(class_flavor(name, ResourceFlavorSpec(), class_fields).tolerations)
+    beside = {
+        "tolerations": [toleration.wire() for toleration in flavor.tolerations[spot:]],
+        "topologyName": flavor.topology_name,
+    }
     return {"computeClass": data, **{field: value for field, value in beside.items() if value}}
 
 
@@ -105,8 +112,8 @@ def _beside_pool(cluster: str, region: str, spec: Data, pool: Data) -> Data | No
     changes = {"tolerations": (*bare.tolerations, *beside), "topology_name": flavor.topology_name}
     if bare.model_copy(update=changes) != flavor:
         return None
-    found = {"tolerations": [each.wire() for each in beside], "topologyName": flavor.topology_name}
-    return {field: value for field, value in found.items() if value}
+    fields_beside = {"tolerations": [quota.wire() for quota in beside], "topologyName": flavor.topology_name}
+    return {field: value for field, value in fields_beside.items() if value}
 
 
 def adopt_cohorts(platform: Platform) -> list[Data]:
@@ -128,14 +135,16 @@ def adopt_cohorts(platform: Platform) -> list[Data]:
 
 def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
-    made, dispatched_names = _made_checks(platform), dispatched_queues(platform)
+    checks_there, dispatched_names = _made_checks(platform), dispatched_queues(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
     fallback = (platform.controller_settings or {}).get("fallback") or {}
-    following = {each["name"]: each for each in platform.following.get("clusterQueues", ())}
+    following = {cluster_queue["name"]: cluster_queue for cluster_queue in platform.following.get("clusterQueues", ())}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
         dispatched = name in dispatched_names
-        workers = {cluster: _without(spec, made) for cluster, spec in specs.items() if cluster != platform.manager}
+        workers = {
+            cluster: _without(spec, checks_there) for cluster, spec in specs.items() if cluster != platform.manager
+        }
         if dispatched and not workers:
             platform.problem(
                 f"{platform.manager}.ClusterQueue {name}",
@@ -144,19 +153,19 @@ def adopt_queues(platform: Platform) -> list[Data]:
             )
             continue
         # A queue that the manager does not dispatch is one like any other there.
-        own = workers if dispatched else {cluster: _without(spec, made) for cluster, spec in specs.items()}
+        own = workers if dispatched else {cluster: _without(spec, checks_there) for cluster, spec in specs.items()}
         flavors = {cluster: set(platform.objects[cluster].of("ResourceFlavor")) for cluster in own}
         entry, problems = merge_queue(name, own, flavors)
         platform.problems += problems
         if dispatched:
-            _add_managers(entry, _without(on_manager[name], made))
+            _add_managers(entry, _without(on_manager[name], checks_there))
         if name in fallback:
             entry["fallback"] = fallback[name]["fallback"]
-        told = following.get(name, {})
-        if told.get("quotaFollows") == "capacity" or _has_windows(told):
+        following_fields = following.get(name, {})
+        if following_fields.get("quotaFollows") == "capacity" or _has_windows(following_fields):
             # Those of the file: what the cluster has may be others for a while.
             fields = ("quotaFollows", "slack", "resourceGroups", "manager")
-            entry |= {field: told.get(field) for field in fields}
+            entry |= {field: following_fields.get(field) for field in fields}
         entries.append({"name": name, **platform.where(own), **entry})
     return entries
 
@@ -164,14 +173,18 @@ def adopt_queues(platform: Platform) -> list[Data]:
 def _has_windows(told: Data) -> bool:
     flavors = (flavor for group in told.get("resourceGroups") or () for flavor in group["flavors"])
     quotas = (quota for flavor in flavors for quota in flavor["resources"])
-    return any(each.get("during") for quota in quotas for each in (quota, *(quota.get("perCluster") or {}).values()))
+    return any(
+        cluster_quota.get("during")
+        for quota in quotas
+        for cluster_quota in (quota, *(quota.get("perCluster") or {}).values())
+    )
 
 
 def dispatched_queues(platform: Platform) -> list[str]:
     """Names of the queues that the manager dispatches."""
-    made = _made_checks(platform)
+    checks_there = _made_checks(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
-    return [name for name, spec in on_manager.items() if any(rule["name"] in made for rule in rules_of(spec))]
+    return [name for name, spec in on_manager.items() if any(rule["name"] in checks_there for rule in rules_of(spec))]
 
 
 def _made_checks(platform: Platform) -> set[str]:
@@ -194,7 +207,7 @@ def _add_managers(entry: Data, spec: Data) -> None:
     """What only the manager's copy of a queue says: its quotas, and checks that are answered there alone."""
     entry["manager"] = {"resourceGroups": spec.get("resourceGroups") or []}
     rules = {rule["name"]: rule for rule in (*rules_of(spec), *rules_of(entry))}
-    order = merged_order([rule["name"] for rule in rules_of(each)] for each in (entry, spec))
+    order = merged_order([rule["name"] for rule in rules_of(rules_owner)] for rules_owner in (entry, spec))
     if rules:
         entry["admissionChecksStrategy"] = {"admissionChecks": [rules[name] for name in order or rules]}
 
@@ -202,25 +215,25 @@ def _add_managers(entry: Data, spec: Data) -> None:
 def adopt_checks(platform: Platform) -> list[Data]:
     """Entries of `admissionChecks`, each with its ProvisioningRequestConfig."""
     entries = []
-    made, configs = _made_checks(platform), platform.found("ProvisioningRequestConfig")
+    checks_there, configs = _made_checks(platform), platform.found("ProvisioningRequestConfig")
     for name, specs in platform.found("AdmissionCheck").items():
         spec = platform.same("AdmissionCheck", name, specs)
-        if name in made:
+        if name in checks_there:
             continue
         entry: Data = {"name": name, **platform.where(specs)}
         if spec.get("controllerName") != PROVISIONING_CONTROLLER:
             entries.append({**entry, **spec})
             continue
         config = (spec.get("parameters") or {}).get("name", "")
-        found = configs.get(config)
-        if found is None:
+        config_there = configs.get(config)
+        if config_there is None:
             platform.problem(
                 f"AdmissionCheck {name}.spec.parameters.name",
                 f"there is no ProvisioningRequestConfig {config or '(none named)'}",
                 "give it too, or leave the check out",
             )
             continue
-        request = platform.same("ProvisioningRequestConfig", config, found)
+        request = platform.same("ProvisioningRequestConfig", config, config_there)
         named: Mapping[str, Any] = {} if config == name else {"configName": config}
         entries.append({**entry, "provisioningRequest": {**named, **request}})
     return entries

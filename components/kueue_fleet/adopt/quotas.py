@@ -77,7 +77,7 @@ def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem])
                 )
             known.append(on)
     order = merged_order([[rule["name"] for rule in rules_of(spec)] for spec in specs.values()]) or list(merged)
-    flavors = {check: merged_order(each) or [*dict.fromkeys(chain(*each))] for check, each in merged.items()}
+    flavors = {check: merged_order(value) or [*dict.fromkeys(chain(*value))] for check, value in merged.items()}
     rules = [{"name": check, **({"onFlavors": flavors[check]} if flavors[check] else {})} for check in order]
     return {"admissionChecksStrategy": {"admissionChecks": rules}} if rules else {}
 
@@ -105,7 +105,10 @@ def _merge_flavors(
     path: str, covered: tuple[str, ...], groups: Mapping[str, Data], problems: list[Problem]
 ) -> list[Data]:
     quotas = {
-        cluster: {flavor["name"]: {each["name"]: each for each in flavor["resources"]} for flavor in group["flavors"]}
+        cluster: {
+            flavor["name"]: {resource["name"]: resource for resource in flavor["resources"]}
+            for flavor in group["flavors"]
+        }
         for cluster, group in groups.items()
     }
     merged = []
@@ -120,11 +123,11 @@ def _in_order(path: str, what: str, parts: Mapping[str, list[_T]], problems: lis
     """All items of all clusters, in an order that is that of each."""
     merged = merged_order(parts.values())
     if merged is None:
-        told = "; ".join(f"{cluster}: {', '.join(map(_named, items))}" for cluster, items in parts.items())
+        parts_text = "; ".join(f"{cluster}: {', '.join(map(_named, items))}" for cluster, items in parts.items())
         problems.append(
             IMPORT_DIFFERENCE.at(
                 f"{path}.resourceGroups",
-                f"{what} are in different orders ({told})",
+                f"{what} are in different orders ({parts_text})",
                 "use one order everywhere, or import the clusters one at a time",
             )
         )
@@ -162,11 +165,13 @@ def once(by_cluster: Mapping[str, Data], always: Collection[str] = ()) -> Data:
     shared = {
         field: value
         for field, value in next(iter(by_cluster.values())).items()
-        if field in always or all(field in each for each in by_cluster.values())
+        if field in always or all(field in fields_there for fields_there in by_cluster.values())
     }
     own = {
-        cluster: {field: value for field, value in each.items() if field not in shared or value != shared[field]}
-        for cluster, each in by_cluster.items()
+        cluster: {
+            field: value for field, value in fields_there.items() if field not in shared or value != shared[field]
+        }
+        for cluster, fields_there in by_cluster.items()
     }
     different = {cluster: fields for cluster, fields in own.items() if fields}
     return {**shared, **({"perCluster": different} if different else {})}

@@ -41,7 +41,7 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
     """What would be changed, what is left out, and what of Kueue's objects would be made."""
     notes: list[str] = []
     left: dict[Key, list[str]] = {}
-    made: dict[Key, list[str]] = {}
+    renamed: dict[Key, list[str]] = {}
     for cluster, objects in platform.objects.items():
         rendered = {key_of(item): item for item in render_cluster(fleet, cluster)}
         for key, item in objects.given.items():
@@ -53,13 +53,15 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
                 if lost := _lost_marks(objects.content(key), item):
                     notes.append(f"{_name(key)} on {cluster} keeps {listed(lost)}, which the file does not have")
             elif key[0] == KUEUE_GROUP or key[1] in _MADE_BY_NAME:
-                made.setdefault(key, []).append(cluster)
+                renamed.setdefault(key, []).append(cluster)
         if cluster in configurations:
-            wanted = kueue_configuration(fleet, cluster)
-            notes += _changed(f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], wanted))
+            configuration_after = kueue_configuration(fleet, cluster)
+            notes += _changed(
+                f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], configuration_after)
+            )
     stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
     notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(left)]
-    return notes + [f"{text} new" for text in _grouped(made)]
+    return notes + [f"{text} new" for text in _grouped(renamed)]
 
 
 def _is_of_installation(key: Key, item: Object) -> bool:
@@ -98,8 +100,8 @@ def _changed(subject: str, changes: Sequence[Change]) -> list[str]:
 
 def _apart(was: Any, becomes: Any) -> Iterator[str]:
     """Both in words; of lists of maps, the items that the other has not; of texts, the first line that differs."""
-    if isinstance(was, list) and isinstance(becomes, list) and any(isinstance(each, Mapping) for each in was):
-        only = [each for each in was if each not in becomes], [each for each in becomes if each not in was]
+    if isinstance(was, list) and isinstance(becomes, list) and any(isinstance(item, Mapping) for item in was):
+        only = [item for item in was if item not in becomes], [become for become in becomes if become not in was]
         was, becomes = only if any(only) else (was, becomes)
     sides = [in_words(value).splitlines() for value in (was, becomes)]
     pair = next((pair for pair in zip_longest(*sides, fillvalue="") if pair[0] != pair[1]), ("", ""))

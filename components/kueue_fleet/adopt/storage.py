@@ -51,22 +51,22 @@ def adopt_storage(platform: Platform) -> list[Data]:
         named.setdefault(name, []).append(claim)
     entries = []
     for name, claims in named.items():
-        existing = {regions[each.cluster]: each.existing for each in claims}
-        teams = list(dict.fromkeys(each.team for each in claims))
-        clusters: Specs = {each.cluster: {} for each in claims}
-        wanted = {
+        existing = {regions[claim.cluster]: claim.existing for claim in claims}
+        teams = list(dict.fromkeys(claim.team for claim in claims))
+        clusters: Specs = {claim.cluster: {} for claim in claims}
+        team_namespaces = {
             (cluster, namespace)
             for cluster in clusters
             for namespace, labels in platform.objects[cluster].namespaces.items()
             if labels.get(TEAM_LABEL) in teams
         }
         alike = all(
-            each.shared == claims[0].shared and existing[regions[each.cluster]] == each.existing for each in claims
+            claim.shared == claims[0].shared and existing[regions[claim.cluster]] == claim.existing for claim in claims
         )
-        if not alike or wanted != {(each.cluster, each.namespace) for each in claims}:
+        if not alike or team_namespaces != {(claim.cluster, claim.namespace) for claim in claims}:
             continue
         shared = dict(claims[0].shared)
-        zones = list(dict.fromkeys(zone for each in claims for zone in each.zones))
+        zones = list(dict.fromkeys(zone for claim in claims for zone in claim.zones))
         volume = {**shared.pop("volume"), "existing": existing, **({"zones": zones} if zones else {})}
         entries.append({"name": name, "teams": teams, "volume": volume, **platform.where(clusters), **shared})
     return entries
@@ -75,20 +75,20 @@ def adopt_storage(platform: Platform) -> list[Data]:
 def add_drivers(data: Data, clusters: Sequence[str]) -> None:
     """Give each cluster of the file the drivers of the claims that are on it."""
     for cluster in data["clusters"]:
-        there = [each for each in data["storage"] if cluster["name"] in each.get("clusters", clusters)]
+        there = [entry for entry in data["storage"] if cluster["name"] in entry.get("clusters", clusters)]
         if there and cluster["mode"] == "Standard":
-            drivers = dict.fromkeys((*_DEFAULT_DRIVERS, *(DRIVERS[each["volume"]["type"]] for each in there)))
+            drivers = dict.fromkeys((*_DEFAULT_DRIVERS, *(DRIVERS[entry["volume"]["type"]] for entry in there)))
             cluster["storageDrivers"] = list(drivers)
 
 
 def _claims(platform: Platform) -> Iterator[tuple[str, _Claim]]:
     """Those in namespaces of teams that are bound to a volume of a fleet, by name."""
     for cluster in platform.job_clusters:
-        found = platform.objects[cluster]
-        volumes = {each["metadata"]["name"]: each for each in found.others if each["kind"] == "PersistentVolume"}
-        for item in (each for each in found.others if each["kind"] == "PersistentVolumeClaim"):
+        objects = platform.objects[cluster]
+        volumes = {other["metadata"]["name"]: other for other in objects.others if other["kind"] == "PersistentVolume"}
+        for item in (other for other in objects.others if other["kind"] == "PersistentVolumeClaim"):
             name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "default")
-            team = found.namespaces.get(namespace, {}).get(TEAM_LABEL)
+            team = objects.namespaces.get(namespace, {}).get(TEAM_LABEL)
             volume = volumes.get(str(inside(item, "spec").get("volumeName")))
             spec = {} if volume is None else _spec_of(volume, namespace, name)
             if team is None or volume is None or volume["metadata"]["name"] != volume_name(namespace, name, spec):

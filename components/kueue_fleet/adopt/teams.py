@@ -64,14 +64,14 @@ def adopt_teams(platform: Platform) -> Data:
 
 def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[str]) -> Data:
     """The labels of each namespace that a fleet would not give it by itself."""
-    made: Data = {}
+    labels_there: Data = {}
     for namespace in namespaces:
         by_team = (
             {TEAM_LABEL, POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL} if namespace in of_teams else {TEAM_LABEL}
         )
         own: dict[str, str] = {}
-        for cluster, found in platform.objects.items():
-            for key, value in found.namespaces.get(namespace, {}).items():
+        for cluster, objects in platform.objects.items():
+            for key, value in objects.namespaces.get(namespace, {}).items():
                 if key == NAMESPACE_NAME_LABEL or key in by_team or (key, value) in namespace_labels().items():
                     continue
                 if own.setdefault(key, value) != value:
@@ -83,24 +83,26 @@ def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[s
                         IMPORT_DIFFERENCE,
                     )
         if own:
-            made[namespace] = own
-    unknown = [name for name in namespaces if not any(name in each.namespaces for each in platform.objects.values())]
+            labels_there[namespace] = own
+    unknown = [
+        name for name in namespaces if not any(name in manifest.namespaces for manifest in platform.objects.values())
+    ]
     queues = (spec for specs in platform.found("ClusterQueue").values() for spec in specs.values())
     selectors = [queue.get("namespaceSelector") or {} for queue in queues]
-    asked = {key for each in selectors for key in each.get("matchLabels") or {}}
-    asked |= {condition["key"] for each in selectors for condition in each.get("matchExpressions") or ()}
-    if unknown and asked - {NAMESPACE_NAME_LABEL, TEAM_LABEL}:
+    keys_asked = {key for selector in selectors for key in selector.get("matchLabels") or {}}
+    keys_asked |= {condition["key"] for selector in selectors for condition in selector.get("matchExpressions") or ()}
+    if unknown and keys_asked - {NAMESPACE_NAME_LABEL, TEAM_LABEL}:
         platform.notes.append(
             f"the labels of {listed(unknown)} are not known, by which queues choose namespaces: give the Namespaces "
             "too, or write namespaceLabels"
         )
-    return made
+    return labels_there
 
 
 def _local_queues(platform: Platform) -> dict[tuple[str, str], Data]:
     queues: dict[tuple[str, str], Data] = {}
-    for cluster, found in platform.objects.items():
-        for key, spec in found.local_queues.items():
+    for cluster, objects in platform.objects.items():
+        for key, spec in objects.local_queues.items():
             if key in queues and queues[key] != spec:
                 path = f"{cluster}.LocalQueue {'/'.join(key)}"
                 wrong = f"{in_words(spec)}, but {in_words(queues[key])} elsewhere"
@@ -111,8 +113,8 @@ def _local_queues(platform: Platform) -> dict[tuple[str, str], Data]:
 
 def _teams(platform: Platform) -> dict[str, list[str]]:
     teams: dict[str, dict[str, None]] = {}
-    for found in platform.objects.values():
-        for namespace, labels in found.namespaces.items():
+    for objects in platform.objects.values():
+        for namespace, labels in objects.namespaces.items():
             if TEAM_LABEL in labels:
                 teams.setdefault(labels[TEAM_LABEL], {})[namespace] = None
     return {team: list(namespaces) for team, namespaces in teams.items()}
@@ -134,7 +136,9 @@ def _in_namespace(platform: Platform, kind: str, namespace: str) -> dict[str, Ma
 
 def _pod_security(platform: Platform, namespace: str) -> Data:
     """The Pod Security Standard of a namespace; without the label, Kubernetes enforces none."""
-    labels = next(found.namespaces[namespace] for found in platform.objects.values() if namespace in found.namespaces)
+    labels = next(
+        objects.namespaces[namespace] for objects in platform.objects.values() if namespace in objects.namespaces
+    )
     return {"podSecurity": labels.get(POD_SECURITY_LABEL, "privileged")}
 
 
@@ -148,7 +152,9 @@ def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
         }
         for namespace in namespaces
     ]
-    everywhere = [name for name in accounts[0] if all(each.get(name, "") == accounts[0][name] for each in accounts)]
+    everywhere = [
+        name for name in accounts[0] if all(account.get(name, "") == accounts[0][name] for account in accounts)
+    ]
     candidates = [name for name in everywhere if accounts[0][name] is not None] or everywhere
     if len(candidates) != 1:
         return {}
@@ -193,8 +199,8 @@ def _guard(platform: Platform, namespace: str) -> Data:
 
 def _limit_range(platform: Platform, namespace: str) -> Data:
     """The LimitRange that a fleet makes; others stay as they are."""
-    found = _in_namespace(platform, "LimitRange", namespace).get(GUARD, {})
-    items = maps_in(inside(found, "spec").get("limits"))
+    limit_range = _in_namespace(platform, "LimitRange", namespace).get(GUARD, {})
+    items = maps_in(inside(limit_range, "spec").get("limits"))
     if len(items) != 1 or items[0].get("type") != "Container":
         return {}
     return {"limitRange": {name: amounts for name, amounts in items[0].items() if name != "type"}}
@@ -202,11 +208,11 @@ def _limit_range(platform: Platform, namespace: str) -> Data:
 
 def _claim_templates(platform: Platform, namespace: str) -> Data:
     """Templates with one request for a number of devices, as a fleet makes them; others stay as they are."""
-    found = []
+    templates = []
     for name, item in _in_namespace(platform, "ResourceClaimTemplate", namespace).items():
         requests = maps_in(inside(item, "spec", "spec", "devices").get("requests")) or [{}]
         devices = inside(requests[0], "exactly")
         if len(requests) == 1 and devices.get("allocationMode", "ExactCount") == "ExactCount" and devices:
             count = devices.get("count", 1)
-            found.append({"name": name, "deviceClassName": devices.get("deviceClassName"), "count": count})
-    return {"resourceClaimTemplates": found} if found else {}
+            templates.append({"name": name, "deviceClassName": devices.get("deviceClassName"), "count": count})
+    return {"resourceClaimTemplates": templates} if templates else {}

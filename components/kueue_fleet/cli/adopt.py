@@ -185,21 +185,23 @@ def _clusters(
     _refuse_twice("--node-pools", pools, described)
     without = [cluster for cluster in paths if cluster not in described]
     regions = _of_others("--region", region, without, described)
-    regions |= {cluster: region_at(str(each["location"])) for cluster, each in described.items()}
+    regions |= {cluster: region_at(str(value["location"])) for cluster, value in described.items()}
     modes = _of_others("--mode", mode, [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
             raise console.mistyped(
                 f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}"
             )
-    modes |= {cluster: mode_of(each) for cluster, each in described.items()}
+    modes |= {cluster: mode_of(value) for cluster, value in described.items()}
     clusters = []
     for cluster, path in paths.items():
-        found = _pools_of(described.get(cluster), pools.get(cluster))
-        region_there = regions.get(cluster) or region_of_pools(found) or ""
+        pools_there = _pools_of(described.get(cluster), pools.get(cluster))
+        region_there = regions.get(cluster) or region_of_pools(pools_there) or ""
         mode_there = cast("Mode | None", modes.get(cluster))
         objects_there = _read_manifests(Path(path))
-        clusters.append(AdoptedCluster(cluster, region_there, objects_there, found, mode_there, described.get(cluster)))
+        clusters.append(
+            AdoptedCluster(cluster, region_there, objects_there, pools_there, mode_there, described.get(cluster))
+        )
     return clusters
 
 
@@ -231,16 +233,16 @@ def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted,
 
 
 def _say_what_next(plan: ImportPlan, file: Path) -> None:
-    for each in plan.adoptions:
-        for difference in each.access:
+    for adoption in plan.adoptions:
+        for difference in adoption.access:
             console.warning(
-                f"pulumi up changes who reaches the API server of {each.path}: {difference}; to let addresses in, "
+                f"pulumi up changes who reaches the API server of {adoption.path}: {difference}; to let addresses in, "
                 "write network.controlPlaneAccess: AuthorizedNetworks and network.authorizedNetworks"
             )
     console.line(f"{file}: written, {len(plan.adoptions)} resources to import")
-    for each in plan.adoptions:
-        for difference in each.differences:
-            console.line(f"pulumi up changes {each.path}: {difference}")
+    for adoption in plan.adoptions:
+        for difference in adoption.differences:
+            console.line(f"pulumi up changes {adoption.path}: {difference}")
     if plan.adoptions:
         console.line(f"next: pulumi import --file {file} --generate-code=false, then pulumi preview --diff")
 
@@ -259,15 +261,15 @@ def _report(adopted: Adopted, output: Path | None) -> None:
 
 
 def _named(what: str, values: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    cluster_names: dict[str, str] = {}
     for value in values:
         cluster, equals, rest = value.partition("=")
         if not equals or not cluster or not rest:
             raise console.mistyped(f"{what}: {value!r} names no cluster; write CLUSTER={value}")
-        if cluster in found:
+        if cluster in cluster_names:
             raise console.mistyped(f"{what}: {cluster} is given twice; give each cluster once")
-        found[cluster] = rest
-    return found
+        cluster_names[cluster] = rest
+    return cluster_names
 
 
 def _refuse_unknown(what: str, given: Mapping[str, str], clusters: Mapping[str, str]) -> None:
@@ -294,14 +296,14 @@ def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
 def _descriptions(files: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
     """What gcloud says of clusters, each in a file."""
     _refuse_unknown("--description", files, clusters)
-    found: dict[str, Mapping[str, Any]] = {}
+    descriptions_by_name: dict[str, Mapping[str, Any]] = {}
     for cluster, file in files.items():
         documents = [document.data for document in _gcloud_documents(Path(file))]
         problems = description_problems(cluster, documents[0] if len(documents) == 1 else None)
         if problems:
             raise console.wrong_input(Path(file), problems)
-        found[cluster] = documents[0]
-    return found
+        descriptions_by_name[cluster] = documents[0]
+    return descriptions_by_name
 
 
 def _refuse_undescribed(

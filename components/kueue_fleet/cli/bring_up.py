@@ -35,14 +35,14 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     from kueue_rehearsal.fleet_engines import fleet_engines
 
     began = time.monotonic()
-    given, fleet = checked(session)
+    source_fleet, fleet = checked(session)
     documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
     warn(session, fleet)
     if seconds := session.expected_build_seconds(fleet_engines(fleet)):
-        show_what_is_known(session, given, fleet, jobs, seconds)
+        show_what_is_known(session, source_fleet, fleet, jobs, seconds)
     with session.exclusive(), ExitStack() as running:
         start(session, fleet, running, keep=keep)
-        bring_up(session, fleet, given)
+        bring_up(session, fleet, source_fleet)
         run_jobs(session, fleet, jobs, documents, began, report)
         for pod in session.refused_pods.ask():
             line("Not run", str(pod))
@@ -63,23 +63,23 @@ def checked(session: Session) -> tuple[GivenFleet, FleetSpec]:
     """
     from kueue_rehearsal.fleet_engines import check_runs_here
 
-    given = given_fleet(session.stack_file)
-    fleet = load_fleet(given, as_published=session.as_published)
-    if given.declared is not None:
-        session.declared = given.data()
+    source_fleet = given_fleet(session.stack_file)
+    fleet = load_fleet(source_fleet, as_published=session.as_published)
+    if source_fleet.declared is not None:
+        session.declared = source_fleet.data()
     if problems := check_runs_here(fleet):
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
-    return given, fleet
+    return source_fleet, fleet
 
 
 def warn(session: Session, fleet: FleetSpec) -> None:
     """Print what is doubtful in the fleet, or otherwise in a rehearsal."""
     from kueue_rehearsal.fleet_engines import runs_otherwise
 
-    for problem in (*(each.as_published() for each in check_fleet(fleet)), *runs_otherwise(fleet)):
+    for problem in (*(problem.as_published() for problem in check_fleet(fleet)), *runs_otherwise(fleet)):
         console.warning(f"{session.stack_file}: {problem.coded}")
 
 
@@ -105,7 +105,7 @@ def bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
     """Run the first `pulumi up` of the session's stack, whose supervisor runs."""
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
-    if len(fleet.new_clusters) < len(fleet.clusters) or any(each.existing for each in fleet.node_pools):
+    if len(fleet.new_clusters) < len(fleet.clusters) or any(node_pool.existing for node_pool in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
     update(session, fleet, given)
@@ -115,9 +115,9 @@ def update(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
     """Run `pulumi up`, and write the kubeconfig."""
     with step("pulumi up") as say:
         declared = _pulumi_up(session, len(fleet.clusters), say)
-    for each in declared:
-        if given.declared is None and (len(declared) == 1 or each.name == fleet.name):
-            check_same(session.stack_file, given.data(), each)
+    for declaration in declared:
+        if given.declared is None and (len(declared) == 1 or declaration.name == fleet.name):
+            check_same(session.stack_file, given.data(), declaration)
     session.write_kubeconfig(fleet)
 
 
@@ -131,12 +131,12 @@ class LongWaits:
     def __call__(self, under_way: Collection[Operation]) -> None:
         """Take what is under way."""
         now = self._now()
-        due = [each for each in under_way if now - each.since >= self._told.get((each.type, each.name), _LONG_SECONDS)]
-        self._told |= {(each.type, each.name): 2 * (now - each.since) for each in due}
-        for each in due[:_MOST_WAITS]:
-            kind, seconds = each.type.rsplit(":", 1)[-1], now - each.since
-            status = f": {each.status}" if each.status else ""
-            self._note(f"waiting for {kind} {each.name}, {seconds:.0f} s so far ({each.op}){status}")
+        due = [wait for wait in under_way if now - wait.since >= self._told.get((wait.type, wait.name), _LONG_SECONDS)]
+        self._told |= {(wait.type, wait.name): 2 * (now - wait.since) for wait in due}
+        for wait in due[:_MOST_WAITS]:
+            kind, seconds = wait.type.rsplit(":", 1)[-1], now - wait.since
+            status = f": {wait.status}" if wait.status else ""
+            self._note(f"waiting for {kind} {wait.name}, {seconds:.0f} s so far ({wait.op}){status}")
         if len(due) > _MOST_WAITS:
             self._note(f"and for {len(due) - _MOST_WAITS} more")
 

@@ -122,7 +122,7 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | No
 
     with well_formed(jobs):
         manifests = read_objects(jobs)
-    found = {}
+    readings = {}
     for source, reading in results.items():
         problems = reading.problems
         if reading.fleet is not None and not errors_of(problems):
@@ -130,8 +130,8 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | No
             problems = (*problems, *of_jobs.problems, *of_jobs.warnings)
             if kubeconfig is not None:
                 problems = (*problems, *_refused_by_server(reading.fleet, manifests, kubeconfig))
-        found[source] = Reading(reading.fleet, problems)
-    return found
+        readings[source] = Reading(reading.fleet, problems)
+    return readings
 
 
 def _refused_by_server(fleet: FleetSpec, manifests: Sequence[Document], kubeconfig: Path) -> Iterator[Problem]:

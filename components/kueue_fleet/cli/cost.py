@@ -61,17 +61,17 @@ def cost(
     if store is not None:
         _used(fleet, store, load_prices(prices), (per or Per.month).value, output)
         return
-    found = cost_of(fleet, load_prices(prices))
+    costs = cost_of(fleet, load_prices(prices))
     if output is Output.json:
-        console.json_document(_document(found))
+        console.json_document(_document(costs))
         return
-    console.line(f"USD, prices of {found.prices}; a month has {HOURS_PER_MONTH} hours")
-    console.show("", _lines(found), "", _sums(found))
-    if found.unknown:
+    console.line(f"USD, prices of {costs.prices}; a month has {HOURS_PER_MONTH} hours")
+    console.show("", _lines(costs), "", _sums(costs))
+    if costs.unknown:
         console.line()
         console.line(console.Styled("Not in the sums", "bold"))
-        for each in found.unknown:
-            console.line(f"  {each}")
+        for part in costs.unknown:
+            console.line(f"  {part}")
 
 
 def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Output) -> None:
@@ -84,20 +84,20 @@ def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Out
         past = past_of(opened.read(kinds=OF_JOBS))
     entries = list(ledger(fleet, past, prices, per))
     if left_out := without_times(fleet, past):
-        told = f"it is not known when {console.count(left_out, 'job')} ran, which no {per} has"
-        console.warning(f"{store}: {told}; record from a source that says when jobs started")
+        not_known = f"it is not known when {console.count(left_out, 'job')} ran, which no {per} has"
+        console.warning(f"{store}: {not_known}; record from a source that says when jobs started")
     if output is Output.json:
         rows = [
             {
-                "begin": each.begin,
-                "team": each.team,
-                "gpuHours": round(each.used.gpu_hours, 3),
-                "usdLeast": round(each.used.usd_least, 2),
-                "usdMost": round(each.used.usd_most, 2),
-                "unpricedHours": each.used.unpriced_hours,
-                "budget": [{"of": use.of, "limit": use.limit, "percent": use.percent} for use in each.budget],
+                "begin": entry.begin,
+                "team": entry.team,
+                "gpuHours": round(entry.used.gpu_hours, 3),
+                "usdLeast": round(entry.used.usd_least, 2),
+                "usdMost": round(entry.used.usd_most, 2),
+                "unpricedHours": entry.used.unpriced_hours,
+                "budget": [{"of": use.of, "limit": use.limit, "percent": use.percent} for use in entry.budget],
             }
-            for each in entries
+            for entry in entries
         ]
         console.json_document({"schemaVersion": 1, "currency": "USD", "prices": prices.date, "per": per, "used": rows})
         return
@@ -108,13 +108,13 @@ def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Out
         Column("USD", right=True),
         Column("budget"),
     )
-    for each in entries:
-        least, most = f"{each.used.usd_least:,.2f}", f"{each.used.usd_most:,.2f}"
+    for entry in entries:
+        least, most = f"{entry.used.usd_least:,.2f}", f"{entry.used.usd_most:,.2f}"
         usd = most if least == most else f"{least} to {most}"
-        if each.used.unpriced:
-            usd += f" + {without_price(each.used.unpriced_hours)}"
-        budget = ", ".join(f"{use.percent} % of {use.limit:,} {use.of}" for use in each.budget)
-        table.add(each.begin, each.team, f"{each.used.gpu_hours:,.1f}", usd, budget or "-")
+        if entry.used.unpriced:
+            usd += f" + {without_price(entry.used.unpriced_hours)}"
+        budget = ", ".join(f"{use.percent} % of {use.limit:,} {use.of}" for use in entry.budget)
+        table.add(entry.begin, entry.team, f"{entry.used.gpu_hours:,.1f}", usd, budget or "-")
     console.line(f"USD, prices of {prices.date}")
     console.show(table)
 
@@ -140,8 +140,8 @@ def _lines(found: Cost) -> Table:
             nodes = f"{line.least} to {line.most}"
         sums = (line.always if line.least else None, line.in_use if line.most > line.least else None)
         amounts = (line.each, *([line.share] if shares else []), *sums)
-        shown = [_usd(amount, line.missing) if amount is not None else "-" for amount in amounts]
-        table.add(line.cluster or "-", line.name or "(control plane)", line.kind, nodes, line.what, *shown)
+        columns = [_usd(amount, line.missing) if amount is not None else "-" for amount in amounts]
+        table.add(line.cluster or "-", line.name or "(control plane)", line.kind, nodes, line.what, *columns)
     return table
 
 
@@ -157,11 +157,11 @@ def _sums(found: Cost) -> Table:
     )
     sums = {
         **found.by(lambda line: line.part_of),
-        **{f"class {name}": each for name, each in found.by(lambda line: line.kind).items()},
+        **{f"class {name}": value for name, value in found.by(lambda line: line.kind).items()},
         "all": (found.always, found.in_use),
     }
     for name, (always, in_use) in sums.items():
-        amounts = [_usd(hours * each) for each in (always, in_use) for hours in (1, HOURS_PER_MONTH)]
+        amounts = [_usd(hours * usd) for usd in (always, in_use) for hours in (1, HOURS_PER_MONTH)]
         style = "bold" if name == "all" else ""
         table.add(*(console.Styled(text, style) for text in (name, *amounts)))
     return table
@@ -174,8 +174,8 @@ def _usd(amount: float, missing: Sequence[str] = ()) -> str:
 def _document(found: Cost) -> dict[str, Any]:
     def sums(always: float, in_use: float) -> dict[str, dict[str, float]]:
         return {
-            name: {"hour": round(each, 4), "month": round(each * HOURS_PER_MONTH, 2)}
-            for name, each in (("always", always), ("inUse", in_use))
+            name: {"hour": round(usd, 4), "month": round(usd * HOURS_PER_MONTH, 2)}
+            for name, usd in (("always", always), ("inUse", in_use))
         }
 
     return {
@@ -196,8 +196,8 @@ def _document(found: Cost) -> dict[str, Any]:
             }
             for line in found.lines
         ],
-        "byCluster": {name: sums(*each) for name, each in found.by(lambda line: line.part_of).items()},
-        "byClass": {name: sums(*each) for name, each in found.by(lambda line: line.kind).items()},
+        "byCluster": {name: sums(*value) for name, value in found.by(lambda line: line.part_of).items()},
+        "byClass": {name: sums(*value) for name, value in found.by(lambda line: line.kind).items()},
         "total": sums(found.always, found.in_use),
         "notInSums": list(found.unknown),
     }

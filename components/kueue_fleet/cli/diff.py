@@ -104,7 +104,9 @@ def _print(found: list[Difference]) -> None:
 def _document(found: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:
     document: dict[str, Any] = {
         "schemaVersion": 1,
-        "differences": [{"area": each.area, "path": each.path, "text": each.text} for each in found],
+        "differences": [
+            {"area": difference.area, "path": difference.path, "text": difference.text} for difference in found
+        ],
     }
     if results is not None:
         from kueue_admission.simulate.what_if import differences

@@ -59,7 +59,7 @@ def evidence(
     teams = _teams(fleet, team or [])
     with opened_store(store) as opened:
         recorded = Recorded(opened.read(kinds=KINDS), opened.followed, opened.pruned)
-    found = residency_evidence(fleet, recorded, [each.name for each in teams], first, last)
+    evidence_rows = residency_evidence(fleet, recorded, [team.name for team in teams], first, last)
     if output is Output.json:
         console.json_document(
             {
@@ -67,22 +67,22 @@ def evidence(
                 "fleet": fleet.name,
                 "from": begin.isoformat(),
                 "to": end.isoformat(),
-                "teams": [{"team": each.name, "allowedRegions": list(fleet.allowed_regions(each))} for each in teams],
-                "stays": [asdict(stay) for stay in found.stays],
-                "gaps": list(found.gaps),
-                "sha256": found.digest,
+                "teams": [{"team": team.name, "allowedRegions": list(fleet.allowed_regions(team))} for team in teams],
+                "stays": [asdict(stay) for stay in evidence_rows.stays],
+                "gaps": list(evidence_rows.gaps),
+                "sha256": evidence_rows.digest,
             }
         )
     else:
-        _show(fleet, found, teams)
-    if found.outside:
+        _show(fleet, evidence_rows, teams)
+    if evidence_rows.outside:
         raise typer.Exit(3)
 
 
 def _teams(fleet: FleetSpec, given: Sequence[str]) -> list[TeamEntry]:
     """Those that are named, or all that are bound to regions. Raises CommandError where there are none."""
     check_teams("--team", given, fleet)
-    teams = [each for each in fleet.teams if (each.name in given if given else each.allowed_regions)]
+    teams = [team for team in fleet.teams if (team.name in given if given else team.allowed_regions)]
     if not teams:
         raise console.CommandError("teams: none has allowedRegions, so each may run anywhere; name one with --team")
     return teams
@@ -104,7 +104,7 @@ def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None
             table.add(team.name, may, "-", "0", "-", "-")
         for region in sorted({stay.region for stay in of_team}):
             there = [stay for stay in of_team if stay.region == region]
-            jobs, begins = len({each.uid for each in there}), [each.begin for each in there]
+            jobs, begins = len({run.uid for run in there}), [run.begin for run in there]
             table.add(team.name, may, region or "not known", str(jobs), min(begins), max(begins))
     console.show(table)
     console.line()

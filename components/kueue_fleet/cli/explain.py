@@ -106,7 +106,7 @@ def _beyond_kueue(stack: Path | None, snapshot: Snapshot, made: Explanation) -> 
     from kueue_fleet.simulation.explained_nodes import with_nodes
 
     made = with_nodes(snapshot, made)
-    job = next((each for each in snapshot.workloads if each.key == made.workload), None)
+    job = next((workload for workload in snapshot.workloads if workload.key == made.workload), None)
     if stack is None or job is None or made.state in ("Admitted", "Finished"):
         return made
     fleet = load_fleet(stack)

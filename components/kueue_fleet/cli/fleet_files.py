@@ -50,12 +50,12 @@ def load_fleet(file: Path | GivenFleet, *, as_published: bool = False, at: datet
     Raises:
         CommandError: with each error on a line of its own; `check` prints the warnings too.
     """
-    given = file if isinstance(file, GivenFleet) else given_fleet(file)
-    reading = given.reading(at or today(), as_published=as_published)
+    source_fleet = file if isinstance(file, GivenFleet) else given_fleet(file)
+    reading = source_fleet.reading(at or today(), as_published=as_published)
     if reading.fleet is None:
         raise CommandError(
-            f"{given.source} does not describe a fleet:",
-            problems=first_of([each.coded for each in errors_of(reading.problems)]),
+            f"{source_fleet.source} does not describe a fleet:",
+            problems=first_of([error.coded for error in errors_of(reading.problems)]),
         )
     return reading.fleet
 
@@ -82,8 +82,8 @@ def load_prices(file: Path | None) -> Prices:
     own, problems = parse_prices(read_text(file, "a CSV file of prices"), console.source_name(file))
     if problems:
         raise console.wrong_input(file, problems)
-    for told in _misspelt(own):
-        console.warning(f"{console.source_name(file)}: {told}")
+    for warning in _misspelt(own):
+        console.warning(f"{console.source_name(file)}: {warning}")
     return list_prices().under(own)
 
 
@@ -94,7 +94,7 @@ def _misspelt(own: Prices) -> Iterator[str]:
     machines = machine_names()
     names = {of for of, _ in list_prices().rows} | {*machines, *accelerators()}
     for of in dict.fromkeys(of for of, _ in own.rows):
-        is_known = of in names or (of.endswith("-") and any(each.startswith(of) for each in machines))
+        is_known = of in names or (of.endswith("-") and any(machine.startswith(of) for machine in machines))
         if not is_known and (near := nearest(of, sorted(names), 0.8)):
             yield f"{of} is not known, and its price counts for nothing; did you mean {near}?"
     for region in sorted({region for _, region in own.rows} - {"", *region_names()}):

@@ -59,10 +59,10 @@ class GivenFleet:
         """
         if self.declared is None:
             return read_fleet_text(self.text, self.source, at, as_published=as_published)
-        found = read_fleet(self.declared.data, at, as_published=as_published)
-        if self.failure is not None and not errors_of(found.problems):
+        fleet = read_fleet(self.declared.data, at, as_published=as_published)
+        if self.failure is not None and not errors_of(fleet.problems):
             raise self.failure
-        return Reading(found.fleet, tuple(replace(problem, source=self.source) for problem in found.problems))
+        return Reading(fleet.fleet, tuple(replace(problem, source=self.source) for problem in fleet.problems))
 
     def data(self) -> Any:
         """The fleet as plain data, of what can be read."""
@@ -156,10 +156,10 @@ def of_program(project: Project, stack: str, source: str, fleet: str = "", pytho
         if in_file is not None and errors_of(in_file.reading(_ANY_DAY).problems):
             return in_file
         raise failure
-    found = _only(fleets, source, fleet)
-    if PULUMI_KEY in config and (len(fleets) == 1 or found.name == config[PULUMI_KEY].get("name")):
-        check_same(file, config[PULUMI_KEY], found)
-    return GivenFleet(source, declared=found, failure=failure)
+    fleet_there = _only(fleets, source, fleet)
+    if PULUMI_KEY in config and (len(fleets) == 1 or fleet_there.name == config[PULUMI_KEY].get("name")):
+        check_same(file, config[PULUMI_KEY], fleet_there)
+    return GivenFleet(source, declared=fleet_there, failure=failure)
 
 
 _ANY_DAY: Final = datetime(2026, 1, 1).astimezone()
@@ -169,14 +169,14 @@ _ANY_DAY: Final = datetime(2026, 1, 1).astimezone()
 def _only(fleets: list[DeclaredFleet], source: str, name: str) -> DeclaredFleet:
     """The fleet of that name; without one, the only fleet."""
     place = source.partition(_SEPARATOR)[0]
-    names = ", ".join(f"{place}{_SEPARATOR}{each.name}" for each in fleets)
+    names = ", ".join(f"{place}{_SEPARATOR}{fleet.name}" for fleet in fleets)
     if not fleets:
         raise UnreadableError(place, "the program declares no Fleet", "add one, or give the file of a fleet")
     if name:
-        found = [each for each in fleets if each.name == name]
-        if not found:
+        fleets_there = [fleet for fleet in fleets if fleet.name == name]
+        if not fleets_there:
             raise UnreadableError(place, f"the program declares no Fleet {name}", f"give {names}")
-        return found[0]
+        return fleets_there[0]
     if len(fleets) > 1:
         raise UnreadableError(place, f"the program declares {len(fleets)} fleets", f"name one: {names}")
     return fleets[0]

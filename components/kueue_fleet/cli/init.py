@@ -96,7 +96,7 @@ def init(
       kueue-fleet init prod --project my-project --region europe-west4 \\
           --region us-east4 --gpus 32 --team vision --team language --yes
     """
-    given: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "name": name,
         "project": project,
         "regions": _names(region),
@@ -104,25 +104,25 @@ def init(
         "gpus": gpus,
         "teams": _names(team),
     }
-    given = {answer: value for answer, value in given.items() if value}
+    answers = {answer: value for answer, value in answers.items() if value}
     if kubernetes is not None:
         if not kubernetes:
             raise console.mistyped("--kubernetes: is empty; give a context of your kubeconfig")
-        given["context"] = kubernetes
-        if others := [answer for answer in given if answer in ANSWERS and answer not in OUTSIDE_GKE]:
+        answers["context"] = kubernetes
+        if others := [answer for answer in answers if answer in ANSWERS and answer not in OUTSIDE_GKE]:
             option = _OPTIONS[others[0]]
             raise console.mistyped(
                 f"{option}: is of GKE, and --kubernetes says that the cluster is not; give one of both"
             )
-    starter = replace(_DEFAULTS, today=date.today(), **given)  # noqa: DTZ011  (the day where the user is)
-    _refuse(starter, [answer for answer in given if answer in ANSWERS])
+    starter = replace(_DEFAULTS, today=date.today(), **answers)  # noqa: DTZ011  (the day where the user is)
+    _refuse(starter, [answer for answer in answers if answer in ANSWERS])
     for answer in starter.answers:
-        if answer not in given and not yes and console.on_a_terminal():
+        if answer not in answers and not yes and console.on_a_terminal():
             starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
     # An answer that is right by itself may be wrong beside the others, and the project may be missing.
     _refuse(starter, starter.answers)
-    if not force and (taken := _taken(starter, directory)):
-        raise console.CommandError(taken)
+    if not force and (refusal := _taken(starter, directory)):
+        raise console.CommandError(refusal)
     _write(starter, directory, force=force)
 
 
@@ -156,7 +156,7 @@ def _taken(starter: Starter, directory: Path) -> str | None:
 
 def _refuse(starter: Starter, answers: Iterable[str]) -> None:
     """Raises CommandError where one of these answers is wrong."""
-    wrong = [f"{_OPTIONS[answer]}: {each}" for answer in answers for each in _wrong(answer, starter)]
+    wrong = [f"{_OPTIONS[answer]}: {problem}" for answer in answers for problem in _wrong(answer, starter)]
     if wrong:
         raise console.mistyped("nothing is written:", wrong)
 
@@ -167,10 +167,10 @@ def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) 
         offered = [kind for kind in sorted(gpus()) if _is_offered(kind, starter.regions)]
         console.paragraph(f"Kinds of GPU in {', '.join(starter.regions)}: {', '.join(offered)}")
     default = getattr(starter, answer)
-    shown = ", ".join(default) if isinstance(default, tuple) else str(default)
+    default_text = ", ".join(default) if isinstance(default, tuple) else str(default)
     while True:
         try:
-            text = typer.prompt(_QUESTIONS[answer], default=shown or None)
+            text = typer.prompt(_QUESTIONS[answer], default=default_text or None)
         except typer.Abort:
             console.line()  # The question is there without an end.
             raise console.CommandError("the answers end before the last question; nothing is written") from None
@@ -183,8 +183,8 @@ def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) 
             wrong = [str(refused)]
         if not wrong:
             return answered
-        for each in wrong:
-            console.error(each)
+        for problem in wrong:
+            console.error(problem)
 
 
 def _is_offered(accelerator: str, regions: Iterable[str]) -> bool:

@@ -45,9 +45,9 @@ def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:
 def group_reasons(view: JobView) -> list[str]:
     """`cluster, cluster: Reason: message` for each distinct reason that the job waits for."""
     clusters: dict[str, list[str]] = {}
-    for cluster, said in view.reasons:
-        clusters.setdefault(said, []).append(cluster)
-    return [f"{', '.join(names)}: {said}" for said, names in clusters.items()]
+    for cluster, reasons in view.reasons:
+        clusters.setdefault(reasons, []).append(cluster)
+    return [f"{', '.join(names)}: {reason}" for reason, names in clusters.items()]
 
 
 def print_open_ends(views: Sequence[JobView]) -> None:

@@ -70,14 +70,14 @@ def describe(
     """
     from kueue_fleet.cli.live_jobs import find_job
 
-    found = find_job("describe", job, context, namespace, kubeconfig)
-    status = found.status()
+    live_job = find_job("describe", job, context, namespace, kubeconfig)
+    status = live_job.status()
     explained, refused = [], ""
     if status.waits:
         from kueue_fleet.kube.answers import ApiError
 
         try:
-            explained = found.explanations(fair_sharing=fair_sharing)
+            explained = live_job.explanations(fair_sharing=fair_sharing)
         except (ApiError, console.CommandError) as failed:
             refused = str(failed)
     if output is Output.json:
@@ -89,7 +89,7 @@ def describe(
                 **status.as_json(),
                 "explanations": explanations,
                 "notExplained": refused or None,
-                "problems": found.problems,
+                "problems": live_job.problems,
             }
         )
     else:
@@ -102,9 +102,9 @@ def describe(
             from kueue_admission.explain import render_clusters
 
             console.text("\n" + render_clusters(explained))
-        for problem in found.problems:
+        for problem in live_job.problems:
             console.warning(f"{problem}; what is there is not shown")
-    if found.problems:
+    if live_job.problems:
         raise typer.Exit(1)
 
 
@@ -174,13 +174,13 @@ def logs(
       kueue-fleet logs jobset/train-1 --context manager-europe-west4
     """
     kubectl = find_kubectl("logs")
-    found, pods = _pods("logs", job, context, namespace, kubeconfig, pod)
+    live_job, pods = _pods("logs", job, context, namespace, kubeconfig, pod)
     options = [
         *(["--follow"] if follow else []),
         *([f"--tail={tail}"] if tail is not None else []),
         *([f"--container={container}"] if container else []),
     ]
-    calls = [[*_target(kubectl, found), "logs", *options, each.name] for each in pods]
+    calls = [[*_target(kubectl, live_job), "logs", *options, pod.name] for pod in pods]
     if len(calls) == 1:
         _become(calls[0])
     raise typer.Exit(_printed([[*call, "--prefix"] for call in calls], side_by_side=follow))
@@ -189,7 +189,7 @@ def logs(
 def follow_logs(kubectl: str, found: LiveJob, pods: Sequence[PrintedPod]) -> None:
     """Print the logs of these pods until each has ended."""
     prefix = ["--prefix"] if len(pods) > 1 else []
-    _printed([[*_target(kubectl, found), "logs", "--follow", *prefix, each.name] for each in pods], side_by_side=True)
+    _printed([[*_target(kubectl, found), "logs", "--follow", *prefix, pod.name] for pod in pods], side_by_side=True)
 
 
 def _printed(calls: Sequence[list[str]], *, side_by_side: bool) -> int:
@@ -200,7 +200,7 @@ def _printed(calls: Sequence[list[str]], *, side_by_side: bool) -> int:
         running.append(subprocess.Popen(call))
         if not side_by_side:
             codes.append(running[-1].wait())
-    return max(codes or [each.wait() for each in running])
+    return max(codes or [process.wait() for process in running])
 
 
 def exec_(
@@ -226,7 +226,7 @@ def exec_(
       kueue-fleet exec train-1 -n vision --pod 3 -- bash
     """
     kubectl = find_kubectl("exec")
-    found, pods = _pods("exec", job, context, namespace, kubeconfig, pod)
+    live_job, pods = _pods("exec", job, context, namespace, kubeconfig, pod)
     name = pods[0].name
     if len(pods) > 1:
         console.warning(f"{name} is one of {len(pods)} pods; --pod chooses another")
@@ -236,7 +236,7 @@ def exec_(
         *(["--tty"] if terminal else []),
         *([f"--container={container}"] if container else []),
     ]
-    _become([*_target(kubectl, found), "exec", *options, name, "--", *command])
+    _become([*_target(kubectl, live_job), "exec", *options, name, "--", *command])
 
 
 def cancel(
@@ -259,39 +259,39 @@ def cancel(
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.status.job import job_status
 
-    found = find_job("cancel", job, context, namespace, kubeconfig)
-    if found.is_copy:
+    live_job = find_job("cancel", job, context, namespace, kubeconfig)
+    if live_job.is_copy:
         raise console.CommandError(
-            f"{found.home}: {job} is a copy that MultiKueue made; give --context with the manager"
+            f"{live_job.home}: {job} is a copy that MultiKueue made; give --context with the manager"
         )
-    status = job_status(found.home, found.workload, {})
+    status = job_status(live_job.home, live_job.workload, {})
     where = f", on {status.cluster}" if status.cluster else ""
     named = _named(status)
     if not yes:
         try:
-            sure = typer.confirm(f"Delete {named} ({status.state}{where}) on {found.home}?")
+            sure = typer.confirm(f"Delete {named} ({status.state}{where}) on {live_job.home}?")
         except typer.Abort:
             raise console.mistyped("cancel: asks first, and there is no answer; give --yes") from None
         if not sure:
             console.line("nothing is deleted")
             raise typer.Exit(1)
     try:
-        found.delete()
+        live_job.delete()
     except ApiError as failed:
         fix = "ask for the rights of a member of the team" if failed.status == 403 else "look with describe"
-        raise console.CommandError(f"{found.home}: {named} is not deleted: {failed}; {fix}") from None
-    console.line(f"{named} is deleted on {found.home}")
+        raise console.CommandError(f"{live_job.home}: {named} is not deleted: {failed}; {fix}") from None
+    console.line(f"{named} is deleted on {live_job.home}")
 
 
 def find_kubectl(command: str) -> str:
     """The program. Raises CommandError if there is none on PATH."""
-    found = shutil.which("kubectl")
-    if found is None:
+    program = shutil.which("kubectl")
+    if program is None:
         raise console.CommandError(
             f"{command}: needs kubectl, which is not on PATH; install it (https://kubernetes.io/docs/tasks/tools), or "
             "see with `describe` which pods there are"
         )
-    return found
+    return program
 
 
 def _target(kubectl: str, found: LiveJob) -> list[str]:
@@ -312,8 +312,8 @@ def _pods(
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.status.job import job_status
 
-    found = find_job(command, job, context, namespace, kubeconfig)
-    status = job_status(found.home, found.workload, {})
+    live_job = find_job(command, job, context, namespace, kubeconfig)
+    status = job_status(live_job.home, live_job.workload, {})
     named = _named(status)
     if status.waits:
         (cluster, (reason, message)) = next(iter(status.reasons.items()))
@@ -321,18 +321,18 @@ def _pods(
             f"{named} has no pods yet: it waits, {reason} on {cluster}: {message}; kueue-fleet describe says more"
         )
     try:
-        pods = found.pods()
+        pods = live_job.pods()
     except ApiError as failed:
         raise console.CommandError(
-            f"{found.where}: the pods of {named} cannot be read: {failed}; check that you may read them there"
+            f"{live_job.where}: the pods of {named} cannot be read: {failed}; check that you may read them there"
         ) from None
     if not pods and status.state == "Finished":
         raise console.CommandError(
-            f"{named} has finished, and its pods on {found.where} are deleted; look for its logs in Cloud Logging"
+            f"{named} has finished, and its pods on {live_job.where} are deleted; look for its logs in Cloud Logging"
         )
     if not pods:
-        raise console.CommandError(f"{named} has no pods on {found.where} yet; try again, or look with describe")
-    return found, pods if wanted is None else [_chosen(pods, wanted)]
+        raise console.CommandError(f"{named} has no pods on {live_job.where} yet; try again, or look with describe")
+    return live_job, pods if wanted is None else [_chosen(pods, wanted)]
 
 
 def _chosen(pods: Sequence[PrintedPod], wanted: str) -> PrintedPod:

@@ -73,12 +73,12 @@ def show_live(
     """
     if every is not None:
         _show_again_and_again(lambda: rendered(look()), every)
-    found = look()
+    view = look()
     if output is Output.json:
-        console.json_document(found.as_json())
+        console.json_document(view.as_json())
     else:
-        console.show(*rendered(found))
-    if not found.is_complete:
+        console.show(*rendered(view))
+    if not view.is_complete:
         raise typer.Exit(1)
 
 
@@ -149,8 +149,8 @@ class FleetReader:
             self._last.setdefault(name, (ClusterObjects(role, unreachable="not read yet"), _now()))
             if name not in self._asked:
                 with_nodes = self._nodes and role != "manager"
-                given = (self._command, name, role, self._kubeconfig, with_nodes, self._kept.get(name))
-                self._asked[name] = beside(partial(_read, *given))
+                read_arguments = (self._command, name, role, self._kubeconfig, with_nodes, self._kept.get(name))
+                self._asked[name] = beside(partial(_read, *read_arguments))
         return {name: self._found(name, end) for name in self._roles}
 
     def _found(self, name: str, end: float) -> ClusterObjects:
@@ -158,7 +158,7 @@ class FleetReader:
 
         last, since = self._last[name]
         try:
-            found = self._asked[name].result(max(0.0, end - time.monotonic()))
+            cluster_objects = self._asked[name].result(max(0.0, end - time.monotonic()))
         except TimeoutError:
             if not last.unreachable and (_now() - since).total_seconds() < _STALE_SECONDS:
                 return last
@@ -167,12 +167,12 @@ class FleetReader:
             del self._asked[name]
             raise
         del self._asked[name]
-        if not found.unreachable:
-            self._last[name] = found, _now()
+        if not cluster_objects.unreachable:
+            self._last[name] = cluster_objects, _now()
         elif not last.unreachable:
-            told = f"{found.unreachable}; last read at {since:%Y-%m-%d %H:%M:%S} UTC"
-            return ClusterObjects(found.role, found.objects, told)
-        return found
+            error_text = f"{cluster_objects.unreachable}; last read at {since:%Y-%m-%d %H:%M:%S} UTC"
+            return ClusterObjects(cluster_objects.role, cluster_objects.objects, error_text)
+        return cluster_objects
 
 
 def _now() -> datetime:
@@ -211,27 +211,27 @@ def _read(
     def listed(path: str, params: Mapping[str, str] | None = None) -> Any:
         return list_of(request(client, "GET", path, params=params, seconds=READ_SECONDS))
 
-    found: dict[str, Any] = {}
+    objects: dict[str, Any] = {}
     views: Sequence[PrintedWorkload] | None = None
     for plural, api_version in _KINDS.items():
         path = f"/apis/{api_version}/{plural}"
         try:
             if plural == "workloads" and kept is not None:
                 views = kept.followed(client, path).objects()
-                found[plural] = [each.fields.data for each in views]
+                objects[plural] = [view.fields.data for view in views]
             else:
-                found[plural] = listed(path)
+                objects[plural] = listed(path)
         except ApiError as error:
             if error.is_not_found and plural in _NEVER_THERE:
                 continue
             if kept is not None:
                 kept.drop()
-            told = f"{plural}: {error.status} {error.reason}" if error.status else error.message
-            return ClusterObjects(role, found, told)
+            error_text = f"{plural}: {error.status} {error.reason}" if error.status else error.message
+            return ClusterObjects(role, objects, error_text)
     if nodes:
         try:
             selectors = ({"labelSelector": label} for label in (ACCELERATOR, TPU_ACCELERATOR))
-            found["nodes"] = [node for selector in selectors for node in listed("/api/v1/nodes", selector)]
+            objects["nodes"] = [node for selector in selectors for node in listed("/api/v1/nodes", selector)]
         except ApiError:
             pass  # Whoever may not list nodes sees the rest; what is not there is shown as not known.
-    return ClusterObjects(role, found, views=views)
+    return ClusterObjects(role, objects, views=views)

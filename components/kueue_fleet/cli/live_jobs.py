@@ -91,15 +91,15 @@ class Clusters:
 
     def admission_objects(self, cluster: str) -> list[Json]:
         """What Kueue's decisions on a cluster go by. Raises as `ask` does."""
-        found: list[Json] = []
+        objects: list[Json] = []
         for api, kinds in _EXPLAINED.items():
             for kind in kinds:
                 # What a list has does not say its kind.
                 items = self.listed(cluster, f"{api}/{RESOURCES[kind]}")
-                found += ({"apiVersion": api.split("/", 2)[-1], "kind": kind, **item} for item in items)
+                objects += ({"apiVersion": api.split("/", 2)[-1], "kind": kind, **item} for item in items)
         with suppress(ApiError):  # Members of teams may not read it; then --fair-sharing says what it has.
-            found.append({"apiVersion": "v1", "kind": "ConfigMap", **self.ask(cluster, _CONFIGURATION)})
-        return found
+            objects.append({"apiVersion": "v1", "kind": "ConfigMap", **self.ask(cluster, _CONFIGURATION)})
+        return objects
 
     def log(self, cluster: str, path: str, params: Mapping[str, str]) -> str:
         """The log at `path`. Raises as `ask` does."""
@@ -152,18 +152,18 @@ class LiveJob:
         """Its pods where it runs, read once. Raises ApiError, or CommandError if there is no such context."""
         if self._pods is None:
             path = f"/api/v1/namespaces/{self.namespace}/pods"
-            found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
-            self._pods = pods_of(self.workload, map(PrintedPod.of, found))
+            pods_there = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
+            self._pods = pods_of(self.workload, map(PrintedPod.of, pods_there))
         return self._pods
 
     def log_ends(self) -> str:
         """The last lines of each of its pods, of the first ones where there are many. Raises as `pods` does."""
-        asked = {}
+        answers = {}
         for pod in self.pods()[:_MOST_LOGS]:
             path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
-            asked[pod.name] = beside(partial(self.clusters.log, self.where, path, _LOG_END))
+            answers[pod.name] = beside(partial(self.clusters.log, self.where, path, _LOG_END))
         parts = []
-        for name, answer in asked.items():
+        for name, answer in answers.items():
             try:
                 text = answer.result()
             except ApiError as failed:
@@ -186,8 +186,8 @@ class LiveJob:
         """How it is; what cannot be read is among `problems`."""
         copies, pods = {}, []
         path = self._path()
-        asked = {name: beside(partial(self.clusters.ask, name, path)) for name in self.workload.nominated}
-        for worker, answer in asked.items():
+        answers = {name: beside(partial(self.clusters.ask, name, path)) for name in self.workload.nominated}
+        for worker, answer in answers.items():
             try:
                 copies[worker] = PrintedWorkload.of(answer.result())
             except (ApiError, console.CommandError) as failed:
@@ -218,13 +218,13 @@ class LiveJob:
         if not self.workload.is_true("Admitted") or self.workload.is_true("Finished"):
             return {}
         waiting = [("Pod", pod.name) for pod in pods if pod.phase == "Pending"]
-        found = {}
+        events = {}
         for kind, name in waiting[:_MOST_EVENTS] if pods else [owner_of(self.workload)]:
             selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
             listed = self.clusters.listed(self.where, f"/api/v1/namespaces/{self.namespace}/events", selector)
             if listed:
-                found[name] = latest_event(listed)
-        return found
+                events[name] = latest_event(listed)
+        return events
 
     def _path(self) -> str:
         return f"/apis/{KUEUE_API}/namespaces/{self.namespace}/workloads/{self.workload.name}"
@@ -241,16 +241,16 @@ class LiveJob:
 
         now = time.time()
         clusters = (self.home, *self.workload.nominated)
-        asked = {name: beside(partial(self.clusters.admission_objects, name)) for name in clusters}
-        made = [Listed(self.home, asked.pop(self.home).result(), now, fair_sharing=fair_sharing)]
-        for worker, answer in asked.items():
+        answers = {name: beside(partial(self.clusters.admission_objects, name)) for name in clusters}
+        listings = [Listed(self.home, answers.pop(self.home).result(), now, fair_sharing=fair_sharing)]
+        for worker, answer in answers.items():
             try:
-                made.append(Listed(worker, answer.result(), now, fair_sharing=fair_sharing))
+                listings.append(Listed(worker, answer.result(), now, fair_sharing=fair_sharing))
             except (ApiError, console.CommandError) as failed:
                 if (problem := f"{worker}: {failed}") not in self.problems:
                     self.problems.append(problem)
         try:
-            return explain_clusters(made, self.workload.key, with_nodes=with_nodes)
+            return explain_clusters(listings, self.workload.key, with_nodes=with_nodes)
         except AdmissionError as refused:
             raise console.CommandError(str(refused)) from None
 
@@ -265,35 +265,35 @@ def collection_of(api_version: str, kind: str, namespace: str) -> str:
 
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:
     """The job that a user calls TEXT. Raises CommandError if there is none, or more than one."""
-    wanted = parse_job(text, namespace)
+    job = parse_job(text, namespace)
     clusters = Clusters(command, kubeconfig)
     home, usual = context_of(kubeconfig, context)
-    space = wanted.namespace or usual
+    space = job.namespace or usual
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
-    workloads = [PrintedWorkload.of(each) for each in clusters.read(home, path, f"the Workloads of {space}")]
-    found = jobs_called(wanted, workloads)
-    if not found:
-        raise _missing(clusters, home, space, wanted, workloads)
-    kinds = {owner_of(workload) for workload in found}
+    workloads = [PrintedWorkload.of(manifest) for manifest in clusters.read(home, path, f"the Workloads of {space}")]
+    jobs_there = jobs_called(job, workloads)
+    if not jobs_there:
+        raise _missing(clusters, home, space, job, workloads)
+    kinds = {owner_of(workload) for workload in jobs_there}
     if len(kinds) > 1:
         names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
         raise console.mistyped(f"{text}: may be {names}; name one with its kind")
-    return LiveJob(clusters, home, found[0])
+    return LiveJob(clusters, home, jobs_there[0])
 
 
 def parse_job(text: str, namespace: str | None) -> JobName:
     """The name, with the namespace that the option gives. Raises CommandError."""
     try:
-        wanted = parse_job_name(text)
+        job_name = parse_job_name(text)
     except ValueError as refused:
         raise console.mistyped(f"JOB {text!r}: {refused}") from None
     if namespace is None:
-        return wanted
+        return job_name
     if wrong := syntax.dns_label(namespace):
         raise console.mistyped(f"--namespace {namespace!r}: {wrong}")
-    if wanted.namespace not in ("", namespace):
+    if job_name.namespace not in ("", namespace):
         raise console.mistyped(f"{text} and --namespace {namespace}: are two; leave one out")
-    return wanted._replace(namespace=namespace)
+    return job_name._replace(namespace=namespace)
 
 
 def _missing(

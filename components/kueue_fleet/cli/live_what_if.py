@@ -32,15 +32,18 @@ def what_if(cluster: str, listed: Sequence[Manifest], asked: Mapping[str, str]) 
     that is not there, and SimulationError with what Kueue would not take.
     """
     change, now = _change(listed, asked)
-    documents = [Document(cluster, each) for each in listed]
-    raws = [read_raw(each, changed=True) for each in (documents, apply_to_documents(documents, [change]))]
+    documents = [Document(cluster, manifest) for manifest in listed]
+    raws = [
+        read_raw(documents_of_case, changed=True)
+        for documents_of_case in (documents, apply_to_documents(documents, [change]))
+    ]
     before, after = (prepare_objects(raw, Delays()).run() for raw in raws)
-    told = [f"{change.text}: {now} -> {change.value or 'no limit'}"]
-    told += _told(differences(before, after), raws[0].moment - raws[0].origin)
+    lines = [f"{change.text}: {now} -> {change.value or 'no limit'}"]
+    lines += _told(differences(before, after), raws[0].moment - raws[0].origin)
     if {before.end.reason, after.end.reason} != {EndReason.NOTHING_MORE}:
-        told.append("How it ends is not known: jobs preempt each other again and again.")
+        lines.append("How it ends is not known: jobs preempt each other again and again.")
     end = f"So Kueue would go on with the jobs that are on {cluster} now, without others. Nothing was changed."
-    return "\n\n".join([*told, end])
+    return "\n\n".join([*lines, end])
 
 
 def _change(listed: Sequence[Manifest], asked: Mapping[str, str]) -> tuple[Change, str]:
@@ -49,8 +52,12 @@ def _change(listed: Sequence[Manifest], asked: Mapping[str, str]) -> tuple[Chang
     queue, flavor, resource, limit, amount = (asked.get(name, "").strip() for name in names)
     if limit == _LIMITS[0] and not amount:
         raise console.CommandError(f"{limit} needs an amount; write one, such as 8")
-    queues = [each for each in map(Printed.of, listed) if (each.kind, each.name) == ("ClusterQueue", queue)]
-    for name, quota in (found for each in queues for found in quotas_in(each)):
+    queues = [
+        printed_queue
+        for printed_queue in map(Printed.of, listed)
+        if (printed_queue.kind, printed_queue.name) == ("ClusterQueue", queue)
+    ]
+    for name, quota in (flavor_quota for queue in queues for flavor_quota in quotas_in(queue)):
         if (name, quota.text("name")) == (flavor, resource) and limit in _LIMITS:
             change = parse_change(f"ClusterQueue[{queue}].{quota.path}.{limit}=null")
             text = f"{limit} of {queue}, {resource} in {flavor}"
@@ -62,10 +69,10 @@ def _change(listed: Sequence[Manifest], asked: Mapping[str, str]) -> tuple[Chang
 def _told(found: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
     """A paragraph each for the jobs that lose, that gain, and that fare otherwise; `now` is a second of the result."""
     kinds: dict[str, list[str]] = {"Lose": [], "Gain": [], "Neither": []}
-    for each in found:
-        before, after = each["before"], each["after"]
+    for start in found:
+        before, after = start["before"], start["after"]
         kind = "Lose" if _worth(before) > _worth(after) else "Gain" if _worth(before) < _worth(after) else "Neither"
-        kinds[kind].append(f"  {each['namespace']}/{each['name']}: {_fate(before, now)} -> {_fate(after, now)}")
+        kinds[kind].append(f"  {start['namespace']}/{start['name']}: {_fate(before, now)} -> {_fate(after, now)}")
     for kind, lines in kinds.items():
         if lines:
             more = [f"  and {len(lines) - _MOST} more"] if len(lines) > _MOST else []

@@ -105,18 +105,20 @@ def plan(
     if report is not None:
         simulate_report.check_report_file(report)
     grown, queues, table = read_growth(growth or []), read_queues(queue or []), load_prices(prices)
-    given = given_fleet(file)
-    fleet = load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
+    source_fleet = given_fleet(file)
+    fleet = load_fleet(
+        source_fleet
+    )  # What is wrong with it is said first; calendars are looked at when the window begins.
     check_teams("--growth", grown.teams, fleet)
-    document, text = _written(given)
+    document, text = _written(source_fleet)
     from kueue_fleet.fleet_file.goals import goals_of
     from kueue_fleet.planning.plan import Question
 
-    knobs = _knobs(fleet, may_change or [], document, given.source)
+    knobs = _knobs(fleet, may_change or [], document, source_fleet.source)
     if budget is None and fleet.plan is not None:
         budget = fleet.plan.budget
     if not goals_of(fleet):
-        raise console.CommandError(f"{given.source}: has no goals; set goals of a ClusterQueue or a team")
+        raise console.CommandError(f"{source_fleet.source}: has no goals; set goals of a ClusterQueue or a team")
     past, window = read_past(store, begin, end)
     check_queues(queues, past)
     window, held_out = held_out_of(window, hold_out)
@@ -126,8 +128,8 @@ def plan(
     question = Question(data, at, past, window, knobs, table, queues, grown, seed)
     answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
     if report is not None:
-        _write_report(report, question, answer, fleet.name, given.source, store)
-    edited, source = _edited(question, answer.best, document, text), given.source
+        _write_report(report, question, answer, fleet.name, source_fleet.source, store)
+    edited, source = _edited(question, answer.best, document, text), source_fleet.source
     difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
     if output is Output.json:
         console.json_document(_document(question, answer, held_out, difference))
@@ -140,8 +142,8 @@ def plan(
     if missed:
         raise console.CommandError("goals are missed:", simulate_goals.MISSED, missed)
     if not answer.is_good:
-        told = f"no fleet that meets the goals costs at most {budget:,.0f} USD a month"
-        raise console.CommandError(f"--budget: {told}; the best one is shown", simulate_goals.MISSED)
+        nothing_text = f"no fleet that meets the goals costs at most {budget:,.0f} USD a month"
+        raise console.CommandError(f"--budget: {nothing_text}; the best one is shown", simulate_goals.MISSED)
 
 
 def _written(given: GivenFleet) -> tuple[YamlDocument, str]:
@@ -162,23 +164,25 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
     from kueue_fleet.planning.plan import parse_knob
 
     try:
-        knobs = [parse_knob(each, document.data) for each in may_change]
+        knobs = [parse_knob(path, document.data) for path in may_change]
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
     for number, each in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
         try:
             knobs.append(knob_of(each, document.data))
         except FaultError as wrong:
-            told = f"{wrong.fault.wrong}; {wrong.fault.fix}"
-            raise console.CommandError(f"{source}: plan.mayChange[{number}]: {told}") from None
+            wrong_text = f"{wrong.fault.wrong}; {wrong.fault.fix}"
+            raise console.CommandError(f"{source}: plan.mayChange[{number}]: {wrong_text}") from None
     if not knobs:
         raise console.CommandError(f"{source}: says nothing may change; write plan.mayChange, or give --may-change")
     places = [place.path for knob in knobs for place in knob.places]
     spans = [document.span_of(path) for path in places]
     for path, span in zip(places, spans, strict=True):
         if span is None or spans.count(span) > 1:
-            told = "is given twice, or comes from a YAML anchor; name it once, and write its value where it is used"
-            raise console.CommandError(f"{source}: {path}: {told}")
+            wrong_text = (
+                "is given twice, or comes from a YAML anchor; name it once, and write its value where it is used"
+            )
+            raise console.CommandError(f"{source}: {path}: {wrong_text}")
     return knobs
 
 
@@ -216,10 +220,10 @@ def _answer(
         try:
             return Planner(question, runs, most, limit, say).answer(held_out)
         except NoGoalKnownError as nothing:
-            told = (
+            wrong_text = (
                 "by these jobs no goal can be judged, so that any fleet would do; give other times, --queue or --growth"
             )
-            raise console.CommandError(told, problems=nothing.reasons) from None
+            raise console.CommandError(wrong_text, problems=nothing.reasons) from None
 
 
 def _edited(question: Question, best: Candidate, document: YamlDocument, text: str) -> str:
@@ -238,8 +242,8 @@ def _write_report(report: Path, question: Question, answer: Answer, fleet: str, 
         return "; ".join(_changed(knob, level) for knob, level in levels if level != knob.today)
 
     choices = [
-        simulate_report.Choice(name, each.cost, each.wait, _goals(each), changes(each))
-        for name, each in _choices(answer)
+        simulate_report.Choice(name, choice.cost, choice.wait, _goals(choice), changes(choice))
+        for name, choice in _choices(answer)
     ]
     about = simulate_report.about_run(fleet, Path(source), f"{store}, {times_of(question.window)}", question.seed)
     fleets = {answer.today.point: "Today", answer.best.point: "Recommended"}
@@ -294,7 +298,7 @@ def _document(question: Question, answer: Answer, held_out: Window | None, diffe
             for reason in answer.reasons
         ],
         "heldOut": None if held_out is None else [goal._asdict() for goal in answer.held_out],
-        "frontier": [each.as_json(question) for each in answer.frontier],
+        "frontier": [choice.as_json(question) for choice in answer.frontier],
         "notKnown": list(answer.not_known),
         "diff": difference,
     }
@@ -346,9 +350,9 @@ def _goals(candidate: Candidate) -> str:
 
 def _choices(answer: Answer) -> Iterator[tuple[str, Candidate]]:
     """What there is to choose from, each with its label."""
-    frontier = [each for each in answer.frontier if each != answer.today]
-    for each in (answer.today, *frontier, *([] if answer.best in (answer.today, *frontier) else [answer.best])):
-        yield "recommended" if each == answer.best else "today" if each == answer.today else "", each
+    frontier = [choice for choice in answer.frontier if choice != answer.today]
+    for choice in (answer.today, *frontier, *([] if answer.best in (answer.today, *frontier) else [answer.best])):
+        yield "recommended" if choice == answer.best else "today" if choice == answer.today else "", choice
 
 
 def _table(question: Question, answer: Answer) -> Table:
@@ -361,8 +365,8 @@ def _table(question: Question, answer: Answer) -> Table:
         Column("goals"),
         Column("levels", leave_out=2),
     )
-    for name, each in _choices(answer):
-        levels = [str(knob.levels[level]) for knob, level in zip(question.knobs, each.point, strict=True)]
-        amounts = f"{each.cost:,.0f}", f"{each.paid:,.0f}", duration(each.wait), _goals(each)
+    for name, choice in _choices(answer):
+        levels = [str(knob.levels[level]) for knob, level in zip(question.knobs, choice.point, strict=True)]
+        amounts = f"{choice.cost:,.0f}", f"{choice.paid:,.0f}", duration(choice.wait), _goals(choice)
         table.add(name, *amounts, ", ".join(levels))
     return table

@@ -115,7 +115,7 @@ def _read_study(study: Path, question: Question) -> dict[_Key, Tried]:
         if rows[:1] != [about]:
             fix = "give it a --study of its own"
             raise console.CommandError(f"{study}: is of another fleet, history or --may-change; {fix}")
-        found = {
+        tried_runs = {
             (tuple(row["point"]), row["seed"], row["whole"], Window(*row["window"])): Tried.of_json(row["tried"])
             for row in rows[1:]
         }
@@ -123,7 +123,7 @@ def _read_study(study: Path, question: Question) -> dict[_Key, Tried]:
         raise console.CommandError(f"{study}: is not a study of plan; name another file") from None
     if cut:
         write_text(study, text.removesuffix(cut))
-    return found
+    return tried_runs
 
 
 def _fingerprint(question: Question) -> str:

@@ -70,31 +70,31 @@ def preflight(
     from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
     from kueue_fleet.preflight.needs import needs_of
 
-    found: list[Finding] = []
+    all_findings: list[Finding] = []
     for needs in needs_of(fleet):
         try:
             facts = read_facts(needs, connect(needs.project))
         except CannotAskError as wrong:
             raise console.CommandError(f"{needs.project}: {wrong}") from None
-        found += findings(needs, facts)
+        all_findings += findings(needs, facts)
     if output is PreflightOutput.json:
-        console.json_document(_document(fleet.project, found))
+        console.json_document(_document(fleet.project, all_findings))
     elif output is PreflightOutput.github:
-        for problem in _problems(found, console.source_name(file)):
+        for problem in _problems(all_findings, console.source_name(file)):
             console.line(annotation(problem))
     else:
-        console.show(_table(found))
+        console.show(_table(all_findings))
         console.line()
-        for project in dict.fromkeys(each.project for each in found):
-            console.line(_verdict(project, [each for each in found if each.project == project]))
-    if any(each.fails for each in found):
+        for project in dict.fromkeys(finding.project for finding in all_findings):
+            console.line(_verdict(project, [finding for finding in all_findings if finding.project == project]))
+    if any(finding.fails for finding in all_findings):
         raise typer.Exit(1)
 
 
 def _table(found: list[Finding]) -> Table:
     from kueue_admission.cli.tables import Column, Table
 
-    several = len({each.project for each in found}) > 1
+    several = len({finding.project for finding in found}) > 1
     table = Table(
         *([Column("project")] if several else []),
         Column("what"),
@@ -103,20 +103,26 @@ def _table(found: list[Finding]) -> Table:
         Column("result"),
         Column("what to do", sentences=True),
     )
-    for each in found:
-        todo = f"{each.wrong}; {each.fix}" if each.wrong else ""
-        cells = (each.what, each.needs, each.has, console.Styled(each.verdict, _STYLES[each.verdict]), todo)
-        table.add(*([each.project] if several else []), *cells)
+    for finding in found:
+        todo = f"{finding.wrong}; {finding.fix}" if finding.wrong else ""
+        cells = (
+            finding.what,
+            finding.needs,
+            finding.has,
+            console.Styled(finding.verdict, _STYLES[finding.verdict]),
+            todo,
+        )
+        table.add(*([finding.project] if several else []), *cells)
     return table
 
 
 def _verdict(project: str, found: list[Finding]) -> str:
-    asks = sum(each.verdict == "ask" for each in found)
-    unknown = sum(each.verdict == "unknown" for each in found)
+    asks = sum(finding.verdict == "ask" for finding in found)
+    unknown = sum(finding.verdict == "unknown" for finding in found)
     if not asks and not unknown:
         return f"the fleet fits into project {project}"
-    told = [f"{asks} to ask for" if asks else "", f"{unknown} not known" if unknown else ""]
-    return f"the fleet does not fit into project {project} as it is: {', '.join(filter(None, told))}"
+    counts = [f"{asks} to ask for" if asks else "", f"{unknown} not known" if unknown else ""]
+    return f"the fleet does not fit into project {project} as it is: {', '.join(filter(None, counts))}"
 
 
 _RULES: Final = {"ask": PROJECT, "check": PROJECT_IN_USE, "unknown": UNREAD}
@@ -124,9 +130,9 @@ _RULES: Final = {"ask": PROJECT, "check": PROJECT_IN_USE, "unknown": UNREAD}
 
 def _problems(found: list[Finding], source: str) -> list[Problem]:
     return [
-        _RULES[each.verdict].at(each.what, each.wrong, each.fix, source=source)
-        for each in found
-        if each.verdict != "fits"
+        _RULES[finding.verdict].at(finding.what, finding.wrong, finding.fix, source=source)
+        for finding in found
+        if finding.verdict != "fits"
     ]
 
 
@@ -134,18 +140,18 @@ def _document(project: str, found: list[Finding]) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "project": project,
-        "fits": not any(each.fails for each in found),
+        "fits": not any(finding.fails for finding in found),
         "findings": [
             {
-                "project": each.project,
-                "part": each.part,
-                "what": each.what,
-                "needs": each.needs,
-                "has": each.has,
-                "result": each.verdict,
-                "wrong": each.wrong or None,
-                "fix": each.fix or None,
+                "project": finding.project,
+                "part": finding.part,
+                "what": finding.what,
+                "needs": finding.needs,
+                "has": finding.has,
+                "result": finding.verdict,
+                "wrong": finding.wrong or None,
+                "fix": finding.fix or None,
             }
-            for each in found
+            for finding in found
         ],
     }

@@ -33,41 +33,41 @@ def ask(address: str, cluster: str, now: float, since: float) -> list[Event]:
     begin = _DAY * math.ceil(since / _DAY)
     ranges = [(begin, now)] if begin < now else []
     try:
-        found = [
-            row for each in (*ranges, (now, now)) for row in read_answer(_answer(address, *each), address, cluster)
+        events = [
+            row for span in (*ranges, (now, now)) for row in read_answer(_answer(address, *span), address, cluster)
         ]
     except SpecError as wrong:
         raise CommandError(str(wrong.problems[0])) from None
-    if not found:
+    if not events:
         raise CommandError(
             f"{address}: has none of Kueue's waits; give a Prometheus that reads Kueue's metrics, or a longer --since"
         )
-    return found
+    return events
 
 
 def _answer(address: str, begin: float, end: float) -> Manifest:
-    asked = urllib.parse.urlencode({"query": QUERY, "start": begin, "end": end, "step": _DAY})
-    url = f"{address.rstrip('/')}/api/v1/query_range?{asked}"
+    query = urllib.parse.urlencode({"query": QUERY, "start": begin, "end": end, "step": _DAY})
+    url = f"{address.rstrip('/')}/api/v1/query_range?{query}"
     try:
         with urllib.request.urlopen(url, timeout=_PATIENCE_SECONDS) as answer:  # noqa: S310 - http and https alone
-            found = json.loads(answer.read())
+            answer_data = json.loads(answer.read())
     except urllib.error.HTTPError as refusal:
         with refusal:
-            found = _said(refusal.read())
-        if found is None:
+            answer_data = _said(refusal.read())
+        if answer_data is None:
             raise _unreachable(address, f"{refusal.code} {refusal.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as failed:
         raise _unreachable(address, getattr(failed, "reason", failed)) from None
-    return found if is_object(found) else {}
+    return answer_data if is_object(answer_data) else {}
 
 
 def _said(content: bytes) -> object:
     """What a refusal says in Prometheus' own form; None: it has another one."""
     try:
-        found = json.loads(content)
+        answer_data = json.loads(content)
     except ValueError:
         return None
-    return found if is_object(found) and "error" in found else None
+    return answer_data if is_object(answer_data) and "error" in answer_data else None
 
 
 def _unreachable(address: str, why: object) -> CommandError:

@@ -173,7 +173,7 @@ def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | N
         raise console.mistyped("--prune: deletes nothing without a limit; give --older-than TIME or --team NAME")
     age = _age("--older-than", older_than or "0")
     gone = store.prune(max(0.0, time.time() - age), team or "")
-    teams = sorted({each.name for each in fleet.teams})
+    teams = sorted({team_entry.name for team_entry in fleet.teams})
     if not gone and team is not None and team not in teams:
         raise console.CommandError(
             f"--team {team}: has no events, and is not in the fleet; {instead(team, teams, 'teams')}"
@@ -198,9 +198,9 @@ def _asked(fleet: FleetSpec, given: str, back: float) -> list[Event]:
         fix = instead(named, fleet.cluster_names, "clusters")
         raise console.mistyped(f"--from {given}: there is no cluster {named}; {fix}")
     cluster, now = named or fleet.home, time.time()
-    found = ask(address, cluster, now, now - back)
-    _warn_of_metrics(address, found)
-    return _on(fleet, cluster, found)
+    answers = ask(address, cluster, now, now - back)
+    _warn_of_metrics(address, answers)
+    return _on(fleet, cluster, answers)
 
 
 def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
@@ -209,8 +209,8 @@ def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
 
     region = fleet.cluster(cluster).place
     return [
-        replace(each, cluster=cluster, region=region, key=f"{cluster}/{each.key}", uid=f"{cluster}/{each.uid}")
-        for each in rows
+        replace(row, cluster=cluster, region=region, key=f"{cluster}/{row.key}", uid=f"{cluster}/{row.uid}")
+        for row in rows
     ]
 
 
@@ -242,18 +242,20 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], ba
             return recorder.take()
         if (reader := table_reader(text)) is not None:
             try:
-                found = reader(text, console.source_name(source))
+                recorded_events = reader(text, console.source_name(source))
             except SpecError as wrong:
                 raise console.wrong_input(source, wrong.problems) from None
             region = fleet.cluster(cluster).place if named else ""
-            placed = (replace(each, cluster=cluster if named else "", region=region) for each in found)
-            recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
+            placed = (replace(event, cluster=cluster if named else "", region=region) for event in recorded_events)
+            recorder.note(replace(event, team=fleet.team_of.get(event.namespace, "")) for event in placed)
             return recorder.take()
     with well_formed():
-        given_objects = [each for each in read_objects(source) if each.data.get("kind") in {**PATHS, **IF_THERE}]
-    if problems := [problem for each in given_objects for problem in _unprinted(each)]:
+        given_objects = [
+            manifest for manifest in read_objects(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
+        ]
+    if problems := [problem for manifest in given_objects for problem in _unprinted(manifest)]:
         raise console.wrong_input(source, problems)
-    documents = [each.data for each in given_objects]
+    documents = [manifest.data for manifest in given_objects]
     if not documents:
         raise console.CommandError(f"{source}: holds no Workloads; print them with kubectl get workloads -A -o yaml")
     for item in documents:
@@ -268,17 +270,17 @@ def _counted(text: str, source: Path) -> list[Event]:
 
     printed = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
     try:
-        found = read_metrics(text, console.source_name(source), printed)
+        events = read_metrics(text, console.source_name(source), printed)
     except SpecError as wrong:
         raise console.wrong_input(source, wrong.problems) from None
-    _warn_of_metrics(console.source_name(source), found)
-    return found
+    _warn_of_metrics(console.source_name(source), events)
+    return events
 
 
 def _warn_of_metrics(source: str, found: list[Event]) -> None:
     from kueue_admission.history.metrics import SINCE
 
-    since = "" if any(SINCE in (each.counts or {}) for each in found) else ", nor since when they were counted"
+    since = "" if any(SINCE in (answer.counts or {}) for answer in found) else ", nor since when they were counted"
     console.warning(
         f"{source}: metrics tell of no single job: not known is what each asked for, where and "
         f"how long it ran, and for which team{since}; so replay, plan, cost and evidence have nothing of it, and of "
@@ -292,17 +294,17 @@ def _unprinted(document: Document) -> Iterator[Problem]:
     from kueue_admission.read.fields import seconds_of
 
     metadata, fix = document.data.get("metadata"), "print it with kubectl get -o yaml"
-    given = metadata if isinstance(metadata, dict) else {}
-    path = f"{document.data['kind']} {given.get('name', '')}".rstrip() + ".metadata"
-    if missing := [name for name in ("name", "uid", "creationTimestamp") if not given.get(name)]:
+    owner_metadata = metadata if isinstance(metadata, dict) else {}
+    path = f"{document.data['kind']} {owner_metadata.get('name', '')}".rstrip() + ".metadata"
+    if missing := [name for name in ("name", "uid", "creationTimestamp") if not owner_metadata.get(name)]:
         yield OBJECT.at(path, f"has no {', '.join(missing)}", fix).behind(document.where)
         return
     try:
-        is_time = seconds_of(given["creationTimestamp"]) >= 0
+        is_time = seconds_of(owner_metadata["creationTimestamp"]) >= 0
     except ValueError:
         is_time = False
     if not is_time:
-        wrong = f"{given['creationTimestamp']} is not a time after 1970"
+        wrong = f"{owner_metadata['creationTimestamp']} is not a time after 1970"
         yield OBJECT.at(f"{path}.creationTimestamp", wrong, fix).behind(document.where)
 
 
@@ -323,7 +325,7 @@ def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[
 
     clusters = Clusters("record", kubeconfig)
     _meet(fleet, store, clusters)
-    found: list[Event] = []
+    events: list[Event] = []
     for cluster in fleet.cluster_names:
         recorder = _recorder(fleet, cluster, store, labels)
         for kind, path in {**PATHS, **_if_there(clusters, cluster)}.items():
@@ -331,8 +333,8 @@ def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[
                 recorder.see(f"{kind}/{object_key(item)}", {**item, "kind": kind})
             if kind in PATHS:
                 recorder.listed(kind, time.time())
-        found += recorder.take()
-    return found
+        events += recorder.take()
+    return events
 
 
 def _meet(fleet: FleetSpec, store: Store, clusters: Clusters) -> None:
@@ -360,7 +362,7 @@ def _if_there(clusters: Clusters, cluster: str) -> dict[str, str]:
     from kueue_fleet.controller.history import IF_THERE
     from kueue_fleet.kube.answers import ApiError
 
-    found = {}
+    files = {}
     for kind, path in IF_THERE.items():
         try:
             clusters.ask(cluster, path, {"limit": "1"})
@@ -370,8 +372,8 @@ def _if_there(clusters: Clusters, cluster: str) -> dict[str, str]:
             elif not failed.is_not_found:
                 raise console.CommandError(f"{cluster}: its {kind}s cannot be read: {failed}; try again") from None
         else:
-            found[kind] = path
-    return found
+            files[kind] = path
+    return files
 
 
 async def _pause(stopped: asyncio.Event, seconds: float, tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -240,8 +240,8 @@ def drill(
     with plain_failures() as opened:
         session = _open(_named(file, stack), project)
         opened.append(session)
-        wanted = Drill(fault, lasts, worker, jobs, max_run_seconds, output is Output.json)
-        rehearse_drill(session, wanted)
+        drill_plan = Drill(fault, lasts, worker, jobs, max_run_seconds, output is Output.json)
+        rehearse_drill(session, drill_plan)
 
 
 class _JobOptions(NamedTuple):
@@ -268,7 +268,7 @@ def _named(file: str | None, stack: str | None) -> str:
     """What names the stack."""
     if file is not None and stack is not None:
         raise console.mistyped(f"{file} and --stack {stack}: both name the stack; leave one of them out")
-    return next(given for given in (file, stack, DEFAULT_STACK) if given is not None)
+    return next(name_or_file for name_or_file in (file, stack, DEFAULT_STACK) if name_or_file is not None)
 
 
 def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published: bool, *, keep: bool = False) -> None:
@@ -277,10 +277,10 @@ def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published:
         session = _open(named, project)
         opened.append(session)
         session.as_published = as_published
-        found = find_jobs(session, jobs.file, none=jobs.none)
-        if jobs.report is not None and found.none is not None and not found.followed:
-            raise console.CommandError(f"--html {jobs.report}: a report needs jobs, and {found.none}")
-        rehearse_stack(session, found, keep, jobs.report, jobs.max_run_seconds)
+        jobs_there = find_jobs(session, jobs.file, none=jobs.none)
+        if jobs.report is not None and jobs_there.none is not None and not jobs_there.followed:
+            raise console.CommandError(f"--html {jobs.report}: a report needs jobs, and {jobs_there.none}")
+        rehearse_stack(session, jobs_there, keep, jobs.report, jobs.max_run_seconds)
 
 
 def _open(named: str, project: Path | None) -> Session:

@@ -69,10 +69,10 @@ class Outcome:
     @property
     def problems(self) -> list[str]:
         """What is not well at the end, goals aside."""
-        found = [f"{row.name}: is {row.state}, not finished" for row in self.rows if not row.is_finished]
+        wrong_rows = [f"{row.name}: is {row.state}, not finished" for row in self.rows if not row.is_finished]
         if self.well_after is None:
-            found.insert(0, f"not all was well {JOBS_TIMEOUT_SECONDS:.0f} s after the fault was repaired")
-        return found
+            wrong_rows.insert(0, f"not all was well {JOBS_TIMEOUT_SECONDS:.0f} s after the fault was repaired")
+        return wrong_rows
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `--output json`."""
@@ -87,7 +87,7 @@ class Outcome:
             "gone": list(self.gone),
             "twiceAtOneTime": list(self.twice),
             "refusals": self.refusals,
-            "goals": [each.to_dict() for each in self.judged],
+            "goals": [verdict.to_dict() for verdict in self.judged],
             "notKnown": self.not_known or None,
             "problems": self.problems,
         }
@@ -104,7 +104,7 @@ def check_drill(fleet: FleetSpec, drill: Drill, source: Path) -> Fault:
             f"--fault {drill.fault}: is not a fault; {suggest.instead(drill.fault, FAULTS, 'faults')}"
         )
     if missing := fault.missing(fleet):
-        able = ", ".join(each.name for each in FAULTS.values() if not each.missing(fleet))
+        able = ", ".join(fault.name for fault in FAULTS.values() if not fault.missing(fleet))
         raise console.CommandError(f"--fault {fault.name}: {source} has no {missing}; its faults are {able}")
     if drill.lasts is not None and not fault.lasts:
         raise console.mistyped(f"--lasts {drill.lasts}: {fault.name} is over at once; leave it out")
@@ -138,14 +138,14 @@ def conclude(outcome: Outcome, *, quiet: bool) -> None:
     """Raise what the exit code says: CommandError where a goal is missed, Exit where a job is not finished."""
     if outcome.problems:
         if not quiet:
-            for each in outcome.judged:
-                console.line(simulate_goals.line(each))
+            for verdict in outcome.judged:
+                console.line(simulate_goals.line(verdict))
         raise typer.Exit(1)
     simulate_goals.enforce(outcome.judged, quiet=quiet)
 
 
 def _carried_out(session: Session, drill: Drill) -> Outcome:
-    given, fleet = checked(session)
+    source_fleet, fleet = checked(session)
     fault = check_drill(fleet, drill, session.stack_file)
     jobs = find_jobs(session, drill.jobs, none=False)
     if drill.jobs is None and not jobs.file.is_file():
@@ -154,7 +154,7 @@ def _carried_out(session: Session, drill: Drill) -> Outcome:
     warn(session, fleet)
     with session.exclusive(), ExitStack() as running:
         start(session, fleet, running, keep=False)
-        bring_up(session, fleet, given)
+        bring_up(session, fleet, source_fleet)
         outcome = _drilled(session, fleet, fault, drill, documents)
         if not session.kept:
             with step("Taken down"):
@@ -191,20 +191,20 @@ def _observed(
     submitted += [document for document in named if document["kind"] in JOB_KINDS]
     before = run_before(session, fleet, named, "drill")
     clients = session.clients(fleet)
-    with observed(session, fleet, before.jobs, asks_again=False) as seen:
+    with observed(session, fleet, before.jobs, asks_again=False) as observation:
         try:
-            running = console.count(seen.wait_until_one_runs(), "job")
-            worker = drill.worker or _busiest(seen, fleet) if fault.name == "worker-lost" else ""
+            running = console.count(observation.wait_until_one_runs(), "job")
+            worker = drill.worker or _busiest(observation, fleet) if fault.name == "worker-lost" else ""
             scene = Scene(session, fleet, clients, worker)
             line("Fault", f"{fault.name}, with {running} running: {fault.does.format(worker=worker)}")
             if worker and _seconds(fault, drill) < (patience := worker_lost_seconds(fleet)):
                 line("", f"Kueue moves its jobs after {patience:.0f} s: multiKueue.workerLostTimeout")
             began = time.monotonic()
-            gone = _made(fault, scene, seen, drill)
+            gone = _made(fault, scene, observation, drill)
             repaired = time.monotonic()
-            seen.stream.close()
-            jobs = [job for job in seen.stream.submitted if not gone or clients.has(fleet.home, job)]
-            well_at = _wait_until_well(scene, seen, jobs, repaired)
+            observation.stream.close()
+            jobs = [job for job in observation.stream.submitted if not gone or clients.has(fleet.home, job)]
+            well_at = _wait_until_well(scene, observation, jobs, repaired)
             with step("Jobs") as say:
                 # What does not run after so long does not end either.
                 seconds = JOBS_TIMEOUT_SECONDS if well_at is not None else 0.0
@@ -212,23 +212,23 @@ def _observed(
                 say(f"{len(views)} submitted meanwhile, each followed to its end")
             time.sleep(2 * LOOK_SECONDS)  # The last look is at what has ended.
         finally:
-            seen.stream.close()
-            submitted += seen.stream.submitted
+            observation.stream.close()
+            submitted += observation.stream.submitted
     there = {(job["metadata"]["namespace"], job["metadata"]["name"]) for job in jobs}
-    lost = [job["metadata"]["name"] for job in seen.stream.submitted if _key(job) not in there]
-    judged, not_known = _judged(session, fleet, seen, there)
+    lost = [job["metadata"]["name"] for job in observation.stream.submitted if _key(job) not in there]
+    judged, not_known = _judged(session, fleet, observation, there)
     return Outcome(
         fault.name,
         worker,
         repaired - began,
         None if well_at is None else well_at - began,
         before.longest_wait,
-        [Row.of(view, seen, fleet) for view in views],
+        [Row.of(view, observation, fleet) for view in views],
         lost,
         # What etcd forgot is still seen where it was, until the watches are there again.
-        () if fault.forgets else seen.witnesses.overlaps(),
+        () if fault.forgets else observation.witnesses.overlaps(),
         judged,
-        len(seen.stream.refusals),
+        len(observation.stream.refusals),
         not_known,
     )
 
@@ -250,7 +250,7 @@ def _named(document: Mapping[str, Any], mark: str) -> dict[str, Any]:
 
 def _busiest(seen: Seen, fleet: FleetSpec) -> str:
     """The worker on which most of the jobs run."""
-    running = Counter(each.cluster for each in seen.records() if each.is_running and each.cluster)
+    running = Counter(record.cluster for record in seen.records() if record.is_running and record.cluster)
     return max(fleet.worker_names, key=lambda name: running[name])
 
 
@@ -303,10 +303,10 @@ def waiting_jobs(seen: Seen, home: str, expected: set[tuple[str, str]], since: f
     """Those of the jobs that neither run nor are over; None: not every cluster has answered since then."""
     from kueue_admission.read.printed import PrintedWorkload
 
-    records = {(each.namespace, each.name): each for each in seen.records()}
+    records = {(record.namespace, record.name): record for record in seen.records()}
     with seen.lock:
-        asked, listed = seen.listed
-    if asked < since:
+        waiting, listed = seen.listed
+    if waiting < since:
         return None
     well = set()
     for workload in map(PrintedWorkload.of, listed[home]):
@@ -324,8 +324,8 @@ def _connected(scene: Scene) -> bool:
 
     if scene.fleet.manager is None:
         return True
-    found = scene.clients.list(scene.fleet.home, *_KUEUE, "multikueueclusters")
-    return all(Printed.of(each).is_true("Active") for each in found)
+    clusters_there = scene.clients.list(scene.fleet.home, *_KUEUE, "multikueueclusters")
+    return all(Printed.of(cluster).is_true("Active") for cluster in clusters_there)
 
 
 def _judged(session: Session, fleet: FleetSpec, seen: Seen, there: set[tuple[str, str]]) -> tuple[list[Judged], str]:
@@ -342,7 +342,7 @@ def _judged(session: Session, fleet: FleetSpec, seen: Seen, there: set[tuple[str
             result = seen.recorder.result(fleet, session.list_quotas(fleet), time.time(), 0)
     except (NotModelledError, ObjectError) as error:
         return [], str(error)
-    own = tuple(each for each in result.records if (each.namespace, each.name) in there)
+    own = tuple(record for record in result.records if (record.namespace, record.name) in there)
     return judge_result(goals, replace(result, records=own)), ""
 
 
@@ -374,8 +374,8 @@ def show_outcome(outcome: Outcome) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    names_text = ", ".join(names[:3])
+    return f"{names_text} and {len(names) - 3} more" if len(names) > 3 else names_text
 
 
 def _clean_up(session: Session, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]]) -> None:

@@ -81,7 +81,7 @@ def _shortened(part: Any, seconds: int) -> Any:
             for key, value in part.items()
             if key == RUN_SECONDS_ANNOTATION and re.fullmatch("[0-9]+", str(value)) and float(value) > seconds
         }
-    return [_shortened(each, seconds) for each in part] if isinstance(part, list) else part
+    return [_shortened(item, seconds) for item in part] if isinstance(part, list) else part
 
 
 class _Report:

@@ -65,9 +65,11 @@ def rehearse_upgrade(
         raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None
     if not plan.moves:
         raise console.mistyped(f"--rehearse: every cluster has {to}, so there is nothing to rehearse")
-    if problems := list(dict.fromkeys(each for made in plan.fleets for each in check_runs_here(made))):
+    if problems := list(
+        dict.fromkeys(problem for fleet_then in plan.fleets for problem in check_runs_here(fleet_then))
+    ):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
-    for problem in dict.fromkeys(each for made in plan.fleets for each in runs_otherwise(made)):
+    for problem in dict.fromkeys(note for fleet_then in plan.fleets for note in runs_otherwise(fleet_then)):
         console.warning(f"{file}: {problem.coded}")
     with plain_failures() as opened, TemporaryDirectory() as folder:
         stack, stack_file = parse_stack(str(file))
@@ -76,10 +78,12 @@ def rehearse_upgrade(
         session.fleet_file = Path(folder) / file.name
         settings = as_stack(yaml.safe_load(file.read_text(encoding="utf-8")))
         _write(session, settings, plan.data[0])
-        documents = [document for each in _job_files(session, stack, jobs) for document in read_jobs(fleet, each)]
+        documents = [
+            document for job_file in _job_files(session, stack, jobs) for document in read_jobs(fleet, job_file)
+        ]
         if missing := session.missing_parts():
             raise console.CommandError("Pulumi cannot run here:", problems=missing)
-        engines = list(dict.fromkeys(name for made in plan.fleets for name in fleet_engines(made)))
+        engines = list(dict.fromkeys(name for fleet_then in plan.fleets for name in fleet_engines(fleet_then)))
         with session.exclusive():
             with step("Engines") as say:
                 say(session.prepare_engines(say.stage, engines))
@@ -112,18 +116,18 @@ def _rehearse(
     line("Before", _releases(before))
     again = run_before(session, before, documents, "upgrade").jobs
     began: list[int] = []
-    with observed(session, before, again) as seen:
+    with observed(session, before, again) as observation:
         for number, (move, after) in enumerate(zip(plan.moves, plan.fleets[1:], strict=True), 1):
-            running = console.count(seen.wait_until_one_runs(), "job")
-            began.append(len(seen.stream.submitted))
+            running = console.count(observation.wait_until_one_runs(), "job")
+            began.append(len(observation.stream.submitted))
             _write(session, settings, plan.data[number])
             line(f"Step {number}", f"{move.cluster}, to {_releases(after)}, with {running} running")
             update(session, after, given_fleet(session.fleet_file))
-        seen.stream.close()
-        views = list(session.follow_jobs(plan.fleets[-1], seen.stream.submitted, JOBS_TIMEOUT_SECONDS))[-1]
-    rows = [Row.of(view, seen, before) for view in views]
+        observation.stream.close()
+        views = list(session.follow_jobs(plan.fleets[-1], observation.stream.submitted, JOBS_TIMEOUT_SECONDS))[-1]
+    rows = [Row.of(view, observation, before) for view in views]
     _show_steps(plan.moves, began, rows)
-    return report(rows, seen)
+    return report(rows, observation)
 
 
 def _releases(fleet: FleetSpec) -> str:

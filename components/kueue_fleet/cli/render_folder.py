@@ -20,16 +20,16 @@ def write_folders(fleet: FleetSpec, clusters: list[str], folder: Path) -> None:
     Raises CommandError.
     """
     for cluster in clusters:
-        wanted, place = _wanted(fleet, cluster), folder / cluster
+        documents, place = _wanted(fleet, cluster), folder / cluster
         try:
             place.mkdir(parents=True, exist_ok=True)
-            for name in _earlier(place) - wanted.keys():
+            for name in _earlier(place) - documents.keys():
                 (place / name).unlink(missing_ok=True)
-            for name, text in wanted.items():
+            for name, text in documents.items():
                 (place / name).write_text(text, encoding="utf-8")
         except OSError as error:
             raise console.CommandError(f"{place}: cannot be written: {error.strerror}; give another folder") from None
-        console.line(f"{place}: {console.count(len(wanted), 'file')}")
+        console.line(f"{place}: {console.count(len(documents), 'file')}")
 
 
 def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None:
@@ -38,9 +38,9 @@ def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None
 
     differs = False
     for cluster in clusters:
-        wanted, place = _wanted(fleet, cluster), folder / cluster
-        for name in sorted(wanted.keys() | _earlier(place)):
-            old, new = _text(place / name), wanted.get(name, "")
+        documents, place = _wanted(fleet, cluster), folder / cluster
+        for name in sorted(documents.keys() | _earlier(place)):
+            old, new = _text(place / name), documents.get(name, "")
             labels = (f"{place / name}", f"{place / name} of the fleet")
             lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels)
             for line in lines:
@@ -79,10 +79,10 @@ def _earlier(place: Path) -> set[str]:
     if not (text := _text(file)):
         return set()
     try:
-        found = load_yaml(text, str(file))
+        documents_there = load_yaml(text, str(file))
     except SpecError as error:
         raise console.CommandError(f"{error}, or give another folder") from None
-    listed = found.get("resources") if isinstance(found, dict) else None
+    listed = documents_there.get("resources") if isinstance(documents_there, dict) else None
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     charts = {name for name in map(_values_file, RELEASES.values()) if (place / name).exists()}
     return charts | {name for name in names if "/" not in name and name.endswith(".yaml")}
@@ -100,8 +100,10 @@ def charts_comment(fleet: FleetSpec, cluster: str) -> str:
 def _commands(chart: ClusterChart, values: str) -> list[str]:
     """How to install a chart, as lines of a comment; `values` is the file with its values."""
     lines = []
-    if made := chart.priority_class:
-        lines.append(f"kubectl create priorityclass {made['metadata']['name']} --value={made['value']}")
+    if priority_class := chart.priority_class:
+        lines.append(
+            f"kubectl create priorityclass {priority_class['metadata']['name']} --value={priority_class['value']}"
+        )
     if labels := chart.namespace_labels:
         lines.append(f"kubectl create namespace {chart.namespace}")
         lines.append(" ".join([f"kubectl label namespace {chart.namespace}", *(f"{k}={v}" for k, v in labels.items())]))

@@ -94,16 +94,16 @@ def replay(
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
     grown, queues = read_growth(growth or []), read_queues(queue or [])
-    given = given_fleet(file)
-    load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
+    source_fleet = given_fleet(file)
+    load_fleet(source_fleet)  # What is wrong with it is said first; calendars are looked at when the window begins.
     past, window = read_past(store, begin, end)
     at = datetime.fromtimestamp(window.begin, UTC)
-    fleet = load_fleet(given, at=at)
+    fleet = load_fleet(source_fleet, at=at)
     check_teams("--growth", grown.teams, fleet)
     check_queues(queues, past)
     with counting("replaying") as say, well_formed():
         before = Replay(fleet, past, window, queues)
-        after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
+        after = Replay(changed_fleet(source_fleet, changes, at), past, window, queues) if changes else before
         runs = [before.run(seed, begun=_told(say, f"simulation {seed + 1} of {seeds}")) for seed in range(seeds)]
         changed = (
             [after.run(seed, grown, _told(say, f"simulation {seed + 1} of {seeds}, changed")) for seed in range(seeds)]
@@ -166,14 +166,14 @@ def read_growth(texts: Sequence[str]) -> Growth:
 
     factor, teams = 1.0, dict[str, float]()
     for text in texts:
-        team, _, given = text.rpartition("=")
-        found = number(given)
-        if found is None or not 0 <= found <= 100:
+        team, _, factor_text = text.rpartition("=")
+        growth = number(factor_text)
+        if growth is None or not 0 <= growth <= 100:
             raise console.mistyped(f"--growth {text}: is not a factor; write 1.2, or TEAM=1.2, at most 100")
         if team:
-            teams[team] = found
+            teams[team] = growth
         else:
-            factor = found
+            factor = growth
     return Growth(factor, teams)
 
 
@@ -181,7 +181,7 @@ def check_teams(option: str, given: Iterable[str], fleet: FleetSpec) -> None:
     """Raise CommandError for a team in an option that the fleet does not have."""
     from kueue_admission.forms.suggest import instead
 
-    teams = sorted(each.name for each in fleet.teams)
+    teams = sorted(team.name for team in fleet.teams)
     for team in given:
         if team not in teams:
             raise console.mistyped(f"{option} {team}: there is no such team; {instead(team, teams, 'teams')}")
@@ -203,7 +203,7 @@ def check_queues(queues: Iterable[str], past: Past) -> None:
     from kueue_admission.forms.suggest import instead
 
     arrivals = [job.arrival for job in past.jobs]
-    names = sorted({name for each in arrivals for name in (each.queue, f"{each.namespace}/{each.queue}")})
+    names = sorted({name for arrival in arrivals for name in (arrival.queue, f"{arrival.namespace}/{arrival.queue}")})
     for queue in queues:
         if queue not in names:
             console.warning(f"--queue {queue}: no job of this time is of it; {instead(queue, names, 'queues')}")
@@ -231,7 +231,7 @@ def _show(
     then = waits_of(after, changed) if changed else {}
     judged = goals_in(after, changed or runs)
     if output is Output.json:
-        goals = [each.to_dict() for each in judged]
+        goals = [verdict.to_dict() for verdict in judged]
         console.json_document({**_document(before, fit, then, changes, len(runs)), "goals": goals})
         simulate_goals.enforce(judged, quiet=True)
         return
@@ -278,7 +278,13 @@ def _show_waits(
                 table.add(queue, label, _number(found.jobs), _number(found.admitted), *quantiles)
         if off is not None:
             differences = [off(queue, share) for share in ("p50", "p90")]
-            table.add(queue, "off by", "", "", *("-" if each is None else f"{each:+.0%}" for each in differences))
+            table.add(
+                queue,
+                "off by",
+                "",
+                "",
+                *("-" if difference is None else f"{difference:+.0%}" for difference in differences),
+            )
     console.show(table)
 
 

@@ -57,11 +57,11 @@ def of_stack(
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
         fix = "--workload takes the jobs, STACK the fleet"
         raise SimulationError([OBJECT.at("", "is a fleet, not a workload file", fix, source=source)])
-    given = [] if manifests is None else read_objects(manifests)
+    documents = [] if manifests is None else read_objects(manifests)
     if (
         begin is None
         and workload is None
-        and (quota_windows(fleet) or any(each.calendar for each in fleet_checks(fleet)))
+        and (quota_windows(fleet) or any(fleet_check.calendar for fleet_check in fleet_checks(fleet)))
     ):
         begin = today().astimezone(UTC).replace(microsecond=0)
         console.warning(f"second 0 is now, {begin.isoformat()}, as there are windows; --begin says another time")
@@ -82,7 +82,7 @@ def of_stack(
             run.delays,
             until=run.until,
             seed=run.seed,
-            manifests=given,
+            manifests=documents,
             sources=sources,
             prices=prices,
         )

@@ -86,7 +86,7 @@ def render(
         raise console.mistyped("--output-dir goes with Kubernetes objects, --diff with --output-dir; leave one out")
     fleet = load_fleet(file)
     if cloud:
-        resources = {each.key: document(each) for each in resources_on(fleet)}
+        resources = {resource.key: document(resource) for resource in resources_on(fleet)}
         if output == "json":
             console.json_document({"schemaVersion": 1, "resources": resources})
         else:

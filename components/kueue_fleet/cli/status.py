@@ -109,7 +109,7 @@ def _rendered(found: FleetStatus) -> list[RenderableType]:
         if rows:
             parts += ["", table(found), *_more(len(rows))]
     if found.lost:
-        parts += ["", *(console.rich_text([Styled(f"lost: {each}", "yellow")]) for each in found.lost)]
+        parts += ["", *(console.rich_text([Styled(f"lost: {loss}", "yellow")]) for loss in found.lost)]
     if found.calendars:
         parts += ["", *map(_calendar, found.calendars)]
     if found.rotate_by is not None and found.days_left is not None:
@@ -163,12 +163,12 @@ def _pending(found: FleetStatus) -> Table:
     table = Table(
         Column("pending"), Column("queue", leave_out=1), Column("waits", right=True), Column("reason", sentences=True)
     )
-    for each in found.pending[:_SHOWN]:
-        where = f" on {each.cluster}" if each.cluster else ""
-        if each.keeps:
-            where = f" on every worker it was offered to; it keeps {each.keeps} on the manager until it is deleted"
-        name = f"{each.namespace}/{each.name}"
-        table.add(name, each.queue, span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
+    for workload in found.pending[:_SHOWN]:
+        where = f" on {workload.cluster}" if workload.cluster else ""
+        if workload.keeps:
+            where = f" on every worker it was offered to; it keeps {workload.keeps} on the manager until it is deleted"
+        name = f"{workload.namespace}/{workload.name}"
+        table.add(name, workload.queue, span(workload.waiting_seconds), [Styled(workload.reason, "yellow"), where])
     return table
 
 
@@ -176,9 +176,9 @@ def _stuck(found: FleetStatus) -> Table:
     table = Table(
         Column("stuck"), Column("cluster", leave_out=1), Column("for", right=True), Column("why", sentences=True)
     )
-    for each in found.stuck[:_SHOWN]:
-        why: list[str | Styled] = [Styled(each.why, "red"), f": {each.message}"]
-        table.add(f"{each.namespace}/{each.name}", each.cluster, span(each.seconds), why)
+    for stuck in found.stuck[:_SHOWN]:
+        why: list[str | Styled] = [Styled(stuck.why, "red"), f": {stuck.message}"]
+        table.add(f"{stuck.namespace}/{stuck.name}", stuck.cluster, span(stuck.seconds), why)
     return table
 
 
@@ -189,9 +189,9 @@ def _requests(found: FleetStatus) -> Table:
         Column("age", right=True),
         Column("state", sentences=True),
     )
-    for each in found.requests[:_SHOWN]:
-        state = f"{each.state}: {each.message}" if each.message else each.state
-        table.add(f"{each.namespace}/{each.name}", each.cluster, span(each.age_seconds), state)
+    for request in found.requests[:_SHOWN]:
+        state = f"{request.state}: {request.message}" if request.message else request.state
+        table.add(f"{request.namespace}/{request.name}", request.cluster, span(request.age_seconds), state)
     return table
 
 

@@ -58,9 +58,9 @@ def teams_table(teams: Sequence[TeamUse]) -> Table:
         Column("jobs that wait", right=True, leave_out=3),
         Column("GPUs they ask for", right=True),
     )
-    for each in teams:
-        numbers = (each.jobs, each.gpus, each.borrowed, each.waiting_jobs, each.waiting_gpus)
-        table.add(each.team, *map(number_or_dash, numbers))
+    for team in teams:
+        numbers = (team.jobs, team.gpus, team.borrowed, team.waiting_jobs, team.waiting_gpus)
+        table.add(team.team, *map(number_or_dash, numbers))
     return table
 
 

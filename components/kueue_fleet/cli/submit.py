@@ -133,8 +133,8 @@ def submit(
     else:
         from kueue_fleet.jobs.new_job import job_for
 
-        mounts = (_split("--mount", each, ":/", "CLAIM:/PATH") for each in mount or ())
-        wanted = _wanted(
+        mounts = (_split("--mount", value, ":/", "CLAIM:/PATH") for value in mount or ())
+        new_job = _wanted(
             spec,
             template,
             name=name or _usual_name(command or ([template.rpartition("/")[2]] if template else None)),
@@ -148,11 +148,11 @@ def submit(
             priority=priority,
             seconds=None if run_limit is None else _seconds(run_limit),
             tasks=tasks,
-            env=dict(_split("--env", each, "=", "NAME=VALUE") for each in env or ()),
+            env=dict(_split("--env", value, "=", "NAME=VALUE") for value in env or ()),
             mounts={path: source for source, path in mounts},
         )
         with well_formed(origin):
-            job = Document("", job_for(spec, wanted, namespace_of(kubeconfig, spec.home)))
+            job = Document("", job_for(spec, new_job, namespace_of(kubeconfig, spec.home)))
     _check(spec, job, origin)
     if dry_run:
         console.text(dump_yaml(dict(job.data)) + "\n")
@@ -162,13 +162,13 @@ def submit(
     if estimate:
         _say_when(spec, clusters, job)
         _say_budget(spec, clusters, job)
-    made = create_job(clusters, spec.home, job.data)
-    label = f"{made['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"
+    job_object = create_job(clusters, spec.home, job.data)
+    label = f"{job_object['kind']} {job_object['metadata']['namespace']}/{job_object['metadata']['name']}"
     console.line(
-        f"{label} is submitted to {spec.home}, LocalQueue {inside(made['metadata'], 'labels').get(QUEUE_LABEL)}"
+        f"{label} is submitted to {spec.home}, LocalQueue {inside(job_object['metadata'], 'labels').get(QUEUE_LABEL)}"
     )
     if wait or logs:
-        raise typer.Exit(_follow(clusters, spec.home, made, kubectl))
+        raise typer.Exit(_follow(clusters, spec.home, job_object, kubectl))
 
 
 def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
@@ -176,7 +176,7 @@ def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
     from kueue_fleet.jobs.new_job import JobRequest, from_template
 
     if template is None:
-        missing = [f"--{each}" for each in ("queue", "image") if not given[each]]
+        missing = [f"--{option}" for option in ("queue", "image") if not given[option]]
         if missing:
             raise console.mistyped(
                 f"{' and '.join(missing)}: missing; give {'them' if len(missing) > 1 else 'it'}, or a job with -f FILE"
@@ -188,10 +188,12 @@ def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
 
 def _usual_name(command: Sequence[str] | None) -> str:
     program = Path(
-        next((each for each in command or () if each.endswith((".py", ".sh"))), (command or ["job"])[0])
+        next((word for word in command or () if word.endswith((".py", ".sh"))), (command or ["job"])[0])
     ).stem
-    kept = "".join(each if each.isascii() and each.isalnum() else "-" for each in program.lower()).strip("-")
-    return f"{kept[:30].strip('-') or 'job'}-{datetime.now(UTC):%m%d-%H%M%S}"  # noqa: TID251 - the edge has the clock
+    letters = "".join(
+        character if character.isascii() and character.isalnum() else "-" for character in program.lower()
+    ).strip("-")
+    return f"{letters[:30].strip('-') or 'job'}-{datetime.now(UTC):%m%d-%H%M%S}"  # noqa: TID251 - the edge has the clock
 
 
 def _seconds(text: str) -> int:
@@ -208,8 +210,8 @@ def _seconds(text: str) -> int:
 
 def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:
     """Both parts; a separator's slash belongs to the second."""
-    first, found, second = text.rpartition(at) if at == ":/" else text.partition(at)
-    if not found or not first:
+    first, separator, second = text.rpartition(at) if at == ":/" else text.partition(at)
+    if not separator or not first:
         raise console.mistyped(f"{option} {text[:_SHOWN]!r}: has another form; write {form}")
     return first, f"{at[1:]}{second}"
 
@@ -231,11 +233,11 @@ def _check(fleet: FleetSpec, job: Document, source: object) -> None:
     from kueue_fleet.simulation.job_findings import check_manifests
 
     with well_formed(source):
-        found = check_manifests(fleet, [job])
-    for warning in found.warnings:
+        problems_there = check_manifests(fleet, [job])
+    for warning in problems_there.warnings:
         console.warning(warning.coded)
-    if found.problems:
-        raise console.wrong_input(source, [each.coded for each in found.problems])
+    if problems_there.problems:
+        raise console.wrong_input(source, [problem.coded for problem in problems_there.problems])
 
 
 def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
@@ -250,12 +252,12 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     now = time.time()
     try:
         workloads = clusters.listed(fleet.home, f"/apis/{KUEUE_API}/workloads")
-        found = forecast(fleet, WorkloadFile(), workloads, job, None, range(20), now)
+        estimate = forecast(fleet, WorkloadFile(), workloads, job, None, range(20), now)
     except (ApiError, SimulationError) as failed:
         first = failed.problems[0] if isinstance(failed, SimulationError) else failed
         console.paragraph(f"When it starts is not known: {first}")
     else:
-        print_forecast(fleet, job.data["metadata"]["name"], found, now)
+        print_forecast(fleet, job.data["metadata"]["name"], estimate, now)
 
 
 def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
@@ -270,18 +272,18 @@ def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
         return
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     try:
-        found = [
-            each
+        workloads_there = [
+            workload
             for namespace in team.namespace_names
-            for each in clusters.listed(fleet.home, f"/apis/{KUEUE_API}/namespaces/{namespace}/workloads")
+            for workload in clusters.listed(fleet.home, f"/apis/{KUEUE_API}/namespaces/{namespace}/workloads")
         ]
     except ApiError as failed:
         console.paragraph(f"How far the budget is used is not known: {failed}")
         return
-    held = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": found})}, now)
-    for each in budgets(fleet, held, list_prices(), now):
-        if each.team == team.name:
-            console.paragraph(f"Budget of {each}")
+    used = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": workloads_there})}, now)
+    for budget in budgets(fleet, used, list_prices(), now):
+        if budget.team == team.name:
+            console.paragraph(f"Budget of {budget}")
 
 
 def create_job(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
@@ -311,28 +313,30 @@ def _follow(clusters: Clusters, home: str, made: dict[str, Any], kubectl: str) -
     from kueue_fleet.status.job import JobName, jobs_called
 
     metadata = made["metadata"]
-    wanted = JobName(metadata["name"], made["kind"], metadata["namespace"])
-    path = f"/apis/{KUEUE_API}/namespaces/{wanted.namespace}/workloads"
-    said, begun = "", False
-    seen: dict[str, int] = {}
+    job_name = JobName(metadata["name"], made["kind"], metadata["namespace"])
+    path = f"/apis/{KUEUE_API}/namespaces/{job_name.namespace}/workloads"
+    last_line, begun = "", False
+    codes: dict[str, int] = {}
     while True:
         try:
-            found = jobs_called(wanted, [PrintedWorkload.of(each) for each in clusters.listed(home, path)])
-            job = LiveJob(clusters, home, found[0]) if found else None
+            jobs_there = jobs_called(
+                job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)]
+            )
+            job = LiveJob(clusters, home, jobs_there[0]) if jobs_there else None
             pods = job.pods() if job else []
         except ApiError as failed:
-            said = _say(said, f"not known: {failed}; trying again")
+            last_line = _say(last_line, f"not known: {failed}; trying again")
             time.sleep(POLL_SECONDS)
             continue
         if job is None and begun:
-            raise console.CommandError(f"{home}: {wanted.kind} {wanted.namespace}/{wanted.name} was deleted")
-        seen |= dict(_exit_codes(pods))
+            raise console.CommandError(f"{home}: {job_name.kind} {job_name.namespace}/{job_name.name} was deleted")
+        codes |= dict(_exit_codes(pods))
         if job is not None:
             begun = True
-            said = _say(said, _in_words(job))
+            last_line = _say(last_line, _in_words(job))
             if job.workload.is_true("Finished"):
                 well = job.workload.reason("Finished") == "Succeeded"
-                return 0 if well else next((code for code in seen.values() if code > 0), 1)
+                return 0 if well else next((code for code in codes.values() if code > 0), 1)
             if kubectl and pods and not any(pod.phase == "Pending" for pod in pods):
                 follow_logs(kubectl, job, pods)
                 kubectl = ""
@@ -355,5 +359,8 @@ def _say(said: str, now: str) -> str:
 def _exit_codes(pods: Sequence[PrintedPod]) -> Iterator[tuple[str, int]]:
     """Of each pod; -1: it has not ended."""
     for pod in pods:
-        ended = [each.child("state").child("terminated") for each in pod.status.children("containerStatuses")]
-        yield pod.name, max((each.integer("exitCode", -1) for each in ended), default=-1)
+        ended = [
+            container_status.child("state").child("terminated")
+            for container_status in pod.status.children("containerStatuses")
+        ]
+        yield pod.name, max((container.integer("exitCode", -1) for container in ended), default=-1)

@@ -73,17 +73,17 @@ def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | No
 
     clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-    held = held_by_teams(fleet, clusters, now)
+    used = held_by_teams(fleet, clusters, now)
     finished, since = finished_since(fleet, clusters)
     policies = kueue_configuration(fleet, fleet.home).get("objectRetentionPolicies") or {}
     return Top(
         fleet=fleet.name,
-        unreachable={name: each.unreachable for name, each in clusters.items() if each.unreachable},
+        unreachable={name: cluster.unreachable for name, cluster in clusters.items() if cluster.unreachable},
         queues=tuple(queue_tops(fleet, clusters)),
         flavors=tuple(flavor_tops(fleet, clusters)),
         teams=tuple(team_use(fleet, clusters)),
-        weeks=tuple(team_weeks(fleet, clusters, held, prices, now)),
-        budgets=tuple(budgets(fleet, held, prices, now)),
+        weeks=tuple(team_weeks(fleet, clusters, used, prices, now)),
+        budgets=tuple(budgets(fleet, used, prices, now)),
         prices=prices.date,
         finished=finished,
         finished_since=since,
@@ -100,8 +100,8 @@ def _rendered(found: Top) -> list[RenderableType]:
             parts += ["", _weeks(found)]
             unpriced = [week for week in found.weeks if week.unpriced]
             parts += [f"{week.team}: {_usd(week)} USD + {without_price(week.unpriced)}" for week in unpriced]
-            missing = dict.fromkeys(each for week in unpriced for each in week.not_in_usd)
-            parts += [f"not in USD: {each}" for each in missing]
+            missing = dict.fromkeys(currency for week in unpriced for currency in week.not_in_usd)
+            parts += [f"not in USD: {currency}" for currency in missing]
             parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
     if found.goals:
         parts += ["", *map(goal_line, found.goals)]
@@ -121,9 +121,9 @@ def _queues(found: Top) -> Table:
         Column("free", right=True, leave_out=1),
         Column("pending", right=True, leave_out=3),
     )
-    for each in found.queues:
-        amounts = (each.quota, each.used, each.borrowed, each.free, each.pending)
-        table.add(each.queue, each.cluster, _unit(each.resource), *map(str, amounts))
+    for queue in found.queues:
+        amounts = (queue.quota, queue.used, queue.borrowed, queue.free, queue.pending)
+        table.add(queue.queue, queue.cluster, _unit(queue.resource), *map(str, amounts))
     return table
 
 
@@ -137,13 +137,13 @@ def _flavors(found: Top) -> Table:
         Column("on them", right=True, leave_out=1),
         Column("used", right=True),
     )
-    for each in found.flavors:
-        nodes = "?" if each.nodes is None else str(each.nodes)
-        if None not in (each.nodes, each.most_nodes):
-            nodes = f"{each.nodes} of {each.most_nodes}"
-        there = "?" if each.on_nodes is None else str(each.on_nodes)
-        capacity = ", ".join(each.capacity) or "-"
-        table.add(each.flavor, each.cluster, capacity, _unit(each.resource), nodes, there, str(each.used))
+    for flavor in found.flavors:
+        nodes = "?" if flavor.nodes is None else str(flavor.nodes)
+        if None not in (flavor.nodes, flavor.most_nodes):
+            nodes = f"{flavor.nodes} of {flavor.most_nodes}"
+        there = "?" if flavor.on_nodes is None else str(flavor.on_nodes)
+        capacity = ", ".join(flavor.capacity) or "-"
+        table.add(flavor.flavor, flavor.cluster, capacity, _unit(flavor.resource), nodes, there, str(flavor.used))
     return table
 
 
@@ -159,9 +159,9 @@ def _weeks(found: Top) -> Table:
     )
     for week in found.weeks:
         waits = [week.mean_wait_seconds, week.longest_wait_seconds, week.waiting_seconds or None]
-        shown = ["-" if seconds is None else span(seconds) for seconds in waits]
+        waits_text = ["-" if seconds is None else span(seconds) for seconds in waits]
         whole = "" if week.whole_gpu_hours == week.gpu_hours else f" ({week.whole_gpu_hours:,.1f} of whole GPUs)"
-        table.add(week.team, f"{week.gpu_hours:,.1f}{whole}", _usd(week), str(week.started), *shown)
+        table.add(week.team, f"{week.gpu_hours:,.1f}{whole}", _usd(week), str(week.started), *waits_text)
     return table
 
 
@@ -172,12 +172,12 @@ def _usd(week: TeamWeek) -> str:
 
 
 def _history(found: Top, finished: int) -> str:
-    kept = (
+    kept_text = (
         f"Kueue deletes them {found.kept} after their end" if found.kept else "Kueue keeps them as long as their jobs"
     )
     rests = f"{console.count(finished, 'finished Workload')} that the API server still has"
     since = f", the first of {found.finished_since}" if found.finished_since else ""
-    return f"This week rests on {rests}{since}, and those that run; {kept}. Prices of {found.prices}."
+    return f"This week rests on {rests}{since}, and those that run; {kept_text}. Prices of {found.prices}."
 
 
 def _unit(resource: str) -> str:

@@ -84,7 +84,7 @@ class History:
 
         if self._read_at is None or now - self._read_at > _HISTORY_EVERY:
             past = read_week(self._store, now) if self._store is not None else None
-            goals = [each.to_dict() for each in judged_by(self._fleet, past, now)]
+            goals = [verdict.to_dict() for verdict in judged_by(self._fleet, past, now)]
             hours = last_hours(past, now) if past is not None else []
             self._said, self._read_at = {"goals": goals, "hours": hours}, now
         return self._said
@@ -100,10 +100,10 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History
     clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     status = status_of(fleet, clusters, prices, None, now)
-    said = replace(status, pending=()).as_json()  # Each of them is among the jobs.
+    data = replace(status, pending=()).as_json()  # Each of them is among the jobs.
     rows = job_rows(fleet.home, clusters, status.pending, fleet.team_of, now)
-    flavors = [asdict(each) for each in flavor_tops(fleet, clusters)]
-    return View({**said, **history.at(now), "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
+    flavors = [asdict(flavor_top) for flavor_top in flavor_tops(fleet, clusters)]
+    return View({**data, **history.at(now), "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
 
 
 def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:

@@ -145,13 +145,13 @@ class PageServer:
         return jobs_answer(self._view.jobs, request.query)
 
     async def _detail(self, request: web.Request) -> web.Response:
-        told = self._details.get(request.match_info["what"])
+        detail = self._details.get(request.match_info["what"])
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
-        if told is None or not any(
+        if detail is None or not any(
             (row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()
         ):
             raise web.HTTPNotFound
-        return await self._told(partial(told, namespace, name))
+        return await self._told(partial(detail, namespace, name))
 
     async def _quota(self, request: web.Request) -> web.Response:
         return await self._told(partial(self._what_if, request.query))

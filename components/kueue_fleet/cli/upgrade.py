@@ -92,31 +92,33 @@ def upgrade(
         raise console.mistyped(
             "--project: is where --rehearse runs the fleet's program; add --rehearse, or leave it out"
         )
-    given = given_fleet(file)
-    fleet = load_fleet(given)
+    source_fleet = given_fleet(file)
+    fleet = load_fleet(source_fleet)
     with well_formed():
         dump = [] if objects is None else read_objects(objects)
-        submitted = [document for each in jobs or () for document in read_objects(each)]
-        compared = _compare(given, to, dump, submitted, workload)
-    found = upgrade_of(fleet, to, [document.data for document in dump])
-    of_objects = (each.behind(one.where) for one in dump for each in object_problems(one.data, to))
-    found = replace(found, problems=[*given.placed(found.problems), *of_objects])
+        submitted = [document for job in jobs or () for document in read_objects(job)]
+        compared = _compare(source_fleet, to, dump, submitted, workload)
+    advice = upgrade_of(fleet, to, [document.data for document in dump])
+    of_objects = (object_problem.behind(one.where) for one in dump for object_problem in object_problems(one.data, to))
+    advice = replace(advice, problems=[*source_fleet.placed(advice.problems), *of_objects])
     decided = [
-        each if each.source else replace(each, source=given.source) for of in compared.values() for each in of.problems
+        problem if problem.source else replace(problem, source=source_fleet.source)
+        for of in compared.values()
+        for problem in of.problems
     ]
     if output is UpgradeOutput.json:
-        console.json_document(_document(found, compared))
+        console.json_document(_document(advice, compared))
     elif output is UpgradeOutput.sarif:
-        console.json_document(sarif_log([*found.problems, *decided]))
+        console.json_document(sarif_log([*advice.problems, *decided]))
     else:
-        _print(found, compared)
-    if errors_of([*found.problems, *decided]):
+        _print(advice, compared)
+    if errors_of([*advice.problems, *decided]):
         raise typer.Exit(1)
     if rehearse:
         from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 
         console.line()
-        rehearse_upgrade(file, given, fleet, to, jobs or (), project)
+        rehearse_upgrade(file, source_fleet, fleet, to, jobs or (), project)
 
 
 def _compare(
@@ -128,29 +130,29 @@ def _compare(
     from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
     from kueue_fleet.simulation.other_release import compare_dump, compare_jobs
 
-    found, file = {}, WorkloadFile()
+    comparisons, file = {}, WorkloadFile()
     if workload is not None:
         file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
     fleet = load_fleet(given, at=file.begin)
     if submitted or workload:
-        found["jobs"] = compare_jobs(fleet, to, file, submitted)
+        comparisons["jobs"] = compare_jobs(fleet, to, file, submitted)
     if any(document.data["kind"] in QUEUED for document in dump):
-        found["objects"] = compare_dump(fleet, to, dump)
-    tell_notes(dict.fromkeys(note for each in found.values() for note in each.notes))
-    return found
+        comparisons["objects"] = compare_dump(fleet, to, dump)
+    tell_notes(dict.fromkeys(note for comparison in comparisons.values() for note in comparison.notes))
+    return comparisons
 
 
 def _in_text(compared: Mapping[str, Compared]) -> Iterator[str]:
     if not compared:
         yield "not looked at; give --jobs, or Workloads in --objects"
-    for option, each in compared.items():
-        yield from _lines(each.problems)
-        if each.jobs:
-            yield f"{len(each.differences)} of {console.count(each.jobs, 'job')} of --{option}"
+    for option, comparison in compared.items():
+        yield from _lines(comparison.problems)
+        if comparison.jobs:
+            yield f"{len(comparison.differences)} of {console.count(comparison.jobs, 'job')} of --{option}"
 
 
 def _lines(problems: Iterable[Problem]) -> list[str]:
-    return [f"{each.severity}: {each.coded}" for each in problems]
+    return [f"{problem.severity}: {problem.coded}" for problem in problems]
 
 
 def _print(found: Upgrade, compared: Mapping[str, Compared]) -> None:
@@ -176,8 +178,8 @@ def _document(found: Upgrade, compared: Mapping[str, Compared]) -> dict[str, Any
         "problems": _as_data(found.problems),
         "changes": list(found.changes),
         "decisions": {
-            option: {"jobs": each.jobs, "differences": each.differences, "problems": _as_data(each.problems)}
-            for option, each in compared.items()
+            option: {"jobs": value.jobs, "differences": value.differences, "problems": _as_data(value.problems)}
+            for option, value in compared.items()
         },
         "steps": list(found.steps),
     }
@@ -185,6 +187,12 @@ def _document(found: Upgrade, compared: Mapping[str, Compared]) -> dict[str, Any
 
 def _as_data(problems: Iterable[Problem]) -> list[dict[str, Any]]:
     return [
-        {"severity": each.severity, "path": each.path, "wrong": each.wrong, "fix": each.fix, "code": each.rule.code}
-        for each in problems
+        {
+            "severity": problem.severity,
+            "path": problem.path,
+            "wrong": problem.wrong,
+            "fix": problem.fix,
+            "code": problem.rule.code,
+        }
+        for problem in problems
     ]

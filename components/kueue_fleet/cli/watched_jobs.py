@@ -84,7 +84,7 @@ class Seen:
         from kueue_admission.read.printed import PrintedPod
 
         for pod in map(PrintedPod.of, pods):
-            owner = next((each.uid for each in pod.owners if each.kind == "Job"), "")
+            owner = next((owner.uid for owner in pod.owners if owner.kind == "Job"), "")
             if owner and pod.status.text("startTime"):
                 self.pods.setdefault(owner, set()).add(pod.uid)
 
@@ -101,12 +101,12 @@ class Seen:
         """Of the jobs that were submitted."""
         names = {(job["metadata"]["namespace"], job["metadata"]["name"]) for job in self.stream.submitted}
         with self.lock:
-            return [each for each in self.recorder.records if (each.namespace, each.name) in names]
+            return [record for record in self.recorder.records if (record.namespace, record.name) in names]
 
     def wait_until_one_runs(self) -> int:
         """The number of jobs that run: a step is to begin with some. Raises CommandError where none does in 300 s."""
         deadline = time.monotonic() + JOBS_TIMEOUT_SECONDS
-        while not (running := sum(each.is_running for each in self.records())):
+        while not (running := sum(record.is_running for record in self.records())):
             if self.not_known or time.monotonic() > deadline:
                 raise console.CommandError(f"no job runs after {JOBS_TIMEOUT_SECONDS:.0f} s", problems=[self.not_known])
             time.sleep(LOOK_SECONDS)
@@ -124,20 +124,20 @@ def observed(
 
     clients = session.clients(fleet)
     over = threading.Event()
-    seen = Seen(
+    observation = Seen(
         JobStream(session.clients(fleet), fleet.home, jobs, JOB_SECONDS),
         Witnesses({name: clients.server(name) for name in fleet.job_clusters}),
         Recorder(fleet.home),
     )
-    watching = threading.Thread(target=_look, args=(seen, clients, fleet, over, asks_again), daemon=True)
+    watching = threading.Thread(target=_look, args=(observation, clients, fleet, over, asks_again), daemon=True)
     watching.start()
     try:
-        yield seen
+        yield observation
     finally:
-        seen.stream.close()
+        observation.stream.close()
         over.set()
         watching.join()
-        seen.witnesses.close()
+        observation.witnesses.close()
 
 
 def _look(seen: Seen, clients: ClusterClients, fleet: FleetSpec, over: threading.Event, asks_again: bool) -> None:
@@ -151,11 +151,11 @@ def _look(seen: Seen, clients: ClusterClients, fleet: FleetSpec, over: threading
         began, silent = time.monotonic(), set[str]()
         for name in fleet.cluster_names:
             try:
-                found = clients.list(name, *WORKLOADS), clients.list(name, "", "v1", "pods")
+                objects = clients.list(name, *WORKLOADS), clients.list(name, "", "v1", "pods")
             except RehearsalError:
                 silent.add(name)
             else:
-                workloads[name], pods[name] = list(found[0]), list(found[1])
+                workloads[name], pods[name] = list(objects[0]), list(objects[1])
         try:
             with seen.lock:
                 for name in fleet.cluster_names:
@@ -177,14 +177,14 @@ def ask_again(seen: Seen, clients: ClusterClients, home: str, workloads: Sequenc
     """Make Kueue look at jobs that it left, by a change of their Workloads."""
     from kueue_admission.read.printed import PrintedWorkload
 
-    for each in map(PrintedWorkload.of, workloads):
-        since, now = each.since("QuotaReserved"), time.time()
-        is_sent = each.cluster_name or each.status.data.get("nominatedClusterNames")
-        is_over = each.is_true("Admitted") or each.is_true("Finished")
-        if since is not None and now - seen.left.get(each.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
-            path = f"/apis/{'/'.join(WORKLOADS[:2])}/namespaces/{each.namespace}/{WORKLOADS[2]}/{each.name}"
+    for workload in map(PrintedWorkload.of, workloads):
+        since, now = workload.since("QuotaReserved"), time.time()
+        is_sent = workload.cluster_name or workload.status.data.get("nominatedClusterNames")
+        is_over = workload.is_true("Admitted") or workload.is_true("Finished")
+        if since is not None and now - seen.left.get(workload.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
+            path = f"/apis/{'/'.join(WORKLOADS[:2])}/namespaces/{workload.namespace}/{WORKLOADS[2]}/{workload.name}"
             clients.annotate(home, path, {LOOK_AGAIN: f"{now:.0f}"})
-            seen.left[each.key] = now
+            seen.left[workload.key] = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Row:
 
         key = view.namespace, view.name
         runs = seen.witnesses.runs_of(*key)
-        record = next((each for each in seen.records() if (each.namespace, each.name) == key), None)
+        record = next((record for record in seen.records() if (record.namespace, record.name) == key), None)
         evictions = [eviction.reason for eviction in record.evictions] if record else []
         admitted = [run.cluster or fleet.home for run in record.runs] if record else []
         times = max(Counter(item["metadata"]["name"] for _, item in runs).values(), default=0)
@@ -285,7 +285,7 @@ def report(rows: Sequence[Row], seen: Seen) -> bool:
     for text in dict.fromkeys(seen.stream.refusals):
         console.paragraph(text)
     wrong = [text for row in rows for text in row.wrong]
-    wrong += [f"ran twice at one time: {each}" for each in seen.witnesses.overlaps()]
+    wrong += [f"ran twice at one time: {overlap}" for overlap in seen.witnesses.overlaps()]
     unknown = sum(not row.runs for row in rows)
     ran = f"how often {console.count(unknown, 'job')} ran is not known" if unknown else "each ran once"
     line("Audit", "; ".join(wrong) or f"every job finished, and {ran}")

@@ -103,12 +103,17 @@ def when(
         wanted = read_job(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
         target = wanted or (_waiting(name, source, workloads) if name is not None else "")
-        names = {each.key: f"{each.namespace}/{owner_of(each)[1]}" for each in map(PrintedWorkload.of, workloads)}
-        found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
+        names = {
+            workload.key: f"{workload.namespace}/{owner_of(workload)[1]}"
+            for workload in map(PrintedWorkload.of, workloads)
+        }
+        estimate = forecast(fleet, times, workloads, target, usual, range(seeds), now)
     if output is Output.json:
-        console.json_document(_as_json(names.get(found.workload, found.workload), found, _never(fleet, found)))
+        console.json_document(
+            _as_json(names.get(estimate.workload, estimate.workload), estimate, _never(fleet, estimate))
+        )
     else:
-        print_forecast(fleet, names.get(found.workload, found.workload), found, now)
+        print_forecast(fleet, names.get(estimate.workload, estimate.workload), estimate, now)
 
 
 def _distribution(text: str | None) -> Distribution | None:
@@ -125,10 +130,10 @@ def read_job(manifest: Path) -> Document:
     """The only object in a file. Raises CommandError for more or none, SimulationError for one without a name."""
     from kueue_admission.simulate.raw import name_documents
 
-    found = name_documents(read_objects(manifest))
-    if len(found) != 1:
-        raise console.CommandError(f"{manifest}: holds {console.count(len(found), 'object')}; give one job")
-    return found[0]
+    documents = name_documents(read_objects(manifest))
+    if len(documents) != 1:
+        raise console.CommandError(f"{manifest}: holds {console.count(len(documents), 'object')}; give one job")
+    return documents[0]
 
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
@@ -138,17 +143,17 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     from kueue_admission.simulate.raw import name_documents
 
     workloads = name_documents(
-        each for each in read_objects(objects, may_be_empty=True) if each.data["kind"] == "Workload"
+        manifest for manifest in read_objects(objects, may_be_empty=True) if manifest.data["kind"] == "Workload"
     )
     wrong = []
-    for each in workloads:
-        owners = inside(each.data, "metadata").get("ownerReferences") or []
+    for workload in workloads:
+        owners = inside(workload.data, "metadata").get("ownerReferences") or []
         if not isinstance(owners, list) or not all(is_object(owner) and "name" in owner for owner in owners):
-            found = OBJECT.at("metadata.ownerReferences", "is not a list of owners", "print the Workload again")
-            wrong.append(found.behind(each.where))
+            problem = OBJECT.at("metadata.ownerReferences", "is not a list of owners", "print the Workload again")
+            wrong.append(problem.behind(workload.where))
     if wrong:
         raise SimulationError(wrong)
-    return console.source_name(objects), [dict(each.data) for each in workloads]
+    return console.source_name(objects), [dict(workload.data) for workload in workloads]
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
@@ -162,22 +167,24 @@ def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) 
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
     from kueue_admission.forms.suggest import instead
 
-    there = [each for each in map(PrintedWorkload.of, workloads) if wanted.namespace in ("", each.namespace)]
-    found = jobs_called(wanted, there)
-    if not found:
-        known = [owner_of(each)[1] for each in there]
+    there = [
+        workload for workload in map(PrintedWorkload.of, workloads) if wanted.namespace in ("", workload.namespace)
+    ]
+    jobs_there = jobs_called(wanted, there)
+    if not jobs_there:
+        known = [owner_of(workload)[1] for workload in there]
         fix = instead(wanted.name, known, "jobs") if known else "give -f FILE if it is not submitted yet"
         raise console.CommandError(f"{source}: there is no job {wanted.name}; {fix}")
-    names = {(each.namespace, *owner_of(each)) for each in found}
+    names = {(workload.namespace, *owner_of(workload)) for workload in jobs_there}
     if len(names) > 1:
         listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
         raise console.mistyped(f"--job {wanted.name}: may be {listed}; name one")
     for state in ("Finished", "Admitted"):
-        if found[0].is_true(state):
+        if jobs_there[0].is_true(state):
             raise console.CommandError(f"--job {wanted.name}: is {state}; kueue-fleet describe says where")
-    if not found[0].is_active:
+    if not jobs_there[0].is_active:
         raise console.CommandError(f"--job {wanted.name}: is deactivated and never starts; set active in its Workload")
-    return found[0].key
+    return jobs_there[0].key
 
 
 def _never(fleet: FleetSpec, found: Forecast) -> str:
@@ -192,7 +199,7 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
         refusal = share_refusal(fleet, found.cluster_queue, pod_set)
         if refusal is not None and refusal.everywhere:
             return f"pod set {pod_set.name} {refusal.wrong}; {refusal.fix}"
-    workers = [Snapshot(each, ()) for name, each in found.objects.items() if name != fleet.home]
+    workers = [Snapshot(manifest, ()) for name, manifest in found.objects.items() if name != fleet.home]
     if found.not_started < len(found.starts):
         return ""
     if found.reason == WorkloadState.ADMITTED:
@@ -262,5 +269,5 @@ def print_forecast(fleet: FleetSpec, job: str, found: Forecast, now: float) -> N
         if found.not_started:
             console.line(f"Does not start within 30 days in {found.not_started} of them")
     console.line("Rests on:")
-    for each in found.rests_on:
-        console.paragraph(f"- {each}")
+    for rest in found.rests_on:
+        console.paragraph(f"- {rest}")

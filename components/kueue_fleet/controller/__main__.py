@@ -18,9 +18,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--listen", default=":8080", help="address of health and metrics: HOST:PORT")
     parser.add_argument("--kubeconfig", type=Path, default=None, help="of the manager; default: the pod's account")
     parser.add_argument("--identity", default="", help="name of this replica; default: the host's")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        settings = Settings.of_command(given.config, given.workers, given.listen, given.kubeconfig, given.identity)
+        settings = Settings.of_command(
+            options.config, options.workers, options.listen, options.kubeconfig, options.identity
+        )
     except ValueError as error:
         parser.error(str(error))
     try:

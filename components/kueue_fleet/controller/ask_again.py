@@ -46,20 +46,20 @@ class AskAgain:
             return math.inf
         now, requests = self._fleet.clock(), self._fleet.manager.requests.of(record.key, record.uid)
         overdue, counted = oldest_accepted(requests), record.given_up.get(self._cluster)
-        found = watch(self._cluster, requests, record.given_up, self._settings, now)
+        verdict = watch(self._cluster, requests, record.given_up, self._settings, now)
         if overdue is not None and counted is not None and counted.last >= math.floor(self._due(overdue)):
             await self._delete(record, overdue)
             return math.inf
-        if found.give_up and overdue is not None:
+        if verdict.give_up and overdue is not None:
             given_up = add_given_up(record.given_up, self._cluster, math.floor(now))
             body = patches.given_up_body(record, given_up, "", now)
-            await self._say(record, body, PROVISIONING_TIMEOUT, found.message)
+            await self._say(record, body, PROVISIONING_TIMEOUT, verdict.message)
             self._fleet.metrics.given_up.labels(self._cluster).inc()
             await self._delete(record, overdue)
-        elif found.message and not record.retries_used:
-            body = patches.given_up_body(record, record.given_up, found.message, now)
-            await self._say(record, body, RETRIES_USED, found.message)
-        return math.inf if found.retry_at is None else found.retry_at
+        elif verdict.message and not record.retries_used:
+            body = patches.given_up_body(record, record.given_up, verdict.message, now)
+            await self._say(record, body, RETRIES_USED, verdict.message)
+        return math.inf if verdict.retry_at is None else verdict.retry_at
 
     def _due(self, request: Provisioning) -> float:
         return (request.accepted_at or 0.0) + self._settings.provisioning_timeout

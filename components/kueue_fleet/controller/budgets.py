@@ -54,8 +54,8 @@ class Budgets:
         if self._rules is None:
             return
         try:
-            found = await self._fleet.api.get(f"{self._path}/{LEDGER_NAME}")
-            self._ledger.read(json.loads((found.get("data") or {}).get("ledger", "")))
+            ledger_object = await self._fleet.api.get(f"{self._path}/{LEDGER_NAME}")
+            self._ledger.read(json.loads((ledger_object.get("data") or {}).get("ledger", "")))
         except (ApiError, ValueError) as error:
             if not (isinstance(error, ApiError) and error.is_not_found):
                 log.warning("no ledger of budgets", extra={"fields": {"error": str(error)[:500]}})
@@ -101,9 +101,9 @@ class Budgets:
         """Activate a job that was deactivated, where it may have quota now; when to look again. Raises ApiError."""
         if self._rules is None or not record.over_budget:
             return math.inf
-        found = self.decide(record, self._fleet.clock())
-        if found.check.state is CheckState.REJECTED:
-            return math.inf if found.until is None else found.until
+        decision = self.decide(record, self._fleet.clock())
+        if decision.check.state is CheckState.REJECTED:
+            return math.inf if decision.until is None else decision.until
         now = self._fleet.clock()
         if not record.workload.active:
             path = patches.workload_path(record.key)
@@ -135,9 +135,9 @@ class Budgets:
             end = record.end.at if record.end is not None else record.deleted_at
             if team is None or begin is None or (end is not None and end < (self._ledger.until or 0.0)):
                 continue
-            asked = dict(record.workload.requests)
-            if any(name in asked for name in ACCELERATOR_RESOURCES):
-                yield TeamRun(team, asked.get(GPU_RESOURCE, 0), self._rate(record, asked), begin, end)
+            requests = dict(record.workload.requests)
+            if any(name in requests for name in ACCELERATOR_RESOURCES):
+                yield TeamRun(team, requests.get(GPU_RESOURCE, 0), self._rate(record, requests), begin, end)
 
     def _rate(self, record: Record, asked: dict[str, int]) -> float:
         """What a job costs for an hour; the most that it may, where it is not known which flavor it has."""
@@ -149,9 +149,9 @@ class Budgets:
         if admission is None:
             known = max(prices.values(), default=0.0) * sum(asked.get(name, 0) for name in ACCELERATOR_RESOURCES)
             return self._rates.get(record.key, known)
-        found = 0.0
+        rate = 0.0
         for name in ACCELERATOR_RESOURCES:
             flavors = {flavor for pod_set in admission.pod_sets for of, flavor in pod_set.flavors if of == name}
-            found += asked.get(name, 0) * max((prices.get(flavor, 0.0) for flavor in flavors), default=0.0)
-        self._rates[record.key] = found
-        return found
+            rate += asked.get(name, 0) * max((prices.get(flavor, 0.0) for flavor in flavors), default=0.0)
+        self._rates[record.key] = rate
+        return rate

@@ -59,7 +59,11 @@ class CapacityWriter:
         if following is None:
             return
         for cluster in following.clusters:
-            queues = [each for each in following.cluster_queues if cluster.name in following.clusters_written(each)]
+            queues = [
+                cluster_queue
+                for cluster_queue in following.cluster_queues
+                if cluster.name in following.clusters_written(cluster_queue)
+            ]
             if queues:
                 api = self._apis[cluster.name] = workers.get(cluster.name, home)
                 if cluster.runs_jobs and any(queue.quota_follows == "capacity" for queue in queues):
@@ -92,18 +96,18 @@ class CapacityWriter:
         """Look at all nodes once, and write what has changed or is due."""
         now = self._clock()
         known = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
-        found = follow_capacity(fleet.at(datetime.fromtimestamp(now, UTC)), known, now)
+        capacity_now = follow_capacity(fleet.at(datetime.fromtimestamp(now, UTC)), known, now)
         self._metrics.lost_capacity.clear()
-        for lost in found.lost:
+        for lost in capacity_now.lost:
             for resource, amount in lost.amounts:
                 gauge = self._metrics.lost_capacity.labels(lost.cluster, lost.flavor, resource)
                 gauge.set(float(Quantity(amount).decimal))
-        for queue in found.fleet.cluster_queues:
-            for cluster in found.fleet.clusters_written(queue):
+        for queue in capacity_now.fleet.cluster_queues:
+            for cluster in capacity_now.fleet.clusters_written(queue):
                 nodes_of = (cluster,) if cluster in self._watches else queue.workers
                 if queue.quota_follows == "file" or known.keys() >= set(nodes_of):
-                    there = [each for each in found.lost if each.cluster in nodes_of]
-                    await self._write(cluster, queue, _body(found.fleet, queue, cluster, there), now)
+                    there = [loss for loss in capacity_now.lost if loss.cluster in nodes_of]
+                    await self._write(cluster, queue, _body(capacity_now.fleet, queue, cluster, there), now)
 
     def _states(self, cluster: str, now: float) -> tuple[NodeState, ...]:
         read = (read_node(node, now) for node in self._nodes[cluster].values())
@@ -128,8 +132,8 @@ class CapacityWriter:
 
 def _body(fleet: FleetQuotas, queue: QueueQuotas, cluster: str, lost: Iterable[LostCapacity]) -> Json:
     """The quotas of a queue, and what its flavors lost: all that is the controller's of the ClusterQueue."""
-    told = [each for each in lost if each.flavor in queue.flavor_names]
-    annotations = {"annotations": {LOST_CAPACITY_ANNOTATION: write_lost(told)}} if told else {}
+    losses = [loss for loss in lost if loss.flavor in queue.flavor_names]
+    annotations = {"annotations": {LOST_CAPACITY_ANNOTATION: write_lost(losses)}} if losses else {}
     # By Kueue's model: entries of a fleet file have more than the object.
     spec = ClusterQueueSpec.model_construct(resource_groups=fleet.quotas_on(queue, cluster))
     return {

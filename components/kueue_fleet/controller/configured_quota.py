@@ -153,5 +153,7 @@ def _slim(item: Json) -> Json:
     slim = {"kind": item["kind"], "apiVersion": item["apiVersion"], "metadata": metadata, "spec": item.get("spec", {})}
     if item["kind"] == "AdmissionCheck":
         conditions = Printed.of(item).conditions.items()
-        slim["status"] = {"conditions": [{"type": kind, "status": each.get("status")} for kind, each in conditions]}
+        slim["status"] = {
+            "conditions": [{"type": kind, "status": condition.get("status")} for kind, condition in conditions]
+        }
     return slim

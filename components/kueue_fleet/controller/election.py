@@ -187,10 +187,10 @@ async def lead(
     lock = LeaseLock(api, name, namespace, identity, terms.renew)
     config = Config(lock, terms.lease, terms.renew, terms.retry, guarded, lost)
     election = asyncio.create_task(LeaderElection(config).run())
-    taken = asyncio.create_task(_until_over(lock, terms.lease - 1.0))
+    until_over = asyncio.create_task(_until_over(lock, terms.lease - 1.0))
     try:
-        await asyncio.wait([election, taken], return_when=asyncio.FIRST_COMPLETED)
-        if taken.done():
+        await asyncio.wait([election, until_over], return_when=asyncio.FIRST_COMPLETED)
+        if until_over.done():
             await lost()
             return
         await election
@@ -199,7 +199,7 @@ async def lead(
             raise failed[0] from None
         raise
     finally:
-        taken.cancel()
+        until_over.cancel()
         election.cancel()
         for task in working:
             task.cancel()

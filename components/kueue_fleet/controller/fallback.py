@@ -57,20 +57,20 @@ class Fallback:
             return math.inf
         if check.state not in (CheckState.PENDING, CheckState.READY):
             return math.inf
-        found = self._decide(record)
-        if found is None:
+        decision = self._decide(record)
+        if decision is None:
             stale = record.admitted_at is None and check.message != NOTHING
             if check.state == CheckState.PENDING or stale:
                 await self._answer(record, CheckDecision(CheckState.READY, NOTHING))
             return math.inf
-        if not found.give_up:
-            if (check.state, check.message) != (CheckState.READY, found.message):
-                await self._answer(record, CheckDecision(CheckState.READY, found.message))
-            return found.due
-        if record.workload.allowed_flavors != found.allowed:
-            record = await self.allow(record, found.allowed)
-        await self._answer(record, CheckDecision(CheckState.RETRY, found.message))
-        self._fleet.tell(record, FLAVOR_GIVEN_UP, found.message, True)
+        if not decision.give_up:
+            if (check.state, check.message) != (CheckState.READY, decision.message):
+                await self._answer(record, CheckDecision(CheckState.READY, decision.message))
+            return decision.due
+        if record.workload.allowed_flavors != decision.allowed:
+            record = await self.allow(record, decision.allowed)
+        await self._answer(record, CheckDecision(CheckState.RETRY, decision.message))
+        self._fleet.tell(record, FLAVOR_GIVEN_UP, decision.message, True)
         return math.inf
 
     async def _with_flavors_of_the_manager(self, record: Record | None) -> Record | None:
@@ -126,8 +126,8 @@ class Fallback:
                 yield workload.status, record.admitted_at
 
     async def _answer(self, record: Record, decision: CheckDecision) -> None:
-        wanted = REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
-        body = patches.check_body(record, {FALLBACK_CHECK: (decision, wanted)}, self._fleet.clock())
+        requeue = REQUEUE_SECONDS if decision.state is CheckState.RETRY else None
+        body = patches.check_body(record, {FALLBACK_CHECK: (decision, requeue)}, self._fleet.clock())
         await self._fleet.write_status(record, body, patches.FALLBACK_MANAGER)
         self._fleet.metrics.checks.labels(FALLBACK_CHECK, decision.state.value).inc()
         fields = {"workload": record.key, "state": decision.state.value, "why": decision.message}

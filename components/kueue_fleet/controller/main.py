@@ -115,8 +115,10 @@ def read_configuration(file: Path) -> ControllerConfiguration:
     except ValidationError as error:
         if not isinstance(data, Mapping):
             raise ConfigurationError(f"{file}: does not hold a map of fields; {instead}") from None
-        found = [problem for each in errors_in(error) for problem in explain(each, ControllerConfiguration, data)]
-        raise ConfigurationError(*(f"{file}: {problem}, or {instead}" for problem in found)) from None
+        problems = [
+            problem for raw_error in errors_in(error) for problem in explain(raw_error, ControllerConfiguration, data)
+        ]
+        raise ConfigurationError(*(f"{file}: {problem}, or {instead}" for problem in problems)) from None
 
 
 class Controller:
@@ -237,7 +239,7 @@ class Controller:
         manager: ManagerState,
         limits: Mapping[str, Limits],
     ) -> WorkerState:
-        made = WorkerState(
+        worker_state = WorkerState(
             entry.name,
             entry.region,
             parse_configuration(entry.kueue, nearest(entry.kueue_release)),
@@ -245,9 +247,9 @@ class Controller:
             lambda key: self._add(queue, manager, key),
             limits,
         )
-        made.on_local = lambda key: queue.add(f"{_LOCAL} {entry.name} {key}")
-        made.on_check = lambda: queue.add(f"{_ACTIVATE} {entry.name}")
-        return made
+        worker_state.on_local = lambda key: queue.add(f"{_LOCAL} {entry.name} {key}")
+        worker_state.on_check = lambda: queue.add(f"{_ACTIVATE} {entry.name}")
+        return worker_state
 
     def _add(self, queue: WorkQueue, manager: ManagerState, key: str | None) -> None:
         if key is not None:
@@ -350,16 +352,16 @@ def run(settings: Settings) -> int:
     async def until_told(work: Coroutine[Any, Any, None]) -> int:
         task = asyncio.create_task(work)
         loop = asyncio.get_running_loop()
-        told: list[int] = []
+        signals: list[int] = []
 
         def stop() -> None:
-            told.append(1)
+            signals.append(1)
             task.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        return 0 if told else 1
+        return 0 if signals else 1
 
     return asyncio.run(until_told(controller.run()))

@@ -153,8 +153,8 @@ class ManagerState:
         Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (nominateAndSynchronizeWorkers).
         """
         others = self._components.get(record.component_of, ()) if record.component_of else ()
-        found = {self.records[key].cluster_name for key in others if key != record.key}
-        return min(filter(None, found), default="")
+        cluster_names = {self.records[key].cluster_name for key in others if key != record.key}
+        return min(filter(None, cluster_names), default="")
 
     def take_request(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest of the manager's own is new, changed or gone."""
@@ -218,17 +218,17 @@ class ManagerState:
 
     def take_cluster(self, key: str, item: Json | None) -> None:
         """A MultiKueueCluster is new, changed or gone."""
-        found: tuple[bool, str] | None = None
+        state_there: tuple[bool, str] | None = None
         if item is not None:
             cluster = Printed.of(item)
             is_known = "Active" in cluster.conditions
-            told = cluster.message("Active") if is_known else "Kueue has not connected to it yet"
-            found = (cluster.is_true("Active"), told)
-        if found != self._connected.get(key):
-            if found is None:
+            connection_text = cluster.message("Active") if is_known else "Kueue has not connected to it yet"
+            state_there = (cluster.is_true("Active"), connection_text)
+        if state_there != self._connected.get(key):
+            if state_there is None:
                 self._connected.pop(key, None)
             else:
-                self._connected[key] = found
+                self._connected[key] = state_there
             self._on_change(None)
 
     def take_config(self, key: str, item: Json | None) -> None:
@@ -245,14 +245,17 @@ class ManagerState:
             self.checks.pop(key, None)
             return
         check = Printed.of(item)
-        found = self.checks[key] = CheckObject(
+        check_object = self.checks[key] = CheckObject(
             controller=check.spec.text("controllerName"),
             parameters=check.spec.child("parameters").text("name"),
             active=check.is_true("Active") if "Active" in check.conditions else None,
             version=check.metadata.text("resourceVersion"),
         )
         self.on_check(key)
-        if before is None or (before.controller, before.parameters) != (found.controller, found.parameters):
+        if before is None or (before.controller, before.parameters) != (
+            check_object.controller,
+            check_object.parameters,
+        ):
             self._on_change(None)
 
     def connection(self, worker: str) -> tuple[bool, str]:

@@ -80,8 +80,8 @@ def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decis
         return False
     if decision.reason is Reason.WAITING_FOR_WORKER:
         return waits.summary != report_of(decision).summary
-    said = {one.cluster: one.reason for one in waits.verdicts}
-    return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
+    reasons = {one.cluster: one.reason for one in waits.verdicts}
+    return reasons != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
 
 class Reconciler:
@@ -166,9 +166,9 @@ class Reconciler:
         self._asked.pop(key, None)
         self.assigner.forget(key)
         # What is admitted may be known on the manager before it is seen on its worker.
-        kept = record.cluster_name if record is not None and record.holds_quota else ""
+        cluster_name = record.cluster_name if record is not None and record.holds_quota else ""
         for worker in self._fleet.workers.values():
-            if worker.name != kept:
+            if worker.name != cluster_name:
                 worker.forget(key)
 
     def _waits_for_kueue(self, record: Record) -> bool:
@@ -178,7 +178,9 @@ class Reconciler:
         check = self._fleet.manager.dispatch_check(record)
         if check is None or record.checks[check].state != CheckState.PENDING:
             return False
-        return all(found.state == CheckState.READY for name, found in record.checks.items() if name != check)
+        return all(
+            check_state.state == CheckState.READY for name, check_state in record.checks.items() if name != check
+        )
 
     def residency(self, record: Record) -> Residency:
         """In which regions a job may run."""
@@ -197,19 +199,19 @@ class Reconciler:
         self._ready_since.setdefault(record.key, now)
         self._asked.setdefault(record.key, now)
         names = self._fleet.manager.clusters_of(self._fleet.manager.dispatch_check(record) or "")
-        taken = self._look_for_stuck(record, names, now)
+        stuck = self._look_for_stuck(record, names, now)
         report = record.current_report
         waits = report.said if report is not None and report.reason in _WAITS else None
         with self._fleet.metrics.decide_seconds.time():
-            request = self._request(record, taken, waits, now)
-            decision = decide(request, self._candidates(record, names, taken, now), self._settings, now)
+            request = self._request(record, stuck, waits, now)
+            decision = decide(request, self._candidates(record, names, stuck, now), self._settings, now)
         self._keep_quota(record, decision)
-        changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(taken.clusters)
-        news = decision.action is Action.REMIND or (taken.stays and not record.retries_used)
+        changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(stuck.clusters)
+        news = decision.action is Action.REMIND or (stuck.stays and not record.retries_used)
         if changes or news or _says_other_reasons(report, waits, decision):
-            await self._write(record, decision, taken, changes=changes)
+            await self._write(record, decision, stuck, changes=changes)
             self._asked[record.key] = now
-        return min(taken.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
+        return min(stuck.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
     def _request(self, record: Record, taken: _Taken, waits: ParsedReport | None, now: float) -> Request:
         """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
@@ -270,20 +272,20 @@ class Reconciler:
             state = self._fleet.workers.get(name)
             if state is None or not state.followed:
                 continue
-            found = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
-            if found.give_up and not self._is_better_elsewhere(record, name, names, now):
-                found = WatchdogDecision(give_up=False, retry_at=now + _ASK_AGAIN_SECONDS)
+            verdict = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
+            if verdict.give_up and not self._is_better_elsewhere(record, name, names, now):
+                verdict = WatchdogDecision(give_up=False, retry_at=now + _ASK_AGAIN_SECONDS)
             stuck = watch_copy(name, state.copy(record.key), self._watchdog.stuck_after, now)
-            if found.give_up:
+            if verdict.give_up:
                 given_up = add_given_up(given_up, name, math.floor(now))
                 clusters.add(name)
-                messages.append((PROVISIONING_TIMEOUT, found.message))
+                messages.append((PROVISIONING_TIMEOUT, verdict.message))
             elif stuck.give_up:
                 clusters.add(name)
                 messages.append((STUCK_COPY, stuck.message))
-            elif found.message:
-                stays.append(found.message)
-            again = min(again, *(one.retry_at for one in (found, stuck) if one.retry_at is not None), math.inf)
+            elif verdict.message:
+                stays.append(verdict.message)
+            again = min(again, *(one.retry_at for one in (verdict, stuck) if one.retry_at is not None), math.inf)
         return _Taken(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
 
     def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
@@ -412,16 +414,20 @@ class Reconciler:
                 return CheckDecision(CheckState.READY, present.message), None
             budget = self.budgets.decide(record, now)
             return budget.check, budget.again
-        found = decide_check(self._rules[name], record.run_seconds, self.residency(record), self._regions(record), now)
-        if present.state == CheckState.READY and found.state is CheckState.PENDING and found.retry_at is None:
+        decision = decide_check(
+            self._rules[name], record.run_seconds, self.residency(record), self._regions(record), now
+        )
+        if present.state == CheckState.READY and decision.state is CheckState.PENDING and decision.retry_at is None:
             # It is not known; what was let in is not sent back for that.
             return CheckDecision(CheckState.READY, present.message), None
-        if present.state == CheckState.READY and found.state is not CheckState.READY:
+        if present.state == CheckState.READY and decision.state is not CheckState.READY:
             # It was let in, and was not admitted before that changed: its quota goes back, and it waits again.
-            wait = found.retry_at - now if found.retry_at is not None else 1.0
-            return CheckDecision(CheckState.RETRY, found.message), wait
+            wait = decision.retry_at - now if decision.retry_at is not None else 1.0
+            return CheckDecision(CheckState.RETRY, decision.message), wait
         return (
-            replace(found, message=present.message) if present.state == found.state == CheckState.READY else found
+            replace(decision, message=present.message)
+            if present.state == decision.state == CheckState.READY
+            else decision
         ), None
 
     def _regions(self, record: Record) -> tuple[str | None, ...]:
@@ -433,14 +439,14 @@ class Reconciler:
 
     async def reconcile_check(self, name: str) -> None:
         """Say of an AdmissionCheck that names this controller whether it is answered. Raises ApiError."""
-        found = self._fleet.manager.checks.get(name)
-        if found is None or found.controller != CHECK_CONTROLLER:
+        check_object = self._fleet.manager.checks.get(name)
+        if check_object is None or check_object.controller != CHECK_CONTROLLER:
             return
         known = name in self._rules.keys() | self.budgets.answers or (
             name == FALLBACK_CHECK and bool(self._configuration.fallback)
         )
-        if found.active is known:
+        if check_object.active is known:
             return
-        body = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
+        body = patches.check_active_body(name, check_object.version, known=known, now=self._fleet.clock())
         answer = await self._fleet.api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
         self._fleet.manager.take_check(name, answer)

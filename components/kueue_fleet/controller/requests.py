@@ -31,12 +31,12 @@ class Requests:
 
     def of(self, key: str, uid: str) -> tuple[Provisioning, ...]:
         """Those of the Workload with this uid; those of an earlier one may be gone later than it."""
-        return tuple(found for owner, found in self._found.get(key, {}).values() if owner == uid)
+        return tuple(request_object for owner, request_object in self._found.get(key, {}).values() if owner == uid)
 
 
 def _owner(item: Printed) -> tuple[str, str]:
     """Key and uid of the Workload that an object belongs to."""
-    owner = next((each for each in item.owners if each.kind == "Workload"), None)
+    owner = next((owner for owner in item.owners if owner.kind == "Workload"), None)
     return ("", "") if owner is None else (f"{item.namespace}/{owner.name}", owner.uid)
 
 

@@ -53,20 +53,20 @@ class Rescue:
             return None
         what = "Deleted" if record.evicted_at is None else "Evicted"
         views = self._fleet.worker_views(record, Residency(), self._fleet.workers)
-        found = watch_eviction(what, record.left_at, record.assigned, views, self._patience, now)
-        if found.give_up and record.owner.kind not in _KINDS:
+        verdict = watch_eviction(what, record.left_at, record.assigned, views, self._patience, now)
+        if verdict.give_up and record.owner.kind not in _KINDS:
             # No number in it: the same words are written once.
             message = f"{what}, and no worker has a copy of it; the status of a {record.owner.kind} is not corrected"
             self._hold(record, HELD_EVICTION, message)
             return now + self._patience
-        if found.give_up:
-            if not await self._correct(record, found.message):
+        if verdict.give_up:
+            if not await self._correct(record, verdict.message):
                 # Kueue has yet to suspend the job, which is not a change of the Workload.
                 return now + self._patience
-            self._again[record.key] = found.retry_at or now
-        elif found.message:
-            self._hold(record, HELD_EVICTION, found.message)
-        return found.retry_at
+            self._again[record.key] = verdict.retry_at or now
+        elif verdict.message:
+            self._hold(record, HELD_EVICTION, verdict.message)
+        return verdict.retry_at
 
     def look_for_lost(self, record: Record, now: float) -> float:
         """Say of a job that its remote Job was deleted, if it has been gone for long enough; when to look again."""
@@ -131,11 +131,11 @@ class Rescue:
 
     async def _end(self, record: Record, job: PrintedJob, end: End | None) -> bool:
         """Write the end of a Job that has none; whether that was so."""
-        said = end_of_job(record, job, end)
-        if not said or job.ended_at is not None:
+        condition = end_of_job(record, job, end)
+        if not condition or job.ended_at is not None:
             return False
         body = status_of_job(record, job)
-        body["status"] |= said
+        body["status"] |= condition
         await self._fleet.api.apply(f"{path_of_job(record)}/status", body, RESCUE_MANAGER)
         return True
 
@@ -204,11 +204,11 @@ def end_of_job(record: Record, job: PrintedJob, end: End | None) -> Json:
     reason = decided[0] if decided and end.reason in _ENDS else end.reason
     began = job.status.seconds("startTime")
     at = format_time(max(end.at, record.reserved_at if began is None else began))
-    said = {"status": "True", "reason": "WorkloadFinished", "message": end.message, "lastTransitionTime": at}
+    condition = {"status": "True", "reason": "WorkloadFinished", "message": end.message, "lastTransitionTime": at}
     times = {} if began is not None else {"startTime": format_time(record.reserved_at)}
     if reason == "Succeeded":
         times["completionTime"] = at
-    conditions = [{"type": each, **said} for each in _ENDS.get(reason, ())]
+    conditions = [{"type": condition_type, **condition} for condition_type in _ENDS.get(reason, ())]
     return {**times, "conditions": conditions} if conditions else {}
 
 

@@ -183,8 +183,8 @@ class WaitingReasons:
             start = self._pace.rest(queue, now - record.reserved_at, now)
         else:
             start = self._pace.start(queue, ahead, work, place[2], now)
-        held = line.with_quota
-        number = ahead + 1 - held, len(line.waiting) - held
+        admitted_ahead = line.with_quota
+        number = ahead + 1 - admitted_ahead, len(line.waiting) - admitted_ahead
         return about_waiting(self._fleet, record, quota, self._allowed(record), number, start, now)
 
     def _allowed(self, record: Record) -> list[str]:

@@ -109,11 +109,11 @@ def _why(fleet: Fleet, record: Record, quota: WorkerQuota, allowed: Sequence[str
             f"It is held back until {format_time(status.requeue_at)} after {status.evicted_reason or 'its eviction'}."
         )
         return QuotaReservedReason.PENDING_EVALUATION, headline, "Wait until then."
-    found = quota.explain(workload, now)
-    if isinstance(found, Fit):
-        return found.reason, f"{found.message}.", "Ask whoever administers the queue: it does not change by itself."
-    reason, headline, step = _about_quota(record, found)
-    short = shortage(found) if lacks_quota_of_workers(found) else None
+    reasons = quota.explain(workload, now)
+    if isinstance(reasons, Fit):
+        return reasons.reason, f"{reasons.message}.", "Ask whoever administers the queue: it does not change by itself."
+    reason, headline, step = _about_quota(record, reasons)
+    short = shortage(reasons) if lacks_quota_of_workers(reasons) else None
     if short is not None:
         headline += _room_on(fleet, allowed, workload, short[1].resource)
     return reason, headline, step
@@ -162,9 +162,9 @@ def _about_checks(fleet: Fleet, record: Record) -> tuple[str, str]:
 
 def asked_most(workload: Workload) -> tuple[str, int]:
     """The resource by which a job is measured, and how much of it it asks for: devices, or CPU if it asks for none."""
-    asked = dict(workload.requests)
-    resource = max((name for name in asked if "/" in name), key=asked.__getitem__, default="cpu")
-    return resource, asked.get(resource, 0)
+    names = dict(workload.requests)
+    resource = max((name for name in names if "/" in name), key=names.__getitem__, default="cpu")
+    return resource, names.get(resource, 0)
 
 
 def _asked(workload: Workload) -> str:

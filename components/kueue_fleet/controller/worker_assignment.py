@@ -86,12 +86,12 @@ class Assigner:
     async def _answer(self, worker: str, key: str, why: str, *, ready: bool) -> None:
         """The check on a worker's Workload; not twice at one version, as the watch may be later than the answer."""
         state = self._fleet.workers[worker]
-        found: Copy | None = state.copy(key) or state.local(key)
-        if found is None or self._written.get((worker, key)) == found.version:
+        copy: Copy | None = state.copy(key) or state.local(key)
+        if copy is None or self._written.get((worker, key)) == copy.version:
             return
-        body = patches.grant_body(key, found, self._fleet.clock(), why=why, ready=ready)
+        body = patches.grant_body(key, copy, self._fleet.clock(), why=why, ready=ready)
         await self._fleet.apis[worker].apply(patches.status_path(key), body, patches.ASSIGNMENT_MANAGER)
-        self._written[worker, key] = found.version
+        self._written[worker, key] = copy.version
 
     def forget(self, key: str) -> None:
         """Nothing more is to be answered for this Workload."""

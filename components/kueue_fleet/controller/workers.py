@@ -164,10 +164,10 @@ class WorkerState(ConfiguredQuota):
 
     def copy(self, key: str) -> Copy | None:
         """The copy of that name, as it was seen last."""
-        found = self._copies.get(key)
-        if found is None or found.check is not None:
-            return found
-        return replace(found, guarded=self.guards(key.partition("/")[0], self._queues[key]))
+        copy_there = self._copies.get(key)
+        if copy_there is None or copy_there.check is not None:
+            return copy_there
+        return replace(copy_there, guarded=self.guards(key.partition("/")[0], self._queues[key]))
 
     def workload(self, key: str) -> Workload | None:
         """The Workload of that name, as it was seen last; None for one that cannot be read too."""
@@ -180,17 +180,17 @@ class WorkerState(ConfiguredQuota):
     def guards(self, namespace: str, queue: str) -> bool:
         """Whether a LocalQueue admits nothing without the assignment check."""
         local = self._manifests.get(("localqueues", f"{namespace}/{queue}"))
-        found = local and self._manifests.get(("clusterqueues", str(local["spec"].get("clusterQueue"))))
-        rules = ((found or {}).get("spec", {}).get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
+        queue_object = local and self._manifests.get(("clusterqueues", str(local["spec"].get("clusterQueue"))))
+        rules = ((queue_object or {}).get("spec", {}).get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
         return any(rule.get("name") == ASSIGNMENT_CHECK and not rule.get("onFlavors") for rule in rules)
 
     @property
     def inactive_check(self) -> str | None:
         """The version of the assignment check, if it is not Active yet."""
-        found = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
-        if found is None or found["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
+        check_object = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
+        if check_object is None or check_object["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
             return None
-        return None if Printed.of(found).is_true("Active") else self._check_version
+        return None if Printed.of(check_object).is_true("Active") else self._check_version
 
     def take_provisioning(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest is new, changed or gone."""
@@ -202,7 +202,7 @@ class WorkerState(ConfiguredQuota):
 def _with_quota_only(item: Json) -> Json:
     """A Workload without all that the core may refuse: whatever holds quota holds it."""
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item["status"]
-    kept = ("type", "status", "reason", "lastTransitionTime")
+    names = ("type", "status", "reason", "lastTransitionTime")
     assigned = ("name", "count", "flavors", "resourceUsage")
     return {
         "metadata": {name: metadata.get(name) for name in ("name", "namespace", "uid", "creationTimestamp")},
@@ -212,7 +212,7 @@ def _with_quota_only(item: Json) -> Json:
             "podSets": [{"name": one.get("name"), "count": one.get("count")} for one in spec.get("podSets") or ()],
         },
         "status": {
-            "conditions": [{name: one.get(name) for name in kept} for one in status.get("conditions") or ()],
+            "conditions": [{name: one.get(name) for name in names} for one in status.get("conditions") or ()],
             "admission": {
                 "clusterQueue": status["admission"].get("clusterQueue"),
                 "podSetAssignments": [

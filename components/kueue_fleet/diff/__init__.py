@@ -19,14 +19,14 @@ __all__ = ["Area", "Difference", "compare_fleets"]
 
 def compare_fleets(old: FleetSpec, new: FleetSpec) -> list[Difference]:
     """Every difference between two fleets, consequences first; none if and only if they are equal."""
-    found = [*_consequences(old, new), *compare_clusters(old, new), *compare_capacity(old, new)]
-    found += [*compare_quotas(old, new), *compare_regions(old, new)]
-    told = {difference.path for difference in found if difference.area != "consequences"}
-    told |= {difference.path for difference in found if difference.whole}
-    found += [each for each in compare_fields(old, new) if each.path not in told]
-    if not found and old != new:
-        found.append(Difference("settings", "", "written in another way, with the same effect"))
-    return found
+    differences = [*_consequences(old, new), *compare_clusters(old, new), *compare_capacity(old, new)]
+    differences += [*compare_quotas(old, new), *compare_regions(old, new)]
+    paths = {difference.path for difference in differences if difference.area != "consequences"}
+    paths |= {difference.path for difference in differences if difference.whole}
+    differences += [compare_field for compare_field in compare_fields(old, new) if compare_field.path not in paths]
+    if not differences and old != new:
+        differences.append(Difference("settings", "", "written in another way, with the same effect"))
+    return differences
 
 
 def _consequences(old: FleetSpec, new: FleetSpec) -> list[Difference]:

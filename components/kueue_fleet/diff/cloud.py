@@ -140,7 +140,7 @@ def _subnets(change: CloudPlan) -> Iterator[Difference]:
         ranges = [{**REGION_RANGES, **fleet.network.ranges}.get(region) for fleet in (old, new)]
         if new.network.existing is not None:
             return
-        stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
+        stays = old.network_name == new.network_name and any(cluster.region == region for cluster in old.clusters)
         if change.step("Subnetwork", new.network_name, region).replaces("ipCidrRange"):
             text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
             yield consequence(f"network.ranges[{region}]", text)
@@ -190,12 +190,12 @@ def _causes(change: CloudPlan, name: str) -> list[tuple[str, str]]:
     step = change.step("Cluster", name)
     at = f"clusters[{name}]"
     # Another role is another component, and so another resource to Pulumi.
-    found: list[tuple[str, object, object]] = [(f"{at}.role", before.role, after.role)]
+    causes: list[tuple[str, object, object]] = [(f"{at}.role", before.role, after.role)]
     if step.replaces():
-        found += [each for prefixes, each in _cluster_words(old, new, name) if step.replaces(*prefixes)]
+        causes += [cause for prefixes, cause in _cluster_words(old, new, name) if step.replaces(*prefixes)]
     differ = [
         (path, f"{'none' if was is None else was} -> {'none' if becomes is None else becomes}")
-        for path, was, becomes in found
+        for path, was, becomes in causes
         if was != becomes
     ]
     return differ or [(at, ", ".join(step.replacing))] if step.replaces() else differ
@@ -208,7 +208,7 @@ def _cluster_words(
     before, after = old.cluster(name), new.cluster(name)
     at, region = f"clusters[{name}]", after.region
     network = ("network", "subnetwork", "ipAllocationPolicy")
-    yield from ((network, each) for each in _network_words(old, new, region))
+    yield from ((network, network_word) for network_word in _network_words(old, new, region))
     yield ("location",), (f"{at}.region", before.region, after.region)
     yield ("project",), (f"{at}.project", old.project_of(name), new.project_of(name))
     yield ("enableAutopilot",), (f"{at}.mode", before.mode, after.mode)
@@ -250,17 +250,17 @@ def _range_names(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[
 
 def _node_pools(change: CloudPlan) -> Iterator[Difference]:
     old, new = change.old, change.new
-    told: dict[tuple[str, str], list[str]] = {}
+    names_by_change: dict[tuple[str, str], list[str]] = {}
     for cluster in change.clusters_that_stay:
         before, after = _pools(old, cluster), _pools(new, cluster)
         for name, pool in before.items():
             step, protected = change.step("NodePool", cluster, name), old.protects(cluster, name)
             for text in _fate_of_pool(step, pool, after.get(name), protected=protected):
-                told.setdefault((f"nodePools[{name}]", text), []).append(cluster)
+                names_by_change.setdefault((f"nodePools[{name}]", text), []).append(cluster)
         if old.cluster(cluster).mode == "Standard":
             for field, text in _all_pools(change, cluster):
-                told[f"clusters[{cluster}].{field}", text] = [cluster]
-    for (path, text), names in told.items():
+                names_by_change[f"clusters[{cluster}].{field}", text] = [cluster]
+    for (path, text), names in names_by_change.items():
         yield consequence(path, f"on {listed(names)} {text}")
 
 
@@ -349,7 +349,7 @@ def _shared(pool: ResolvedNodePool) -> str | None:
 
 def _networks(pool: ResolvedNodePool) -> str | None:
     """The networks of its nodes' cards."""
-    return ", ".join(dict.fromkeys(each.subnetwork for each in pool.networks)) or None
+    return ", ".join(dict.fromkeys(network.subnetwork for network in pool.networks)) or None
 
 
 _CAPACITY: Final = ("reservationAffinity", "spot", "flexStart", "maxRunDuration")
@@ -422,7 +422,12 @@ def _storage(change: CloudPlan) -> Iterator[Difference]:
     """Buckets, file servers and disks that go, or are made again, and what is in them."""
     old, new = change.old, change.new
     for entry in old.storage:
-        after = {key for each in new.storage if each.name == entry.name for key in stored(new, each)}
+        after = {
+            key
+            for storage_entry in new.storage
+            if storage_entry.name == entry.name
+            for key in stored(new, storage_entry)
+        }
         for key, what in stored(old, entry).items():
             if key in after and not change.at(key).replaces():
                 continue
@@ -431,7 +436,7 @@ def _storage(change: CloudPlan) -> Iterator[Difference]:
                 text += "; while it holds objects, `pulumi up` fails instead"
             text += _PROTECTED if old.deletion_protection else ""
             yield consequence(f"storage[{entry.name}]", text, whole=not after)
-        after_all = next((each for each in new.storage if each.name == entry.name), None)
+        after_all = next((storage_entry for storage_entry in new.storage if storage_entry.name == entry.name), None)
         stays = any(key in after and not change.at(key).replaces() for key in stored(old, entry))
         if after_all is not None and stays and (why := _refused_size(entry.volume, after_all.volume)):
             yield consequence(f"storage[{entry.name}].volume.capacityGib", why)
@@ -450,9 +455,9 @@ def _not_asked_for(
 ) -> Iterator[str]:
     """What a reservation that is there is not asked for again, since Google answers it otherwise."""
     if isinstance(entry, ReservationEntry) and isinstance(other, ReservationEntry):
-        kept = entry.accelerator
-        if kept != other.accelerator:
-            keeps = f"{kept.count} {kept.type}" if kept else "no GPUs"
+        entry_accelerator = entry.accelerator
+        if entry_accelerator != other.accelerator:
+            keeps = f"{entry_accelerator.count} {entry_accelerator.type}" if entry_accelerator else "no GPUs"
             yield f"it keeps {keeps} on a machine: reserve other machines under another name"
     if entry.shared_with == other.shared_with:
         return

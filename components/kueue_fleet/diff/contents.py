@@ -47,7 +47,7 @@ def contents_consequences(old: FleetSpec, new: FleetSpec, stay: list[str]) -> It
 def _priorities(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """What jobs of teams that name no classes may name now, or no longer, of the classes that stay."""
     before, after = _classes(old), _classes(new)
-    told: dict[str, list[str]] = {}
+    names_by_change: dict[str, list[str]] = {}
     for team in new.teams:
         if team.priority_classes is None and team.name in old.team_of.values():
             was, becomes = (allowed_priority_classes(fleet, team) for fleet in (old, new))
@@ -56,14 +56,16 @@ def _priorities(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
                 ("may no longer name {}", [name for name in was if name in after and name not in becomes]),
             ):
                 if names:
-                    told.setdefault(verb.format(listed(names)), []).append(team.name)
-    for change, teams in told.items():
+                    names_by_change.setdefault(verb.format(listed(names)), []).append(team.name)
+    for change, teams in names_by_change.items():
         text = f"jobs of {listed(teams)} {change}: by default, all classes but the highest of each kind"
         yield consequence("teams", text)
 
 
 def _classes(fleet: FleetSpec) -> set[str]:
-    return {each.name for each in fleet.workload_priority_classes} | {each.name for each in fleet.priority_classes}
+    return {workload_priority_class.name for workload_priority_class in fleet.workload_priority_classes} | {
+        priority_class.name for priority_class in fleet.priority_classes
+    }
 
 
 def _dispatcher(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -95,7 +97,7 @@ def _manager_flavors(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
     Seen with Kueue 0.19.2: `per_cluster.manager_groups` says why.
     """
-    told: dict[str, list[str]] = {}
+    names_by_change: dict[str, list[str]] = {}
     for queue in new.cluster_queues:
         before = old.queue(queue.name)
         if before is None or not (old.is_dispatched(queue.name) and new.is_dispatched(queue.name)):
@@ -103,21 +105,21 @@ def _manager_flavors(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         sides = [_flavors(old, before), _flavors(new, queue)]
         had, has = ([name for name, quota in side.items() if quota] for side in sides)
         if lost := [name for name in sides[0] if name not in sides[1]]:
-            kept = "multiKueue.formerManagerFlavorNames" if queue.manager is None else "manager.resourceGroups with 0"
+            field = "multiKueue.formerManagerFlavorNames" if queue.manager is None else "manager.resourceGroups with 0"
             text = (
                 f"no flavor {listed(lost)} on the manager any more, and jobs that hold it there lose their MultiKueue "
                 "check: Kueue admits those that wait for a worker without one, and may not see others end; keep it in "
-                f"{kept}, until no job holds it"
+                f"{field}, until no job holds it"
             )
-            told.setdefault(text, []).append(queue.name)
+            names_by_change.setdefault(text, []).append(queue.name)
         elif had != has:
             text = (
                 f"quota on the manager moves from {listed(had)} to {listed(has)}: no job is evicted; those with quota "
                 f"keep it on {listed(had)} until they end, and do not count against the new quota, so that until then "
                 "more jobs may wait on the workers"
             )
-            told.setdefault(text, []).append(queue.name)
-    for text, queues in told.items():
+            names_by_change.setdefault(text, []).append(queue.name)
+    for text, queues in names_by_change.items():
         yield consequence("clusterQueues", f"{listed(queues)}: {text}")
 
 
@@ -156,7 +158,9 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
         )
         yield consequence("kueue.version", text, whole=True)
     yield from _other_configuration(
-        old, new, [name for name in stay if not any(name in each for each in upgraded.values())]
+        old,
+        new,
+        [name for name in stay if not any(name in clusters_upgraded for clusters_upgraded in upgraded.values())],
     )
     if old.kueue.namespace != new.kueue.namespace:
         protected = [name for name in stay if old.protects(name)]
@@ -265,17 +269,17 @@ def _leads(fleet: FleetSpec) -> dict[tuple[str, str], str]:
 def _local_queues(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """LocalQueues that go, or lead to another queue, in namespaces that stay."""
     owners, leads = (_owners(old), _owners(new)), _leads(new)
-    told: dict[tuple[str, str], None] = {}
+    lines_once: dict[tuple[str, str], None] = {}
     for (namespace, name), queue in _leads(old).items():
         if namespace != "default" and owners[0].get(namespace) != owners[1].get(namespace):
             continue
         becomes, owner = leads.get((namespace, name)), owners[0].get(namespace, "localQueues")
         path = f"{owner}.localQueues[{name}]" if owner.startswith("teams[") else f"localQueues[{namespace}/{name}]"
         if becomes is None:
-            told[path, "waiting jobs are not admitted until a LocalQueue of that name exists again"] = None
+            lines_once[path, "waiting jobs are not admitted until a LocalQueue of that name exists again"] = None
         elif becomes != queue and new.queue(queue) is not None:
-            told[path, f"waiting jobs move to {becomes}; running jobs stay in {queue}"] = None
-    for path, text in told:
+            lines_once[path, f"waiting jobs move to {becomes}; running jobs stay in {queue}"] = None
+    for path, text in lines_once:
         yield consequence(path, text)
 
 

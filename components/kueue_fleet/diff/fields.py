@@ -125,7 +125,7 @@ def _only(side: _Value) -> str:
 
 
 def _of_lists(old: list[Any], new: list[Any]) -> str:
-    added, removed = ([each for each in one if each not in other] for one, other in ((new, old), (old, new)))
+    added, removed = ([item for item in one if item not in other] for one, other in ((new, old), (old, new)))
     parts = [
         f"{verb} {listed([*map(in_words, items)])}" for verb, items in (("adds", added), ("removes", removed)) if items
     ]
@@ -136,9 +136,9 @@ def _words(value: _Value) -> str:
     """The value in words; of one with fields, those that are not as by default."""
     if isinstance(value.whole, Mapping):
         fields = value.short if isinstance(value.short, Mapping) else {}
-        told = fields_in_words(fields)
-        if not told and "name" in fields:
-            told = [f"name {fields['name']}"]
-        more = len(told) - _MOST_FIELDS
-        return ", ".join(told[:_MOST_FIELDS]) + (f" and {more} more fields" if more > 0 else "")
+        words = fields_in_words(fields)
+        if not words and "name" in fields:
+            words = [f"name {fields['name']}"]
+        more = len(words) - _MOST_FIELDS
+        return ", ".join(words[:_MOST_FIELDS]) + (f" and {more} more fields" if more > 0 else "")
     return in_words(value.whole)

@@ -58,9 +58,9 @@ def _size(pool: ResolvedNodePool | None) -> str:
         return "nothing"
     fixed = pool.min_nodes == pool.max_nodes
     nodes = f"{pool.max_nodes}" if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
-    held = pool.max_nodes * pool.accelerators_per_node
+    accelerators = pool.max_nodes * pool.accelerators_per_node
     shares = f" in {pool.max_nodes * pool.devices_per_node} shares" if pool.sharing != WHOLE else ""
-    gpus = f" ({held} {pool.accelerator}{shares})" if pool.accelerators_per_node else ""
+    gpus = f" ({accelerators} {pool.accelerator}{shares})" if pool.accelerators_per_node else ""
     return f"{nodes} {pool.machine_type}{gpus}"
 
 
@@ -76,19 +76,23 @@ def compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
     Of each window, what changes otherwise while it is open.
     """
-    found = list(_compare_quotas(old, new))
-    always = tuple(found)
+    differences = list(_compare_quotas(old, new))
+    always = tuple(differences)
     for name in dict.fromkeys(name for fleet in (old, new) for queue in fleet.cluster_queues for name in queue.windows):
         during = _compare_quotas(*(fleet_in(fleet, frozenset({name})) for fleet in (old, new)))
-        found += [replace(each, text=f"{each.text} while {name} is open") for each in during if each not in always]
-    yield from found
-    told = {each.path for each in found}
+        differences += [
+            replace(difference, text=f"{difference.text} while {name} is open")
+            for difference in during
+            if difference not in always
+        ]
+    yield from differences
+    paths = {difference.path for difference in differences}
     for queue in new.cluster_queues:
         was, path = old.queue(queue.name), f"clusterQueues[{queue.name}]"
-        if was is None or path in told or was.resource_groups == queue.resource_groups:
+        if was is None or path in paths or was.resource_groups == queue.resource_groups:
             continue
         if was.windows or queue.windows:
-            names = (listed(list(each.windows)) or "none" for each in (was, queue))
+            names = (listed(list(queue_then.windows)) or "none" for queue_then in (was, queue))
             yield Difference("quota", path, f"windows of its quotas: {' -> '.join(names)}, with the same amounts")
 
 
@@ -103,9 +107,9 @@ def _compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         for verb, amount in _gains(place.resource, before, after, plural=plural):
             of_verb = changes.setdefault((place.queue, place.flavor, who, verb), {})
             of_verb.setdefault(place.cluster, {})[amount] = None
-    for (queue, flavor, who, verb), found in changes.items():
+    for (queue, flavor, who, verb), changes_there in changes.items():
         alike: dict[tuple[str, ...], list[str]] = {}
-        for cluster, amounts_there in found.items():
+        for cluster, amounts_there in changes_there.items():
             alike.setdefault(tuple(amounts_there), []).append(cluster)
         for amounts, where in alike.items():
             text = f"{who} {verb} {', '.join(amounts)} of {flavor} on {listed(where)}"
@@ -134,7 +138,9 @@ def compare_regions(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     former = {team.name: team for team in old.teams}
     for team in new.teams:
         was = former.get(team.name, team)
-        both = {queue.cluster_queue for queue in team.local_queues} & {each.cluster_queue for each in was.local_queues}
+        both = {queue.cluster_queue for queue in team.local_queues} & {
+            local_queue.cluster_queue for local_queue in was.local_queues
+        }
         for queue in new.cluster_queues:
             before = old.queue(queue.name)
             if queue.name not in both or before is None:
@@ -170,15 +176,15 @@ def _gains(
         return
     for field, kind in (("borrowing_limit", "borrowing"), ("lending_limit", "lending")):
         was, becomes = getattr(before, field), getattr(after, field)
-        shown = " -> ".join(_UNLIMITED if limit is None else str(limit) for limit in (was, becomes))
+        limits_text = " -> ".join(_UNLIMITED if limit is None else str(limit) for limit in (was, becomes))
         if was == becomes:
             continue
         if was is None:
-            yield f"get{s} a limit on {kind}", f"{resource} ({shown})"
+            yield f"get{s} a limit on {kind}", f"{resource} ({limits_text})"
         elif becomes is None:
-            yield f"ha{'ve' if plural else 's'} no limit any more on {kind}", f"{resource} ({shown})"
+            yield f"ha{'ve' if plural else 's'} no limit any more on {kind}", f"{resource} ({limits_text})"
         else:
-            yield f"{_direction(was, becomes)}{s} {kind} of", f"{_distance(was, becomes)} {resource} ({shown})"
+            yield f"{_direction(was, becomes)}{s} {kind} of", f"{_distance(was, becomes)} {resource} ({limits_text})"
 
 
 def _direction(before: Quantity, after: Quantity) -> str:
@@ -201,7 +207,7 @@ def compare_costs(old: FleetSpec, new: FleetSpec, prices: Prices) -> Iterator[Di
     if text := _change(totals, "a month"):
         yield Difference("cost", "", f"in all {text}; prices of {prices.date}")
     changed = [line for line in (*before.lines, *after.lines) if (line in before.lines) != (line in after.lines)]
-    prices_of_changed = [f"the price of {each}" for line in changed if line.most for each in line.missing]
+    prices_of_changed = [f"the price of {machine}" for line in changed if line.most for machine in line.missing]
     others = [unknown for unknown in after.unknown if unknown not in before.unknown]
     for unknown in dict.fromkeys((*prices_of_changed, *others)):
         yield Difference("cost", "", f"not in these sums: {unknown}")

@@ -62,12 +62,12 @@ class Move:
 def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]] = ()) -> Upgrade:
     """The upgrade of every cluster of `fleet` to the version `to`; `manifests` are objects of its clusters."""
     after = nearest(to)
-    before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
+    before = {cluster.name: fleet.kueue_on(cluster.name).version for cluster in fleet.clusters}
     upgraded, moves = with_version(fleet, to), upgrade_moves(fleet, to)
     known = check_fleet(fleet)
     # What is different is listed as if it were the release whose rules are checked.
-    problems = [each for each in known if each.rule == OTHER_KUEUE]
-    problems += [each for each in check_fleet(upgraded) if each not in known]
+    problems = [problem for problem in known if problem.rule == OTHER_KUEUE]
+    problems += [problem for problem in check_fleet(upgraded) if problem not in known]
     problems += _older(before, to)
     problems += _between(fleet, to, moves)
     problems += _other_release(before, manifests)
@@ -91,13 +91,15 @@ def _older(before: Mapping[str, str], to: str) -> Iterator[Problem]:
 
 def _between(fleet: FleetSpec, to: str, moves: Sequence[Move]) -> Iterator[Problem]:
     """Releases that meet between two steps, and do not go together."""
-    data, found = fleet.wire(), dict[Problem, None]()
+    data, problems_there = fleet.wire(), dict[Problem, None]()
     for number in range(1, len(moves)):
         try:
             parse_fleet(fleet_after(data, to, moves[:number]))
         except SpecError as refused:
-            found.update(dict.fromkeys(each for each in refused.problems if each.rule == RELEASE_SKEW))
-    return iter(found)
+            problems_there.update(
+                dict.fromkeys(problem for problem in refused.problems if problem.rule == RELEASE_SKEW)
+            )
+    return iter(problems_there)
 
 
 def _other_release(before: Mapping[str, str], manifests: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
@@ -111,8 +113,8 @@ def _other_release(before: Mapping[str, str], manifests: Sequence[Mapping[str, A
 def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
     """The fleet with `to` on every cluster."""
     clusters = tuple(
-        each.model_copy(update={"kueue": ClusterKueue(configuration=each.kueue.configuration)})
-        for each in fleet.clusters
+        cluster.model_copy(update={"kueue": ClusterKueue(configuration=cluster.kueue.configuration)})
+        for cluster in fleet.clusters
     )
     kueue = fleet.kueue.model_copy(update={"version": to})
     # No copy of the fleet: that would keep what was worked out of the old one.
@@ -135,7 +137,11 @@ def object_problems(item: Mapping[str, Any], to: str) -> Iterator[Problem]:
         yield RELEASE_API.at(path, wrong, f"write it in {after.served[-1]}")
     elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
         stored = inside(item, "status").get("storedVersions")
-        gone = [str(each) for each in stored if each not in after.served] if isinstance(stored, list) else []
+        gone = (
+            [str(stored_version) for stored_version in stored if stored_version not in after.served]
+            if isinstance(stored, list)
+            else []
+        )
         if gone:
             fix = "run Kueue's hack/migrate-to-v1beta2.sh before the upgrade"
             yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
@@ -146,8 +152,8 @@ def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[st
     before, after = fleet.kueue_on(cluster).release, upgraded.kueue_on(cluster).release
     if before == after:
         return
-    configurations = (fleet.kueue.configuration, *(each.kueue.configuration for each in fleet.clusters))
-    written = {name for each in configurations for name in each.feature_gates or {}}
+    configurations = (fleet.kueue.configuration, *(cluster.kueue.configuration for cluster in fleet.clusters))
+    written = {name for configuration in configurations for name in configuration.feature_gates or {}}
     for name, gate in after.gates.items():
         was = before.gates.get(name)
         if name not in written and gate.on is not (was is not None and was.on):
@@ -163,16 +169,21 @@ def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[st
     old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, upgraded))
     for path, was_set, value in _different(old, new):
         yield f"Configuration {path}: {value or 'not written'}, before {was_set or 'not written'}"
-    defaults = ({row["field"]: row["value"] for row in each.table("defaults")} for each in (before, after))
+    defaults = (
+        {row["field"]: row["value"] for row in release_facts.table("defaults")} for release_facts in (before, after)
+    )
     for path, was_set, value in _different(*defaults):
         # A section by itself says nothing; its fields do.
-        if value != "{}" and not any(f"{each}.".startswith(f"{path}.") for each in new):
+        if value != "{}" and not any(f"{added}.".startswith(f"{path}.") for added in new):
             yield f"Configuration {path}: {value or 'not set'} by default, before {was_set or 'not set'}"
     yield from _chart_changes(before, after)
 
 
 def _chart_changes(before: Release, after: Release) -> Iterator[str]:
-    tables = ({(row["part"], row["name"]): row["value"] for row in each.table("chart")} for each in (before, after))
+    tables = (
+        {(row["part"], row["name"]): row["value"] for row in release_facts.table("chart")}
+        for release_facts in (before, after)
+    )
     for (part, name), was, value in _different(*tables):
         if part == "permission":
             yield f"Kueue may {value or 'do nothing with'} {name.removeprefix('/')}, before {was or 'nothing'}"
@@ -195,8 +206,8 @@ def _different(before: Mapping[_Key, str], after: Mapping[_Key, str]) -> Iterato
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _flat(f"{path}.{name}" if path else name, each)
+        for name, item in value.items():
+            yield from _flat(f"{path}.{name}" if path else name, item)
     else:
         yield path, in_words(value)
 
@@ -225,12 +236,12 @@ def upgrade_moves(fleet: FleetSpec, to: str) -> list[Move]:
 
 def fleet_after(data: Mapping[str, Any], to: str, moves: Sequence[Move]) -> dict[str, Any]:
     """A fleet's file, as plain data, after the first of its moves."""
-    made: dict[str, Any] = deepcopy(dict(data))
+    data_after: dict[str, Any] = deepcopy(dict(data))
     if moves and moves[-1].whole_fleet:
-        made["kueue"] = {**(made.get("kueue") or {}), "version": to}
-    for cluster in made["clusters"]:
+        data_after["kueue"] = {**(data_after.get("kueue") or {}), "version": to}
+    for cluster in data_after["clusters"]:
         own = dict(cluster.get("kueue") or {})
-        move = next((each for each in moves if each.cluster == cluster["name"]), None)
+        move = next((move for move in moves if move.cluster == cluster["name"]), None)
         if moves and moves[-1].whole_fleet:
             own.pop("version", None)
         elif move is not None:
@@ -238,7 +249,7 @@ def fleet_after(data: Mapping[str, Any], to: str, moves: Sequence[Move]) -> dict
             own |= {"version": to, "configuration": overlay(own.get("configuration") or {}, gates)}
         if own or "kueue" in cluster:
             cluster["kueue"] = own
-    return made
+    return data_after
 
 
 def _steps(fleet: FleetSpec, to: str, moves: Sequence[Move], *, goes_out: bool) -> Iterator[str]:

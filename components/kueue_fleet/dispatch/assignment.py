@@ -126,10 +126,12 @@ def bound_to(assigned: str, views: Mapping[str, WorkerView]) -> frozenset[str]:
 
     `assigned` is the worker of the assignment, empty if there is none.
     """
-    found = {name for name, view in views.items() if not view.gone and view.copy is not None and view.copy.binds}
+    clusters_bound = {
+        name for name, view in views.items() if not view.gone and view.copy is not None and view.copy.binds
+    }
     if assigned and not _is_void(views.get(assigned, WorkerView(known=False))):
-        found.add(assigned)
-    return frozenset(found)
+        clusters_bound.add(assigned)
+    return frozenset(clusters_bound)
 
 
 def decide_assignment(assigned: str, nominated: Sequence[str], views: Mapping[str, WorkerView]) -> AssignmentDecision:

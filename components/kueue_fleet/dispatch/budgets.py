@@ -114,13 +114,13 @@ class Ledger:
 
     def wire(self) -> dict[str, Any]:
         """What is to be kept of it."""
-        used = {team: [each.begin, each.since, each.gpu_hours, each.usd] for team, each in self.used.items()}
+        used = {team: [value.begin, value.since, value.gpu_hours, value.usd] for team, value in self.used.items()}
         return {"until": self.until, "used": used}
 
     def read(self, kept: Mapping[str, Any]) -> None:
         """Go on from what was kept. Raises ValueError where it is not what `wire` gave."""
         try:
-            used = {team: Used(*map(float, each)) for team, each in kept["used"].items()}
+            used = {team: Used(*map(float, value)) for team, value in kept["used"].items()}
             self.until, self.used = float(kept["until"]), {team: used[team] for team in used.keys() & self._budgets}
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a ledger: {error!r}") from None

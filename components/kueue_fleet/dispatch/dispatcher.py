@@ -64,7 +64,7 @@ def _remind(request: Request, decision: Decision) -> Decision:
     What Kueue could not send it tries again after as long as it has failed, up to 1,000 s, whether or not the worker is
     back (controller-runtime's rate limiter). Any change of the Workload makes it try at once.
     """
-    within_reach = {each.cluster for each in decision.verdicts if isinstance(each, Scored)}
+    within_reach = {verdict.cluster for verdict in decision.verdicts if isinstance(verdict, Scored)}
     unsent = [name for name in decision.nominated if name in request.unsent and name in within_reach]
     if decision.action is not Action.KEEP or not unsent:
         return decision
@@ -73,11 +73,11 @@ def _remind(request: Request, decision: Decision) -> Decision:
     due = last + _remind_after(decision, last)
     if due > now:
         return replace(decision, retry_at=min(again, due))
-    asked = f"Kueue was asked again at {format_time(now)} for the copy that is missing on {', '.join(unsent)}"
+    reminder = f"Kueue was asked again at {format_time(now)} for the copy that is missing on {', '.join(unsent)}"
     return replace(
         decision,
         action=Action.REMIND,
-        message=f"{decision.message}; {asked}",
+        message=f"{decision.message}; {reminder}",
         retry_at=min(again, now + _remind_after(decision, now)),
     )
 
@@ -104,24 +104,24 @@ def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSetti
         return _reject(request, verdicts, started, now)
     suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
     lost = _out_of_reach(verdicts)
-    kept = [name for name in request.nominated if name in suitable or name in lost]
-    stays = bool(request.reserved.intersection(kept))
+    names = [name for name in request.nominated if name in suitable or name in lost]
+    stays = bool(request.reserved.intersection(names))
     if started + settings.give_up_after <= now and not stays:
         return _give_up(request, verdicts, started, now)
     order = {worker.name: index for index, worker in enumerate(workers)}
     fresh = sorted(
-        (verdict for name, verdict in suitable.items() if name not in kept),
+        (verdict for name, verdict in suitable.items() if name not in names),
         key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
     )
     rounds, widens_at = rounds_begun(started, settings.widen_after, now)
     # A cluster that is out of reach is none that could take the job now: another one is asked in its place.
-    room = max(0, min(settings.step * rounds - sum(name in suitable for name in kept), MOST_CLUSTERS - len(kept)))
+    room = max(0, min(settings.step * rounds - sum(name in suitable for name in names), MOST_CLUSTERS - len(names)))
     again = [] if stays else [started + settings.give_up_after]
     if len(fresh) > room:
         again.append(widens_at)
     if fits_nowhere:
         again.append(started + settings.reject_after)
-    nominated = (*kept, *(verdict.cluster for verdict in fresh[:room]))
+    nominated = (*names, *(verdict.cluster for verdict in fresh[:room]))
     reached = [name for name in nominated if name in suitable]
     return Decision(
         key=request.workload.key,
@@ -146,11 +146,11 @@ def _stay(request: Request, workers: Sequence[Worker], settings: DispatchSetting
     lost = _out_of_reach(verdicts)
     out = {one.cluster for one in verdicts if isinstance(one, Filtered)}
     names = [worker.name for worker in workers]
-    wanted = [name for name in names if name in request.bound and name not in request.withdrawn]
-    kept = [name for name in request.nominated if name in wanted or (name in names and name not in out)]
-    nominated = (*kept, *(name for name in wanted if name not in kept))[:MOST_CLUSTERS]
+    bound = [name for name in names if name in request.bound and name not in request.withdrawn]
+    kept = [name for name in request.nominated if name in bound or (name in names and name not in out)]
+    nominated = (*kept, *(name for name in bound if name not in kept))[:MOST_CLUSTERS]
     missing = [(name, "its queue does not have it any more") for name in sorted(request.bound.difference(names))]
-    missing += [(name, lost[name]) for name in wanted if name in lost]
+    missing += [(name, lost[name]) for name in bound if name in lost]
     why = "; ".join(f"it may run on {name}, and {text}" for name, text in missing)
     return Decision(
         key=request.workload.key,
@@ -195,7 +195,7 @@ def _reason(request: Request, reached: Sequence[str], rounds: int) -> Reason:
 
 def _message(reached: Sequence[str], nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int) -> str:
     if not reached:
-        why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+        why = ", ".join(f"{verdict.cluster} {verdict.reason}" for verdict in verdicts if isinstance(verdict, Filtered))
         return f"None of {len(verdicts)} clusters is suitable{f': {why}' if why else ''}"
     step = "" if rounds == 1 else f" in step {rounds}"
     return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
@@ -223,7 +223,7 @@ def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
 
 
 def _reject(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
-    why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
+    why = ", ".join(f"{verdict.cluster} {verdict.reason}" for verdict in verdicts if isinstance(verdict, Filtered))
     return Decision(
         key=request.workload.key,
         now=now,

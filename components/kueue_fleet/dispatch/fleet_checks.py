@@ -85,9 +85,9 @@ def decide_check(
         if problem:
             return CheckDecision(CheckState.REJECTED, problem)
     if rules.regions and residency.bounds:
-        found = _decide_region(residency, regions)
-        if found is not None:
-            return found
+        check_decision = _decide_region(residency, regions)
+        if check_decision is not None:
+            return check_decision
     if rules.windows and run_seconds is not None and not run:
         # What cannot be read might outlast every window; who says nothing needs one that is open.
         longest = max(window.end - window.start for window in rules.windows)
@@ -132,7 +132,7 @@ def _run_problem(given: str | float | None, run: float | None, longest: float) -
 
 def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -> CheckDecision:
     need = run or 0.0
-    for start, end, name in sorted((*each, window.name) for window in windows for each in window.openings(now)):
+    for start, end, name in sorted((*opening, window.name) for window in windows for opening in window.openings(now)):
         if max(now, start) + need > end:
             continue
         if now >= start:

@@ -54,7 +54,7 @@ def follow_capacity(fleet: FleetQuotas, nodes: Nodes, now: float) -> FollowedQuo
     """
     changed: dict[str, dict[Place, dict[str, ClusterQuota]]] = {}
     lost = []
-    for cluster in (each for name in nodes for each in fleet.clusters if each.name == name):
+    for cluster in (cluster for name in nodes for cluster in fleet.clusters if cluster.name == name):
         for flavor in cluster.flavors:
             if not cluster.is_closed(flavor.name):
                 capacity = _Capacity(fleet, nodes, cluster, flavor, now)
@@ -110,10 +110,10 @@ class _Claims:
             shares = _shares([claim.amount for claim in self.teams], max(own + lent - missing, 0), unit)
             for claim, share in zip(self.teams, shares, strict=True):
                 nominal = _quantity(resource, share)
-                made = ClusterQuota(nominal_quota=nominal)
+                quota = ClusterQuota(nominal_quota=nominal)
                 if (lends := claim.quota.lending_limit) is not None:
-                    made = ClusterQuota(nominal_quota=nominal, lending_limit=min(lends, nominal))
-                yield claim.queue, made
+                    quota = ClusterQuota(nominal_quota=nominal, lending_limit=min(lends, nominal))
+                yield claim.queue, quota
 
 
 def _shares(amounts: Sequence[int], target: int, unit: int) -> list[int]:
@@ -134,13 +134,13 @@ def _shares(amounts: Sequence[int], target: int, unit: int) -> list[int]:
 
 def _claims(fleet: FleetQuotas, cluster: ClusterCapacity, flavor: str) -> Mapping[Place, _Claims]:
     """By resource of a flavor, who may use it on a cluster."""
-    found: dict[Place, _Claims] = {}
+    claims_by_place: dict[Place, _Claims] = {}
     cohorts = {cohort.name: cohort for cohort in fleet.cohorts}
     queues = (queue for queue in fleet.cluster_queues if cluster.name in queue.clusters)
     entries: list[EntryQuotas] = [*queues, *(cohorts[name] for name in cluster.cohorts)]
     for entry in entries:
         for quota in _quotas_on(entry.resource_groups, cluster.name, flavor):
-            claims, nominal = found.setdefault((flavor, quota.name), _Claims()), quota.nominal_quota
+            claims, nominal = claims_by_place.setdefault((flavor, quota.name), _Claims()), quota.nominal_quota
             if not isinstance(entry, QueueQuotas) or entry.quota_follows == "file":
                 claims.fixed += nominal.counted(quota.name)
             elif entry.slack:
@@ -148,16 +148,16 @@ def _claims(fleet: FleetQuotas, cluster: ClusterCapacity, flavor: str) -> Mappin
                 claims.slack.append(_Claim(entry.name, quota, lent.counted(quota.name)))
             else:
                 claims.teams.append(_Claim(entry.name, quota, nominal.counted(quota.name)))
-    return found
+    return claims_by_place
 
 
 def _quotas_on(groups: Iterable[FleetResourceGroup], cluster: str, flavor: str) -> Iterator[ResourceQuota]:
     return (
         quota.on(cluster)
         for group in groups
-        for each in group.flavors
-        if each.name == flavor
-        for quota in each.resources
+        for flavor_entry in group.flavors
+        if flavor_entry.name == flavor
+        for quota in flavor_entry.resources
     )
 
 
@@ -210,21 +210,21 @@ class _Capacity:
             for pool, usable in self._pools.values()
             if not pool.grows and (short := pool.max_nodes - len(self._in(pool))) > 0
         ]
-        taken = [
+        reasons = [
             f"{pool.reservation} has machines for {usable} nodes of {pool.name}"
             for pool, usable in self._pools.values()
             if pool.reservation is not None and not out and not missing and usable < pool.max_nodes
         ]
-        return (*out, *missing, *taken)
+        return (*out, *missing, *reasons)
 
 
 def _left_in_reservation(fleet: FleetQuotas, nodes: Nodes, cluster: str, pool: PoolCapacity) -> int:
     """How many machines the pool can have of its reservation: those that no other pool has."""
     if pool.reservation is None or pool.reservation not in fleet.reservations:
         return pool.max_nodes
-    held = Counter((place, node.labels.get(NODE_POOL)) for place, found in nodes.items() for node in found)
+    counter = Counter((place, node.labels.get(NODE_POOL)) for place, found in nodes.items() for node in found)
     others = (
-        held[each.name, other.name]
+        counter[each.name, other.name]
         for each in fleet.clusters
         for other in each.pools
         if other.reservation == pool.reservation and (each.name, other.name) != (cluster, pool.name)

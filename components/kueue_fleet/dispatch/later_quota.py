@@ -33,24 +33,32 @@ class LaterQuota:
         entry = fleet.queue(queue) if fleet is not None else None
         if fleet is None or entry is None:
             return {}
-        beside = [each for each in fleet.cluster_queues if each is entry or (entry.cohort_name and each.cohort_name)]
+        beside = [
+            cluster_queue
+            for cluster_queue in fleet.cluster_queues
+            if cluster_queue is entry or (entry.cohort_name and cluster_queue.cohort_name)
+        ]
         if not any(cluster in fleet.clusters_written(each) for each in beside):
             return {}
-        names = {each.name for each in beside}
-        found: dict[str, int] = {}
+        names = {queue_beside.name for queue_beside in beside}
+        most: dict[str, int] = {}
         for windows in (frozenset[str](), *together(fleet.windows)):
             sums = _sums(fleet.within(windows), names, cluster)
-            found |= {resource: max(amount, found.get(resource, 0)) for resource, amount in sums.items()}
-        return found
+            most |= {resource: max(amount, most.get(resource, 0)) for resource, amount in sums.items()}
+        return most
 
 
 def _sums(fleet: FleetQuotas, queues: Set[str], cluster: str) -> dict[str, int]:
     """What these queues, and all cohorts, have together there, by resource."""
     sums: dict[str, int] = {}
-    there = [each for each in fleet.cluster_queues if each.name in queues and cluster in each.clusters]
+    there = [
+        cluster_queue
+        for cluster_queue in fleet.cluster_queues
+        if cluster_queue.name in queues and cluster in cluster_queue.clusters
+    ]
     entries: list[EntryQuotas] = [*there, *fleet.cohorts]
-    given = (each.resource_groups for each in entries)
-    groups = (group for each in given for group in fleet.groups_on(each, cluster))
+    groups_of_owners = (entry.resource_groups for entry in entries)
+    groups = (group for each in groups_of_owners for group in fleet.groups_on(each, cluster))
     for group in groups:
         for flavor in group.flavors:
             for quota in flavor.resources:

@@ -58,7 +58,7 @@ def read_node(node: PrintedNode, now: float) -> NodeState | None:
     taints = {taint.text("key") for taint in node.spec.children("taints")}
     if node.deleted_at is not None or TO_BE_DELETED in taints:
         return None
-    amounts = {name: each.counted(name) for name, each in node.allocatable.items()}
+    amounts = {name: value.counted(name) for name, value in node.allocatable.items()}
     ready = node.changed_at("Ready") or 0.0
     return NodeState(node.name, dict(node.labels.data), amounts, _out(node, ready, now), ready)
 
@@ -66,8 +66,8 @@ def read_node(node: PrintedNode, now: float) -> NodeState | None:
 def _out(node: PrintedNode, ready: float, now: float) -> str:
     if not node.is_ready and now - ready >= SILENT_SECONDS:
         return "NotReady"
-    found = next(filter(node.is_true, PROBLEMS), "")
-    return found or ("Unschedulable" if node.spec.flag("unschedulable") else "")
+    problem_type = next(filter(node.is_true, PROBLEMS), "")
+    return problem_type or ("Unschedulable" if node.spec.flag("unschedulable") else "")
 
 
 class SteadyNodes:

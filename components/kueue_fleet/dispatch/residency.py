@@ -48,10 +48,10 @@ def parse_regions(value: str, groups: Mapping[str, Iterable[str]]) -> frozenset[
 
     A word that is neither a group nor a region stays as it is, and matches no cluster.
     """
-    found: set[str] = set()
+    regions: set[str] = set()
     for word in value.split(_SEPARATOR):
-        found.update(groups.get(word, [word] if word else []))
-    return frozenset(found)
+        regions.update(groups.get(word, [word] if word else []))
+    return frozenset(regions)
 
 
 def read_residency(

@@ -204,13 +204,13 @@ class WorkerQuota:
         known = self._fits.get(kind)
         if known is not None:
             return known[1]
-        found = self._look(workload, node.name, now)
+        fit = self._look(workload, node.name, now)
         if len(self._fits) >= _MOST_FITS:
             # A worker whose state never changes would remember every workload that it was not given.
             self._fits.clear()
         # With the pod sets in it, no other object can get their id.
-        self._fits[kind] = (workload.pod_sets, found)
-        return found
+        self._fits[kind] = (workload.pod_sets, fit)
+        return fit
 
     def _look(self, workload: Workload, cluster_queue: str, now: float) -> Fit:
         return _fit(self._entry(workload, cluster_queue, now))
@@ -240,8 +240,10 @@ class WorkerQuota:
             return
         self._freed |= before is not None
         info_or_none = self._waiting_info(known or self._expected.get(key))
-        held = self._held.get(key)
-        if held is not None and (info_or_none is None or held.workload.pod_sets != info_or_none.workload.pod_sets):
+        copy_there = self._held.get(key)
+        if copy_there is not None and (
+            info_or_none is None or copy_there.workload.pod_sets != info_or_none.workload.pod_sets
+        ):
             self._freed |= self._unhold(key) is not None
         if info_or_none is None:
             self._waiting.pop(key, None)
@@ -295,8 +297,8 @@ class WorkerQuota:
                 if info.shape != -1:
                     self._hopeless.add(shape)
                 continue
-            given = tuple(result.as_assignment() for result in entry.assignment.pod_sets)
-            info.admission = Admission(info.cluster_queue, given)
+            assignments = tuple(result.as_assignment() for result in entry.assignment.pod_sets)
+            info.admission = Admission(info.cluster_queue, assignments)
             info.reserved_at = info.workload.created
             self._cache.refresh(info)
             self._cache.add(info)
@@ -344,6 +346,6 @@ def _fit(entry: Entry) -> Fit:
         kind = FitKind.NEVER
     elif entry.outcome is Outcome.INADMISSIBLE:
         kind = FitKind.NEVER if entry.why is QuotaReservedReason.MISCONFIGURED else FitKind.INACTIVE
-    found = entry.assignment.pod_sets
-    known = len(found) == len(entry.info.workload.pod_sets) and all(one.mode is not Mode.NO_FIT for one in found)
+    pod_sets = entry.assignment.pod_sets
+    known = len(pod_sets) == len(entry.info.workload.pod_sets) and all(one.mode is not Mode.NO_FIT for one in pod_sets)
     return Fit(kind, reason, message, tuple(flavors), tuple(sorted(devices.items())) if known else None)

@@ -51,8 +51,8 @@ def check_object(spec: SpecModel, name: str, where: str) -> Iterator[Problem]:
     for section in SECTIONS:
         [entry, _] = get_args(FleetSpec.model_fields[FIELDS[section]].annotation)
         if issubclass(entry, type(spec)) and "namespace" not in entry.model_fields:
-            made = read_stored(entry, {"name": name, **spec.wire()}, where)
-            for problem in check_alone(section, made):
+            entry_there = read_stored(entry, {"name": name, **spec.wire()}, where)
+            for problem in check_alone(section, entry_there):
                 yield replace(problem, path=where + problem.path.removeprefix(f"{section}[{name}]"))
             yield from _of_object(spec, where)
             return

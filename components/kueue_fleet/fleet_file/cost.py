@@ -110,7 +110,7 @@ def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
     """What `fleet` costs with `prices`."""
     lines = [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
     lines += _storage(fleet, prices)
-    unknown = [f"the price of {each}" for line in lines for each in line.missing if line.most]
+    unknown = [f"the price of {machine}" for line in lines for machine in line.missing if line.most]
     return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
 
 
@@ -120,15 +120,15 @@ def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices
     Machines of a reservation cost what they cost on demand. Of several pools of the flavor the most expensive counts.
     """
     entry = fleet.flavor(flavor)
-    found = []
+    prices_there = []
     for pool in fleet.flavor_nodes(entry, cluster) if entry is not None else ():
         cost = _device_hour(pool, prices)
         if isinstance(cost, Unpriced):
             return cost
         if cost is not None:
-            found.append(cost)
+            prices_there.append(cost)
     no_nodes = f"the nodes of flavor {flavor} on {cluster}, which no pool of the file has"
-    return max(found) if found else Unpriced(f"flavor {flavor}", no_nodes)
+    return max(prices_there) if prices_there else Unpriced(f"flavor {flavor}", no_nodes)
 
 
 def _device_hour(pool: ResolvedNodePool, prices: Prices) -> float | Unpriced | None:
@@ -187,7 +187,9 @@ def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
 
 def _storage(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     """File servers and disks, which are paid by their size."""
-    for place in (each for entry in fleet.storage for each in storage_places(fleet, entry) if each.made):
+    for place in (
+        storage_place for entry in fleet.storage for storage_place in storage_places(fleet, entry) if storage_place.made
+    ):
         volume, count = place.entry.volume, max(1, len(place.zones))
         if isinstance(volume, Bucket):
             continue
@@ -211,10 +213,16 @@ def _reserved_machine(entry: ReservationEntry) -> MachineType | None:
 def _line(
     cluster: str, name: str, kind: Class, nodes: tuple[int, int], what: str, parts: Iterable[float | Missing]
 ) -> CostLine:
-    found = list(parts)
-    missing = dict.fromkeys(str(part) for part in found if isinstance(part, Missing))
+    line_parts = list(parts)
+    missing = dict.fromkeys(str(part) for part in line_parts if isinstance(part, Missing))
     return CostLine(
-        cluster, name, kind, *nodes, what, sum(part for part in found if not isinstance(part, Missing)), tuple(missing)
+        cluster,
+        name,
+        kind,
+        *nodes,
+        what,
+        sum(part for part in line_parts if not isinstance(part, Missing)),
+        tuple(missing),
     )
 
 
@@ -249,7 +257,10 @@ def _nodes_of_others(fleet: FleetSpec) -> Iterator[str]:
         elif cluster.platform == "Autopilot":
             yield f"pods on {cluster.name} (Autopilot), which are billed by their requests"
         elif cluster.node_auto_provisioning is not None:
-            limits = [f"{each.maximum} {each.resource_type}" for each in cluster.node_auto_provisioning.resource_limits]
+            limits = [
+                f"{resource_limit.maximum} {resource_limit.resource_type}"
+                for resource_limit in cluster.node_auto_provisioning.resource_limits
+            ]
             yield f"nodes of {cluster.name} by auto-provisioning, up to {listed(limits)} with the pools of the file"
 
 

@@ -29,8 +29,10 @@ def fleet_quotas(fleet: FleetSpec) -> FleetQuotas:
     return FleetQuotas(
         manager=fleet.manager_name,
         clusters=tuple(_cluster(fleet, name) for name in fleet.cluster_names),
-        cohorts=tuple(EntryQuotas(name=each.name, resource_groups=each.resource_groups) for each in fleet.cohorts),
-        cluster_queues=tuple(_queue(fleet, each) for each in fleet.cluster_queues),
+        cohorts=tuple(
+            EntryQuotas(name=cohort.name, resource_groups=cohort.resource_groups) for cohort in fleet.cohorts
+        ),
+        cluster_queues=tuple(_queue(fleet, cluster_queue) for cluster_queue in fleet.cluster_queues),
         multi_kueue=None
         if sums is None
         else ManagerSums(
@@ -38,7 +40,7 @@ def fleet_quotas(fleet: FleetSpec) -> FleetQuotas:
             manager_flavor_name=sums.manager_flavor_name,
             former_manager_flavor_names=tuple(sums.former_manager_flavor_names),
         ),
-        reservations={each.name: each.count for each in reversed(fleet.reservations)},
+        reservations={reservation.name: reservation.count for reservation in reversed(fleet.reservations)},
         windows=quota_windows(fleet),
     )
 
@@ -48,9 +50,9 @@ def _cluster(fleet: FleetSpec, name: str) -> ClusterCapacity:
     return ClusterCapacity(
         name=name,
         runs_jobs=entry.runs_jobs,
-        flavors=tuple(_flavor(fleet, each, name) for each in fleet.flavors if name in fleet.clusters_of(each)),
+        flavors=tuple(_flavor(fleet, flavor, name) for flavor in fleet.flavors if name in fleet.clusters_of(flavor)),
         pools=tuple(map(_pool, fleet.node_pools_on(name))),
-        cohorts=tuple(each.name for each in cohorts_on(fleet, name)),
+        cohorts=tuple(cohort.name for cohort in cohorts_on(fleet, name)),
         file={field: value for field, value in entry.wire().items() if field not in ("kueue", "name")},
     )
 
@@ -98,8 +100,8 @@ def _queue(fleet: FleetSpec, queue: ClusterQueueEntry) -> QueueQuotas:
 
 def _manager_flavors(fleet: FleetSpec, queue: ClusterQueueEntry, worker: str) -> dict[str, str]:
     names = (name for name in dict.fromkeys(queue.flavor_names) if name in fleet.flavors_on(worker))
-    found = {name: fleet.manager_flavor(queue.cohort_name, worker, name) for name in names}
-    return {name: flavor for name, flavor in found.items() if flavor is not None}
+    flavors = {name: fleet.manager_flavor(queue.cohort_name, worker, name) for name in names}
+    return {name: flavor for name, flavor in flavors.items() if flavor is not None}
 
 
 def _lender(entry: ClusterQueueEntry | CohortEntry, places: list[tuple[str, str]]) -> Lender:

@@ -23,8 +23,11 @@ _WHAT: Final = {
 
 def goals_of(fleet: FleetSpec) -> list[Goal]:
     """Every goal of the file: of the queues, then of the teams."""
-    values = {each.name: each.value for each in fleet.priority_classes}
-    values |= {each.name: each.value for each in fleet.workload_priority_classes}
+    values = {priority_class.name: priority_class.value for priority_class in fleet.priority_classes}
+    values |= {
+        workload_priority_class.name: workload_priority_class.value
+        for workload_priority_class in fleet.workload_priority_classes
+    }
     owners: list[ClusterQueueEntry | TeamEntry] = [*fleet.cluster_queues, *fleet.teams]
     return [goal for owner in owners for goal in _of(owner, values)]
 
@@ -80,8 +83,8 @@ def judge_recorded(fleet: FleetSpec, recorded: Recorded | None) -> list[Judged]:
     ]
     judged = judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
     return [
-        judge_counted(each.goal, counted) if counted and each.standing is Standing.NOT_KNOWN else each
-        for each in judged
+        judge_counted(verdict.goal, counted) if counted and verdict.standing is Standing.NOT_KNOWN else verdict
+        for verdict in judged
     ]
 
 
@@ -92,7 +95,7 @@ def _seen(fleet: FleetSpec, recorded: Recorded) -> Iterable[Seen]:
         arrival = job.arrival
         if (job.ended is not None and job.ended < begin) or arrival.time > end or (job.is_deleted and not job.runs):
             continue
-        held = ((run.admitted, past.end if run.ended is None else run.ended) for run in job.runs)
+        spans = ((run.admitted, past.end if run.ended is None else run.ended) for run in job.runs)
         yield Seen(
             queues.get(f"{arrival.namespace}/{arrival.queue}", ""),
             fleet.team_of.get(arrival.namespace, arrival.team),
@@ -100,5 +103,5 @@ def _seen(fleet: FleetSpec, recorded: Recorded) -> Iterable[Seen]:
             (arrival.requests or {}).get(GPU_RESOURCE, 0.0),
             arrival.time,
             job.runs[0].admitted if job.runs else None,
-            tuple((max(first, begin), min(last, end)) for first, last in held if last > begin and first < end),
+            tuple((max(first, begin), min(last, end)) for first, last in spans if last > begin and first < end),
         )

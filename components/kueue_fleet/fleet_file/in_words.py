@@ -28,11 +28,11 @@ def in_words(value: Any) -> str:
 
 def fields_in_words(value: Mapping[str, Any]) -> list[str]:
     """Each field but the name that is not empty; quotas by their flavors alone."""
-    told = []
-    for key, each in value.items():
-        if key == "resourceGroups" and each:
-            flavors = [str(flavor["name"]) for group in each for flavor in group["flavors"]]
-            told.append(f"quotas on {listed(flavors)}")
-        elif key != "name" and each not in ({}, [], None):
-            told.append(f"{key} {in_words(each)}")
-    return told
+    words = []
+    for key, item in value.items():
+        if key == "resourceGroups" and item:
+            flavors = [str(flavor["name"]) for group in item for flavor in group["flavors"]]
+            words.append(f"quotas on {listed(flavors)}")
+        elif key != "name" and item not in ({}, [], None):
+            words.append(f"{key} {in_words(item)}")
+    return words

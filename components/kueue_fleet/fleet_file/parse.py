@@ -105,24 +105,26 @@ def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = F
 def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
     """These problems and those of the rules, in the order of the file."""
     scope = Scope(fleet, data)
-    found = [*problems, *check_scope(scope)]
+    all_problems = [*problems, *check_scope(scope)]
     if as_published:
-        found = [problem.as_published() for problem in found]
-    return scope.in_file_order(dict.fromkeys(found))
+        all_problems = [problem.as_published() for problem in all_problems]
+    return scope.in_file_order(dict.fromkeys(all_problems))
 
 
 def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
     """These problems, and what else is wrong with the quotas while windows are open."""
     known = list(problems)
-    said = dict.fromkeys(known)
+    once = dict.fromkeys(known)
     for windows in together(quota_windows(fleet)):
         within = fleet_in(fleet, windows)
         scope = Scope(within, data)
-        queues = (each.at(scope.path(queue)) for queue in within.cluster_queues for each in queue.own_problems())
-        found = [each.as_published() if as_published else each for each in (*queues, *check_scope(scope))]
-        for problem in scope.in_file_order(dict.fromkeys(found)):
-            if problem not in said:
-                said[problem] = None
+        queues = (problem.at(scope.path(queue)) for queue in within.cluster_queues for problem in queue.own_problems())
+        all_problems = [
+            problem.as_published() if as_published else problem for problem in (*queues, *check_scope(scope))
+        ]
+        for problem in scope.in_file_order(dict.fromkeys(all_problems)):
+            if problem not in once:
+                once[problem] = None
                 known.append(replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}"))
     return known
 
@@ -241,8 +243,8 @@ def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
 def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:
     """Secrets of teams that everybody reads who reads the file; no message has them."""
     if isinstance(value, Mapping) and set(value) != {"secure"}:
-        for key, each in value.items():
-            yield from _plain_secrets(each, f"{path}.{key}")
+        for key, item in value.items():
+            yield from _plain_secrets(item, f"{path}.{key}")
     elif value is not None and not isinstance(value, Mapping):
         yield PLAIN_SECRET.at(
             path,

@@ -23,10 +23,10 @@ _NO_SCHEMA: Final = frozenset({"metadata", "serialization", "default", "cls", "f
 
 def read_partly(model: type[M], data: Mapping[str, Any], unknown: Sequence[Location]) -> M:
     """What `model` can take of `data`; `unknown` are the places of fields that are there under a wrong name only."""
-    made: M = _validator(model).validate_python(data, by_alias=True, by_name=False, context={DEFER_RULES: True})
+    m: M = _validator(model).validate_python(data, by_alias=True, by_name=False, context={DEFER_RULES: True})
     for location in unknown:
-        _leave_out(made, location)
-    return made
+        _leave_out(m, location)
+    return m
 
 
 @cache
@@ -41,20 +41,20 @@ def _lenient(schema: Any) -> Any:
         return [_lenient(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: value if key in _NO_SCHEMA else _lenient(value) for key, value in schema.items()}
+    lenient = {key: value if key in _NO_SCHEMA else _lenient(value) for key, value in schema.items()}
     kind = schema.get("type")
     if kind == "model-field":
-        inner = made["schema"]
+        inner = lenient["schema"]
         if inner["type"] == "default":
             inner["schema"] = _or_left_out(inner["schema"])
         else:
-            made["schema"] = _or_left_out(inner)
+            lenient["schema"] = _or_left_out(inner)
     elif kind == "model":
         function = {"type": "no-info", "function": partial(_make, schema["cls"])}
-        read = {"type": "function-after", "function": function, "schema": made["schema"]}
+        read = {"type": "function-after", "function": function, "schema": lenient["schema"]}
         default = {"default_factory": partial(_nothing_of, schema["cls"]), "on_error": "default"}
-        return {"type": "default", "schema": read, **default, **({"ref": made["ref"]} if "ref" in made else {})}
-    return made
+        return {"type": "default", "schema": read, **default, **({"ref": lenient["ref"]} if "ref" in lenient else {})}
+    return lenient
 
 
 def _or_left_out(schema: Any) -> Any:
@@ -63,18 +63,18 @@ def _or_left_out(schema: Any) -> Any:
 
 def _make(model: type[M], read: tuple[dict[str, Any], Any, set[str]]) -> M:
     """The model of the fields that were read."""
-    fields, _, given = read
-    made = _nothing_of(model)
-    made.__dict__.update({name: value for name, value in fields.items() if _is_usable(value)})
-    made.__pydantic_fields_set__.update(given)
-    return made
+    fields, _, fields_given = read
+    m = _nothing_of(model)
+    m.__dict__.update({name: value for name, value in fields.items() if _is_usable(value)})
+    m.__pydantic_fields_set__.update(fields_given)
+    return m
 
 
 def _nothing_of(model: type[M]) -> M:
     """A model none of whose fields could be read."""
-    made: Any = model.model_construct()
-    made.__dict__.clear()
-    nothing: M = made
+    empty: Any = model.model_construct()
+    empty.__dict__.clear()
+    nothing: M = empty
     return nothing
 
 

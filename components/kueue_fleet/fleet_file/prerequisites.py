@@ -61,7 +61,7 @@ def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
         "containerfilesystem.googleapis.com": (any(cluster.image_streaming for cluster in clusters), "image streaming"),
         "cloudkms.googleapis.com": (bool(key_grants(clusters)), "keys of Cloud KMS, in their own project too"),
         **{
-            f"{api}.googleapis.com": (any(isinstance(each, kind) for each in own), reason)
+            f"{api}.googleapis.com": (any(isinstance(section, kind) for section in own), reason)
             for api, kind, reason in _DATA
         },
         "binaryauthorization.googleapis.com": (

@@ -46,11 +46,11 @@ def host_grants(fleet: FleetSpec, project: str) -> tuple[HostGrant, ...]:
     With these, GKE makes no firewall rules in the host project; a right to make some, such as
     roles/compute.securityAdmin, is the network's owner's to give.
     """
-    made = [cluster for cluster in clusters_in(fleet, project) if not cluster.existing]
+    clusters = [cluster for cluster in clusters_in(fleet, project) if not cluster.existing]
     network = fleet.network.existing
-    if network is None or not made or fleet.network_project == project:
+    if network is None or not clusters or fleet.network_project == project:
         return ()
-    regions = dict.fromkeys(cluster.region for cluster in made if cluster.region in network.subnets)
+    regions = dict.fromkeys(cluster.region for cluster in clusters if cluster.region in network.subnets)
     subnets = tuple((region, network.subnets[region].name) for region in regions)
     return (
         HostGrant("roles/container.hostServiceAgentUser", _GKE_AGENT, project, ()),

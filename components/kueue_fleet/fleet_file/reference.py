@@ -32,19 +32,19 @@ def reference_markdown() -> str:
 
 
 def _order(definitions: Mapping[str, Schema]) -> list[str]:
-    found: dict[str, None] = {}
+    names_in_order: dict[str, None] = {}
 
     def visit(name: str) -> None:
-        if name in found or "properties" not in definitions[name]:
+        if name in names_in_order or "properties" not in definitions[name]:
             return
-        found[name] = None
+        names_in_order[name] = None
         for field in definitions[name]["properties"].values():
             for reference in _references(field):
                 visit(reference)
 
     visit("FleetSpec")
     visit("RehearsalSection")
-    return list(found)
+    return list(names_in_order)
 
 
 def _references(schema: Any) -> Iterator[str]:
@@ -55,8 +55,8 @@ def _references(schema: Any) -> Iterator[str]:
             elif key != "mapping":
                 yield from _references(value)
     elif isinstance(schema, list):
-        for each in schema:
-            yield from _references(each)
+        for entry in schema:
+            yield from _references(entry)
 
 
 def _section(name: str, definition: Schema) -> str:
@@ -79,7 +79,7 @@ def _section(name: str, definition: Schema) -> str:
 def _type(schema: Schema) -> str:
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            kinds = [_type(each) for each in schema[key] if each.get("type") != "null"]
+            kinds = [_type(choice) for choice in schema[key] if choice.get("type") != "null"]
             return " or ".join(dict.fromkeys(kinds))
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(_PREFIX)

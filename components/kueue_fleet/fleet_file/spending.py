@@ -88,14 +88,14 @@ class BudgetUse:
         return self.percent >= NEAR_PERCENT or bool(self.unpriced)
 
     def __str__(self) -> str:
-        held = _HELD[self.enforce] if self.enforce is not None and self.used >= self.limit else ""
+        held_text = _HELD[self.enforce] if self.enforce is not None and self.used >= self.limit else ""
         if self.unpriced:
             used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
-            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}{held}"
+            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}{held_text}"
         most = "up to " if self.of == "USD" else ""
         whole = "" if self.whole_gpu_hours is None else f" ({self.whole_gpu_hours:,.0f} of whole GPUs)"
         amount = f"{most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}"
-        return f"{self.team}: {amount}, {self.percent} %{whole}{held}"
+        return f"{self.team}: {amount}, {self.percent} %{whole}{held_text}"
 
 
 def spending(
@@ -103,27 +103,27 @@ def spending(
 ) -> Mapping[str, Spending]:
     """What each team of the fleet used from `begin` to `end`."""
     costs: dict[tuple[str, str], float | Unpriced] = {}
-    found = {team.name: Spending() for team in fleet.teams}
-    for each in held:
-        hours = each.count * max(0.0, min(each.end, end) - max(each.begin, begin)) / 3600
+    spendings = {team.name: Spending() for team in fleet.teams}
+    for use in held:
+        hours = use.count * max(0.0, min(use.end, end) - max(use.begin, begin)) / 3600
         if not hours:
             continue
-        team = found[each.team]
-        if each.resource == GPU_RESOURCE:
+        team = spendings[use.team]
+        if use.resource == GPU_RESOURCE:
             team.gpu_hours += hours
-            team.whole_gpu_hours += hours / min((_shares(fleet, *place) for place in each.places), default=1)
-        for place in each.places - costs.keys():
+            team.whole_gpu_hours += hours / min((_shares(fleet, *place) for place in use.places), default=1)
+        for place in use.places - costs.keys():
             costs[place] = accelerator_hour(fleet, *place, prices)
-        amounts = [costs[place] for place in sorted(each.places)]
+        amounts = [costs[place] for place in sorted(use.places)]
         unpriced = next((amount for amount in amounts if isinstance(amount, Unpriced)), None)
         if unpriced is not None:
-            key = each.resource, unpriced
+            key = use.resource, unpriced
             team.unpriced[key] = team.unpriced.get(key, 0.0) + hours
             continue
         usd = [amount * hours for amount in amounts if not isinstance(amount, Unpriced)]
         team.usd_least += min(usd, default=0.0)
         team.usd_most += max(usd, default=0.0)
-    return found
+    return spendings
 
 
 def _shares(fleet: FleetSpec, cluster: str, flavor: str) -> int:
@@ -150,4 +150,4 @@ def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[Budget
     usd = budget.usd and BudgetUse(
         team, "USD", amount, budget.usd, budget.per, unpriced=unpriced, enforce=budget.enforce
     )
-    return [each for each in (hours, usd) if each]
+    return [figure for figure in (hours, usd) if figure]

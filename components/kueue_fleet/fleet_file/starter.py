@@ -63,11 +63,11 @@ def starter_problems(starter: Starter) -> dict[str, list[Problem]]:
         problems = check_fleet(parse_fleet_text(starter_text(starter), "fleet"))
     except SpecError as refused:
         problems = list(refused.problems)
-    found: dict[str, list[Problem]] = {}
+    problems_by_answer: dict[str, list[Problem]] = {}
     for problem in problems:
         section = re.split(r"[.\[]", problem.path)[0]
-        found.setdefault(_CONCERNED.get(section, section), []).append(problem)
-    return found
+        problems_by_answer.setdefault(_CONCERNED.get(section, section), []).append(problem)
+    return problems_by_answer
 
 
 def starter_text(starter: Starter) -> str:

@@ -63,13 +63,13 @@ def manager_accounts(fleet: FleetSpec) -> tuple[ManagerAccount, ...]:
     connects = profile_credentials(fleet) is not None
     namespace = fleet.kueue.namespace
     kueue = _manager_account(fleet, ACCOUNT_NAME, "multikueue", namespace, KUEUE_SERVICE_ACCOUNT)
-    found = [kueue] if connects else []
+    accounts = [kueue] if connects else []
     section = fleet.admission_controller
     store = section.history.store if section is not None and section.history is not None else None
     if section is not None and (connects or store):
         own = _manager_account(fleet, CONTROLLER_NAME, "dispatch", section.namespace, CONTROLLER_NAME)
-        found.append(replace(own, connects=connects, store=store or ""))
-    return tuple(found)
+        accounts.append(replace(own, connects=connects, store=store or ""))
+    return tuple(accounts)
 
 
 def manager_account(fleet: FleetSpec, name: str) -> ManagerAccount | None:
@@ -78,8 +78,8 @@ def manager_account(fleet: FleetSpec, name: str) -> ManagerAccount | None:
 
 
 def _manager_account(fleet: FleetSpec, name: str, prefix: str, namespace: str, service_account: str) -> ManagerAccount:
-    made = manager_account_id(fleet.name, prefix)
-    return ManagerAccount(name, made, account_address(made, fleet.project), namespace, service_account)
+    account = manager_account_id(fleet.name, prefix)
+    return ManagerAccount(name, account, account_address(account, fleet.project), namespace, service_account)
 
 
 def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:
@@ -88,11 +88,11 @@ def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:
     A worker that gets no jobs any more has a token for the controller only.
     """
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
-    found = [_token(fleet, worker, ACCOUNT_NAME, fleet.kueue.namespace) for worker in fleet.worker_names]
+    tokens = [_token(fleet, worker, ACCOUNT_NAME, fleet.kueue.namespace) for worker in fleet.worker_names]
     section = fleet.admission_controller
     if section is not None:
-        found += [_token(fleet, worker, CONTROLLER_NAME, section.namespace) for worker in workers]
-    return tuple(token for token in found if token is not None)
+        tokens += [_token(fleet, worker, CONTROLLER_NAME, section.namespace) for worker in workers]
+    return tuple(token for token in tokens if token is not None)
 
 
 def worker_token(fleet: FleetSpec, worker: str, account: str) -> WorkerToken | None:

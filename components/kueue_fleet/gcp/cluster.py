@@ -156,9 +156,9 @@ class GkeCluster(Component):
             self.cluster = gcp.container.Cluster.get(name, known, opts=pulumi.ResourceOptions(parent=self))
         self.identifier = pulumi.Output.from_input(known)
         roles: list[gcp.projects.IAMMember] = []
-        given = spec.node_service_account if node_service_account is None else node_service_account
-        if given is not None:
-            self.node_service_account = pulumi.Output.from_input(given)
+        service_account = spec.node_service_account if node_service_account is None else node_service_account
+        if service_account is not None:
+            self.node_service_account = pulumi.Output.from_input(service_account)
         elif spec.existing and autopilot:
             self.node_service_account = self.cluster.node_config.apply(_service_account)
         else:

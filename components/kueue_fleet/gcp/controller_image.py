@@ -79,8 +79,8 @@ class ControllerImage(Component):
 
 def _access_token(parent: pulumi.Resource) -> pulumi.Output[str]:
     """An access token of the user that the `gcp` provider acts as, as a secret; it expires within an hour."""
-    found = gcp.organizations.get_client_config_output(pulumi.InvokeOptions(parent=parent))
-    return pulumi.Output.secret(found.access_token)
+    client_config_output = gcp.organizations.get_client_config_output(pulumi.InvokeOptions(parent=parent))
+    return pulumi.Output.secret(client_config_output.access_token)
 
 
 def _from_program(path: Path) -> str:

@@ -76,12 +76,12 @@ class Dashboards(Component):
             goals=goals or {},
             follows_capacity=follows_capacity,
         )
-        made = list(declare(self, rendered).values())
-        self.dashboard = made.pop(0) if spec.dashboard else None
+        resources = list(declare(self, rendered).values())
+        self.dashboard = resources.pop(0) if spec.dashboard else None
         self.url = None
         if self.dashboard is not None:
             self.url = pulumi.Output.all(project, self.dashboard.id).apply(lambda parts: _url(*map(str, parts)))
-        self.alerts = {each.pulumi_resource_name.removeprefix(f"{name}/"): each for each in made}
+        self.alerts = {resource.pulumi_resource_name.removeprefix(f"{name}/"): resource for resource in resources}
         self._give_out()
 
 

@@ -25,24 +25,24 @@ def declare(
     """
     there = dict(known or {})
     made: dict[str, Any] = {}
-    for each in resources:
+    for resource in resources:
         options = pulumi.ResourceOptions(
             parent=parent,
-            depends_on=[there[key] for key in each.needs if key in there],
-            protect=each.protect,
-            ignore_changes=list(each.ignore_changes),
-            replace_on_changes=list(each.replace_on_changes),
-            replace_with=[there[key] for key in each.replace_with],
-            delete_before_replace=each.delete_before_replace,
-            deleted_with=there[each.deleted_with] if each.deleted_with else None,
-            retain_on_delete=each.retain_on_delete,
+            depends_on=[there[key] for key in resource.needs if key in there],
+            protect=resource.protect,
+            ignore_changes=list(resource.ignore_changes),
+            replace_on_changes=list(resource.replace_on_changes),
+            replace_with=[there[key] for key in resource.replace_with],
+            delete_before_replace=resource.delete_before_replace,
+            deleted_with=there[resource.deleted_with] if resource.deleted_with else None,
+            retain_on_delete=resource.retain_on_delete,
         )
-        _claim(each)
-        module, _, kind = each.type.removeprefix("gcp:").partition("/")
+        _claim(resource)
+        module, _, kind = resource.type.removeprefix("gcp:").partition("/")
         # Through the package: the SDK imports a module of itself when it is looked up there.
         declared = getattr(getattr(gcp, module), kind.partition(":")[2])
-        properties = {_snake_case(name): put_in(value, there) for name, value in each.properties.items()}
-        made[each.key] = there[each.key] = declared(each.name, opts=options, **properties)
+        properties = {_snake_case(name): put_in(value, there) for name, value in resource.properties.items()}
+        made[resource.key] = there[resource.key] = declared(resource.name, opts=options, **properties)
     return made
 
 
@@ -67,8 +67,8 @@ def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:
 
 def _joined(parts: list[Any]) -> str:
     if None in parts:
-        shown = "".join("..." if part is None else str(part) for part in parts)
-        raise RuntimeError(f"{shown}: Google answered nothing for a part of it; look at what makes it, or {IN_A_TEST}")
+        text = "".join("..." if part is None else str(part) for part in parts)
+        raise RuntimeError(f"{text}: Google answered nothing for a part of it; look at what makes it, or {IN_A_TEST}")
     return "".join(map(str, parts))
 
 

@@ -30,8 +30,8 @@ def cluster_kubeconfig(name: str, endpoint: str, ca_certificate: str | None) -> 
     https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
     """
     authority = {} if ca_certificate is None else {"certificate-authority-data": ca_certificate}
-    made = render_kubeconfig(name, {"server": f"https://{endpoint}", **authority}, {"exec": _exec_credential()})
-    return {**made, "preferences": {}}
+    kubeconfig = render_kubeconfig(name, {"server": f"https://{endpoint}", **authority}, {"exec": _exec_credential()})
+    return {**kubeconfig, "preferences": {}}
 
 
 def merge_kubeconfigs(kubeconfigs: Sequence[dict[str, Any]]) -> dict[str, Any]:

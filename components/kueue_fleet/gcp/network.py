@@ -83,8 +83,12 @@ class AcceleratorNetworks(Component):
         super().__init__(name, opts)
         resolved = [resolve_pool(pool, cluster_spec) for pool in pools]
         rendered = accelerator_networks(name, resolved, project=project)
-        made = declare(self, rendered)
-        self.networks = {str(each.properties["name"]): made[each.key] for each in rendered if each.type == NETWORK}
+        resources = declare(self, rendered)
+        self.networks = {
+            str(resource.properties["name"]): resources[resource.key]
+            for resource in rendered
+            if resource.type == NETWORK
+        }
         self._give_out()
 
 
@@ -145,11 +149,11 @@ class Network(Component):
             pod_ranges=pod_ranges,
             service_ranges=service_ranges,
         )
-        made = declare(self, vpc.resources)
-        self.network = made[vpc.resources[0].key]
+        vpc_resources = declare(self, vpc.resources)
+        self.network = vpc_resources[vpc.resources[0].key]
         self.name, self.self_link = self.network.name, self.network.self_link
-        self.subnetworks = put_in(vpc.subnetworks, made)
-        self.egress = {region: made[key] for region, key in vpc.egress.items()}
+        self.subnetworks = put_in(vpc.subnetworks, vpc_resources)
+        self.egress = {region: vpc_resources[key] for region, key in vpc.egress.items()}
         self.pod_range_names, self.service_range_names = dict(vpc.pod_range_names), dict(vpc.service_range_names)
         self.node_ranges, self.pod_ranges = dict(vpc.node_ranges), dict(vpc.pod_ranges)
         self.service_ranges = dict(vpc.service_ranges)

@@ -134,12 +134,12 @@ class NodePool(Component):
         *_, pool_name = parts_of_id(
             f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/C/nodePools/N"
         )
-        made = cls._claimed(name, opts)
-        Component.__init__(made, name, opts)
-        made.pool = gcp.container.NodePool.get(name, identifier, opts=pulumi.ResourceOptions(parent=made))
-        made.placement = None
-        made._known(pool_name)
-        return made
+        component = cls._claimed(name, opts)
+        Component.__init__(component, name, opts)
+        component.pool = gcp.container.NodePool.get(name, identifier, opts=pulumi.ResourceOptions(parent=component))
+        component.placement = None
+        component._known(pool_name)
+        return component
 
     def _known(self, pool_name: str) -> None:
         """End the component of the pool."""
@@ -152,16 +152,16 @@ class NodePool(Component):
 
 def parts_of_id(where: str, identifier: str, form: str) -> list[str]:
     """What stands for the capital letters of FORM in the identifier. Raises SpecError, at WHERE, if it has another."""
-    parts, wanted = identifier.split("/"), form.split("/")
-    if parts[::2] != wanted[::2] or len(parts) != len(wanted) or not all(parts):
+    parts, form_parts = identifier.split("/"), form.split("/")
+    if parts[::2] != form_parts[::2] or len(parts) != len(form_parts) or not all(parts):
         raise SpecError([COMPONENT.at(where, f"{identifier!r} is not an id", f"write {form}")])
     checks = dict(zip("PLCN", (project_id, _location, gke_cluster_name, gke_cluster_name), strict=True))
-    found = (
+    problem = (
         COMPONENT.at(where, f"{identifier!r}: {part} {fault.wrong}", fault.fix)
-        for letter, part in zip(wanted[1::2], parts[1::2], strict=True)
+        for letter, part in zip(form_parts[1::2], parts[1::2], strict=True)
         if (fault := checks[letter](part))
     )
-    if problems := list(found):
+    if problems := list(problem):
         raise SpecError(problems)
     return parts[1::2]
 

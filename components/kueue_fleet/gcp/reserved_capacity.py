@@ -64,18 +64,18 @@ class ReservedCapacity(Component):
             commitments=commitments,
             deletion_protection=deletion_protection,
         )
-        made = iter(declare(self, rendered).values())
-        self.reservations = {entry.name: next(made) for entry in reservations}
-        self.future_reservations = {entry.name: next(made) for entry in future_reservations}
-        self.commitments = {entry.name: next(made) for entry in commitments}
+        resources = iter(declare(self, rendered).values())
+        self.reservations = {entry.name: next(resources) for entry in reservations}
+        self.future_reservations = {entry.name: next(resources) for entry in future_reservations}
+        self.commitments = {entry.name: next(resources) for entry in commitments}
         self._give_out()
 
     @property
     def self_links(self) -> dict[str, pulumi.Output[str]]:
         """Self link of each reservation, once it is there."""
-        return {name: made.self_link for name, made in self.reservations.items()}
+        return {name: reservation.self_link for name, reservation in self.reservations.items()}
 
     def named(self, reservation: str) -> list[pulumi.Resource]:
         """The reservation or future reservation of that name if it is made here, for a node pool to depend on."""
-        found = self.reservations.get(reservation) or self.future_reservations.get(reservation)
-        return [found] if found else []
+        reservation_there = self.reservations.get(reservation) or self.future_reservations.get(reservation)
+        return [reservation_there] if reservation_there else []

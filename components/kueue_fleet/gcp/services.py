@@ -30,8 +30,8 @@ class ProjectServices(Component):
     ) -> None:
         """Enable `apis`, such as container.googleapis.com, in `project`, and `elsewhere` those of other projects."""
         super().__init__(name, opts)
-        made = declare(self, services(name, project=project, apis=apis, elsewhere=elsewhere))
+        resources = declare(self, services(name, project=project, apis=apis, elsewhere=elsewhere))
         self.apis = list(apis)
         # Those of other projects come after them.
-        self.services = dict(zip(apis, made.values(), strict=False))
+        self.services = dict(zip(apis, resources.values(), strict=False))
         self._give_out()

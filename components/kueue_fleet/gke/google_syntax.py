@@ -218,8 +218,8 @@ def repository_location(image: str) -> str | None:
 
     Source: https://cloud.google.com/artifact-registry/docs/repositories/repo-locations.
     """
-    found = _REPOSITORY.match(image)
-    return found[1] if found else None
+    match = _REPOSITORY.match(image)
+    return match[1] if match else None
 
 
 def snapshot_region(snapshot: str) -> str | None:
@@ -227,5 +227,5 @@ def snapshot_region(snapshot: str) -> str | None:
 
     Source: https://cloud.google.com/compute/docs/disks/snapshots (storage location).
     """
-    found = _SNAPSHOT_REGION.search(snapshot)
-    return found[1] if found else None
+    match = _SNAPSHOT_REGION.search(snapshot)
+    return match[1] if match else None

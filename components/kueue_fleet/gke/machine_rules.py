@@ -36,9 +36,9 @@ _LONGEST_IMAGE: Final = 63 - len("gke-secondary-boot-disk-")
 def check_gpus(pool: Pool) -> Iterator[Breach]:
     """The GPUs that are asked for are those of the machine, or can be attached to it."""
     machine = machine_type(pool.machine_type)
-    for index, asked in enumerate(pool.gpus):
-        found = _asked_of(machine, pool.machine_type, asked)
-        yield from (Breach(one.fact, one.wrong, one.fix, index) for one in found)
+    for index, gpus in enumerate(pool.gpus):
+        machine_gpus = _asked_of(machine, pool.machine_type, gpus)
+        yield from (Breach(one.fact, one.wrong, one.fix, index) for one in machine_gpus)
 
 
 def _asked_of(machine: MachineType | None, name: str, asked: Gpus) -> Iterator[Breach]:
@@ -93,8 +93,8 @@ def _attached_gpus(machine: MachineType, kind: str, count: int) -> Iterator[Brea
 
 def check_gpu_sharing(pool: Pool) -> Iterator[Breach]:
     """GPUs are shared by a strategy that GKE has, and divided into parts that they have."""
-    for index, asked in enumerate(pool.gpus):
-        for fault in asked.sharing.faults(asked.type or pool.accelerator):
+    for index, gpus in enumerate(pool.gpus):
+        for fault in gpus.sharing.faults(gpus.type or pool.accelerator):
             yield Breach(f"gpus.{PROPERTIES[fault.label]}", fault.wrong, fault.fix, index)
 
 
@@ -161,12 +161,12 @@ def check_secondary_disks(pool: Pool) -> Iterator[Breach]:
     Source of the length: GKE makes a node label of the name, `gke-secondary-boot-disk-NAME`, of 63 at most.
     """
     for index, image in enumerate(pool.secondary_disks):
-        found = _IMAGE.fullmatch(image)
-        if found is None:
+        match = _IMAGE.fullmatch(image)
+        if match is None:
             fix = "write global/images/NAME, or projects/PROJECT/global/images/NAME"
             yield Breach("secondary_disks", f"is of {image}, which is not the path of a disk image", fix, index)
-        elif len(found["name"]) > _LONGEST_IMAGE:
-            wrong = f"is of {found['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
+        elif len(match["name"]) > _LONGEST_IMAGE:
+            wrong = f"is of {match['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
             yield Breach("secondary_disks", wrong, "make an image of a shorter name", index)
     if pool.secondary_disks and not pool.image_streaming:
         wrong = "are set, but GKE takes them only with image streaming, which is off"

@@ -244,11 +244,11 @@ def machine_type(name: str) -> MachineType | None:
 
 @cache
 def _local_ssds() -> Mapping[str, list[tuple[int | None, tuple[int, ...]]]]:
-    found: dict[str, list[tuple[int | None, tuple[int, ...]]]] = {}
+    sizes: dict[str, list[tuple[int | None, tuple[int, ...]]]] = {}
     for row in read_table("local_ssds"):
         most = int(row["maxCpus"]) if row["maxCpus"] else None
-        found.setdefault(row["machineTypes"], []).append((most, tuple(map(int, row["counts"].split()))))
-    return found
+        sizes.setdefault(row["machineTypes"], []).append((most, tuple(map(int, row["counts"].split()))))
+    return sizes
 
 
 def local_ssd_counts(name: str) -> tuple[int, ...] | None:

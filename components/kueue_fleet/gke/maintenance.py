@@ -79,8 +79,8 @@ def starts(first: datetime, recurrence: str, last: datetime) -> list[datetime]:
     later = (_LAST_YEAR - first.year) // _CYCLE * _CYCLE
     try:
         rule = rrulestr(recurrence, dtstart=_shifted(first, later))
-        found = takewhile(lambda moment: moment <= _shifted(last, later), rule)
-        return [_shifted(moment, -later) for moment in found]
+        moments = takewhile(lambda moment: moment <= _shifted(last, later), rule)
+        return [_shifted(moment, -later) for moment in moments]
     except (ValueError, OverflowError, TypeError, IndexError, KeyError) as error:
         raise RecurrenceError(f"is not a recurrence ({error})", _HELP) from None
 
@@ -102,9 +102,9 @@ def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = (
     looked_at += [Stretch(max(stretch.start - PERIOD, window.start), stretch.end + PERIOD) for stretch in holes]
     last = max(stretch.end for stretch in looked_at)
     windows = [Stretch(start, start + window.length) for start in starts(window.start, recurrence, last)]
-    available = _Available([each for each in _without(_joined(windows), holes) if each.length >= SHORTEST])
-    found = [available.least(stretch) for stretch in looked_at if stretch.length >= PERIOD]
-    least = min(found, key=lambda each: (each.available, each.start))
+    available = _Available([window for window in _without(_joined(windows), holes) if window.length >= SHORTEST])
+    shortages = [available.least(stretch) for stretch in looked_at if stretch.length >= PERIOD]
+    least = min(shortages, key=lambda each: (each.available, each.start))
     return least if least.available < REQUIRED else None
 
 

@@ -169,7 +169,7 @@ def _number(given: _Inputs, path: str) -> int | None:
 
 
 def _block_ssds(given: _Inputs, path: str) -> int:
-    return sum(_whole(given, each) or 0 for each in (path, "nodeConfig.localSsdCount"))
+    return sum(_whole(given, count_path) or 0 for count_path in (path, "nodeConfig.localSsdCount"))
 
 
 def _is(value: str) -> _Read:
@@ -290,14 +290,18 @@ class Pool:
     @cached_property
     def machine(self) -> MachineType | None:
         """Its machine with the GPUs attached to it; None if the type is not in the catalogue."""
-        found = machine_type(self.machine_type)
-        if found is not None and found.accelerator is None:
-            asked = next((gpus for gpus in self.gpus if gpus.type and gpus.count), None)
-            found = found if asked is None else with_accelerator(found, str(asked.type), int(asked.count or 0))
+        machine_facts = machine_type(self.machine_type)
+        if machine_facts is not None and machine_facts.accelerator is None:
+            first_gpus = next((gpus for gpus in self.gpus if gpus.type and gpus.count), None)
+            machine_facts = (
+                machine_facts
+                if first_gpus is None
+                else with_accelerator(machine_facts, str(first_gpus.type), int(first_gpus.count or 0))
+            )
         # Shares that are not known are of partitions that are refused.
-        accelerator = found and found.gpus and found.accelerator
+        accelerator = machine_facts and machine_facts.gpus and machine_facts.accelerator
         shares = if_known(lambda: self.sharing.shares(accelerator)) if accelerator else None
-        return found if found is None or shares in (None, 1) else replace(found, shares=shares)
+        return machine_facts if machine_facts is None or shares in (None, 1) else replace(machine_facts, shares=shares)
 
     @property
     def sharing(self) -> GpuSharing:
@@ -316,11 +320,11 @@ class Pool:
         """GPUs of one node; NotKnownError where the machine is not in the catalogue, and the pool says none."""
         if self.machine is not None:
             return self.machine.gpus
-        asked = next((gpus for gpus in self.gpus if gpus.count is not None), None)
-        if asked is None:
+        first_gpus = next((gpus for gpus in self.gpus if gpus.count is not None), None)
+        if first_gpus is None:
             raise NotKnownError("gpus")
-        is_tpu = asked.type is not None and "tpu" in asked.type and "nvidia" not in asked.type
-        return 0 if is_tpu else int(asked.count or 0)
+        is_tpu = first_gpus.type is not None and "tpu" in first_gpus.type and "nvidia" not in first_gpus.type
+        return 0 if is_tpu else int(first_gpus.count or 0)
 
     @property
     def shares_per_gpu(self) -> int:
@@ -365,8 +369,8 @@ def default_disk(machine: str) -> str:
 
 def reservation_name(value: str) -> str:
     """The name in `NAME`, or in `projects/PROJECT/reservations/NAME` with or without a block of it."""
-    _, found, rest = value.partition("reservations/")
-    return (rest if found else value).partition("/")[0]
+    _, separator, rest = value.partition("reservations/")
+    return (rest if separator else value).partition("/")[0]
 
 
 def read_pool(
@@ -382,16 +386,16 @@ def read_pool(
 
     The rest is the cluster's: `zones`, `zone_count` and `image_streaming` are those of a pool that says none.
     """
-    given = _Inputs(properties)
+    inputs = _Inputs(properties)
     values: dict[str, Any] = {"region": region, "release_channel": release_channel, "image_streaming": image_streaming}
     for one in fields(Pool):
         if "read" in one.metadata:
             try:
-                found = one.metadata["read"](given, one.metadata["path"])
+                value = one.metadata["read"](inputs, one.metadata["path"])
             except NotKnownError:
-                found = UNKNOWN
-            if found is not None:
-                values[one.name] = found
+                value = UNKNOWN
+            if value is not None:
+                values[one.name] = value
     if values["zones"] is UNKNOWN:
         values["zone_count"] = UNKNOWN
     elif values["zones"]:
@@ -399,7 +403,7 @@ def read_pool(
     else:
         values |= {"zones": tuple(zones) if is_known(zones) else UNKNOWN, "zone_count": zone_count}
     try:
-        values |= _limits(given, values["zone_count"])
+        values |= _limits(inputs, values["zone_count"])
     except NotKnownError:
         values |= dict.fromkeys(("limits_in_total", "limits_by_zone", "least_nodes", "most_nodes"), UNKNOWN)
     return Pool(**values)
@@ -412,11 +416,11 @@ def _limits(given: _Inputs, zones: Any) -> dict[str, Any]:
     least, most = (_whole(given, f"autoscaling.total{end}NodeCount") for end in ("Min", "Max"))
     by_zone = [_whole(given, f"autoscaling.{end}NodeCount") or 0 for end in ("min", "max")]
     found: dict[str, Any] = {"limits_in_total": bool(least or most), "limits_by_zone": any(by_zone)}
-    for fact, total, each in (("least_nodes", least, by_zone[0]), ("most_nodes", most, by_zone[1])):
-        if found["limits_in_total"] or not each:
+    for fact, total, limits in (("least_nodes", least, by_zone[0]), ("most_nodes", most, by_zone[1])):
+        if found["limits_in_total"] or not limits:
             found[fact] = total or 0
         else:
-            found[fact] = UNKNOWN if zones is UNKNOWN else each * zones
+            found[fact] = UNKNOWN if zones is UNKNOWN else limits * zones
     return found
 
 
@@ -444,8 +448,8 @@ def property_path(pool: Pool, breach: Breach) -> str:
     match breach.fact:
         case "least_nodes" | "most_nodes":
             end = "Min" if breach.fact == "least_nodes" else "Max"
-            each = pool.limits_by_zone and not pool.limits_in_total
-            return f"autoscaling.{end.lower()}NodeCount" if each else f"autoscaling.total{end}NodeCount"
+            counts_by_zone = pool.limits_by_zone and not pool.limits_in_total
+            return f"autoscaling.{end.lower()}NodeCount" if counts_by_zone else f"autoscaling.total{end}NodeCount"
         case "labels":
             return f"nodeConfig.labels[{list(pool.labels)[breach.index or 0]}]"
         case "reservations":

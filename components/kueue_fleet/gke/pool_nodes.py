@@ -82,17 +82,17 @@ def node_labels(pool: Pool) -> dict[str, str | Unknown]:
     `UNKNOWN` is the value of a label that may be there, with a value that is not known. Raises
     NotKnownError where not even the keys of the pool's own labels are known.
     """
-    found = dict(pool.labels)
+    labels = dict(pool.labels)
     for key, read in _LABELS.items():
         try:
             value: str | Unknown | None = read(pool)
         except NotKnownError:
             value = UNKNOWN
         if value is not None:
-            found[key] = value
+            labels[key] = value
     if "gpus" in pool.unknown:
-        return {**found, **dict.fromkeys(SHARING_LABELS, UNKNOWN)}
-    return {**found, **pool.sharing.labels}
+        return {**labels, **dict.fromkeys(SHARING_LABELS, UNKNOWN)}
+    return {**labels, **pool.sharing.labels}
 
 
 def known_labels(pool: Pool) -> dict[str, str]:
@@ -109,7 +109,7 @@ def node_taints(pool: Pool) -> tuple[NodeTaint, ...]:
         QUEUED_TAINT: pool.queued,
         ARM_TAINT: machine is not None and machine.arch == "arm64",
     }
-    found = {(taint.key, taint.effect): taint for taint, is_there in added.items() if is_there}
+    taints_by_key = {(taint.key, taint.effect): taint for taint, is_there in added.items() if is_there}
     for own in pool.taints:
-        found.pop((own.key, own.effect), None)
-    return (*pool.taints, *found.values())
+        taints_by_key.pop((own.key, own.effect), None)
+    return (*pool.taints, *taints_by_key.values())

@@ -59,10 +59,10 @@ class PoolRule:
 
     def breaches(self, pool: Pool) -> list[Breach]:
         """What breaks the rule; nothing where that depends on a fact that is not known."""
-        found: list[Breach] = []
+        all_breaches: list[Breach] = []
         with suppress(NotKnownError):
-            found.extend(self.check(pool))
-        return found
+            all_breaches.extend(self.check(pool))
+        return all_breaches
 
 
 def breaches(pool: Pool) -> Iterator[tuple[PoolRule, Breach]]:
@@ -148,8 +148,10 @@ def _dws_any_location(pool: Pool) -> Iterator[Breach]:
 
 def _dws_no_reservation(pool: Pool) -> Iterator[Breach]:
     if is_dws(pool) and pool.reservation_type != "NO_RESERVATION":
-        said = "is missing" if pool.reservation_type is None else f"is {pool.reservation_type}"
-        yield Breach("reservation_type", f"{said}, but DWS nodes come from no reservation", "set it to NO_RESERVATION")
+        type_text = "is missing" if pool.reservation_type is None else f"is {pool.reservation_type}"
+        yield Breach(
+            "reservation_type", f"{type_text}, but DWS nodes come from no reservation", "set it to NO_RESERVATION"
+        )
 
 
 def _dws_not_spot(pool: Pool) -> Iterator[Breach]:
@@ -163,15 +165,15 @@ def _dws_no_auto_repair(pool: Pool) -> Iterator[Breach]:
 
 
 def _run_duration(pool: Pool) -> Iterator[Breach]:
-    given, seconds = pool.max_run_duration, pool.max_run_seconds
-    if given is None:
+    duration, seconds = pool.max_run_duration, pool.max_run_seconds
+    if duration is None:
         return
     if seconds is None:
-        yield Breach("max_run_duration", f"is {given}, which is not whole seconds", "round it to seconds")
+        yield Breach("max_run_duration", f"is {duration}, which is not whole seconds", "round it to seconds")
     elif not 0 < seconds <= FLEX_START_MAX_SECONDS and is_dws(pool):
         yield Breach(
             "max_run_duration",
-            f"is {given}, but DWS nodes live for at most seven days",
+            f"is {duration}, but DWS nodes live for at most seven days",
             f"set it to at least 1s and at most {FLEX_START_MAX_SECONDS // 3600}h ({FLEX_START_MAX_SECONDS}s)",
         )
 
@@ -224,13 +226,15 @@ def _compact(pool: Pool) -> Iterator[Breach]:
 
 def _compact_zone(pool: Pool) -> Iterator[Breach]:
     if pool.compact and pool.zone_count != 1 and not pool.machine_type.startswith(TPU_MACHINES):
-        said = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
-        yield Breach("zones", f"{said}, but compact placement is within one zone", "set exactly one zone")
+        zones_text = (
+            f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
+        )
+        yield Breach("zones", f"{zones_text}, but compact placement is within one zone", "set exactly one zone")
 
 
 def _upgradable(pool: Pool) -> Iterator[Breach]:
-    given = (pool.max_surge, pool.max_unavailable)
-    if not pool.blue_green and given != (None, None) and not any(given):
+    surge = (pool.max_surge, pool.max_unavailable)
+    if not pool.blue_green and surge != (None, None) and not any(surge):
         yield Breach(
             "max_surge", "is 0, and so is maxUnavailable, so no node can ever be upgraded", "set one of them to 1"
         )

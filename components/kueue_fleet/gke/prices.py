@@ -86,8 +86,8 @@ class Prices:
             parts.append((machine.cpus, self.price(name, region, model)))
         if machine.accelerator is not None:
             parts.append((machine.accelerators, self.price(machine.accelerator, region, model)))
-        found = [each if isinstance(each, Missing) else each * count for count, each in parts]
-        return [*found, *self.of_local_ssds(machine.local_ssds, region, model)]
+        prices = [price if isinstance(price, Missing) else price * count for count, price in parts]
+        return [*prices, *self.of_local_ssds(machine.local_ssds, region, model)]
 
     def of_local_ssds(self, count: int, region: str, model: Model) -> list[float | Missing]:
         """The price of so many local SSDs for an hour."""
@@ -121,7 +121,7 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
         lines = lines[:1]
     for number, line in lines[1:]:
         of, regions, *numbers = [cell.strip() for cell in next(csv.reader([line]))] + [""] * 2
-        found = {}
+        prices = {}
         for model, cell in zip(COLUMNS[2:], numbers, strict=False):
             price = _number(cell) if cell else None
             if price is None and cell:
@@ -129,14 +129,14 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
                     f"line {number}: {model}: {cell} is not a price; write a number such as 0.56, or nothing"
                 )
             elif price is not None:
-                found[model] = price
+                prices[model] = price
         if not of or len(numbers) > len(COLUMNS):
             problems.append(f"line {number}: is not of the form `{','.join(COLUMNS)}`; write as many columns")
         for region in regions.split() or [""]:
             if (of, region) in rows:
                 where = region or "every region"
                 problems.append(f"line {number}: {of} in {where} is there twice; remove one of the lines")
-            rows[of, region] = found
+            rows[of, region] = prices
     return Prices(dated[1] if dated else name, rows), problems
 
 

@@ -34,10 +34,10 @@ Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dyna
 
 @cache
 def _listed() -> Mapping[str, Mapping[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    slices: dict[str, dict[str, int]] = {}
     for row in read_table("tpu_topologies"):
-        found.setdefault(row["machineType"], {})[row["topology"]] = int(row["nodes"])
-    return found
+        slices.setdefault(row["machineType"], {})[row["topology"]] = int(row["nodes"])
+    return slices
 
 
 def tpu_topologies(machine: str) -> tuple[str, ...]:

@@ -94,7 +94,11 @@ def regions_with(accelerator: str) -> tuple[str, ...] | None:
     """The regions where machines with that kind of GPU or TPU are offered; None where that is not known of each."""
     if accelerator in n1_accelerators():
         return regions_offering(accelerator) or None
-    types = [name for name in machine_names() if (found := machine_type(name)) and found.accelerator == accelerator]
+    types = [
+        name
+        for name in machine_names()
+        if (machine_facts := machine_type(name)) and machine_facts.accelerator == accelerator
+    ]
     known = [row_of(name, _offered()) for name in types]
     if not known or None in known:
         return None

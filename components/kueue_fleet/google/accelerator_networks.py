@@ -23,13 +23,13 @@ NETWORK: Final = "gcp:compute/network:Network"
 
 def accelerator_networks(name: str, pools: Iterable[ResolvedNodePool], *, project: Any) -> list[CloudResource]:
     """The networks that the pools of one cluster have from the fleet, each once, before its subnets and rule."""
-    made: dict[str, CloudResource] = {}
+    cloud_resources: dict[str, CloudResource] = {}
     for pool in pools:
-        for each in pool.networks:
-            if each.made:
-                for resource in _of_card(name, pool, each, project):
-                    made.setdefault(resource.key, resource)
-    return list(made.values())
+        for network in pool.networks:
+            if network.made:
+                for resource in _of_card(name, pool, network, project):
+                    cloud_resources.setdefault(resource.key, resource)
+    return list(cloud_resources.values())
 
 
 def _of_card(name: str, pool: ResolvedNodePool, of: CardNetwork, project: Any) -> list[CloudResource]:

@@ -42,16 +42,18 @@ class Step:
         """
         if self.operation != "replace" or not properties:
             return self.operation == "replace"
-        parts = tuple(f"{each}{end}" for each in properties for end in ".[")
+        parts = tuple(f"{path_prefix}{end}" for path_prefix in properties for end in ".[")
         return any(
-            path in properties or path.startswith(parts) or any(each.startswith(f"{path}.") for each in properties)
+            path in properties
+            or path.startswith(parts)
+            or any(changed_path.startswith(f"{path}.") for changed_path in properties)
             for path in self.replacing
         )
 
 
 def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str, Step]:
     """What becomes of each resource, by its key; what stays as it is, or is only read, is left out."""
-    before, after = ({each.key: each for each in side if each.read is None} for side in (old, new))
+    before, after = ({resource.key: resource for resource in side if resource.read is None} for side in (old, new))
     steps = {key: Step("delete") for key in before if key not in after}
     for key, resource in after.items():
         if key not in before:
@@ -62,9 +64,13 @@ def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str
                 replaces = any(change.replaces for change in changes.values())
                 steps[key] = Step("replace" if replaces else "update", changes)
     for key, resource in after.items():
-        gone = [each for each in resource.replace_with if each in steps and steps[each].operation != "update"]
+        gone = [cause for cause in resource.replace_with if cause in steps and steps[cause].operation != "update"]
         if gone and key in before:
-            along = {path: Change.UPDATE_REPLACE for each in gone for path in _refers(resource.properties, each)}
+            along = {
+                path: Change.UPDATE_REPLACE
+                for missing_key in gone
+                for path in _refers(resource.properties, missing_key)
+            }
             steps[key] = Step("replace", {**(steps[key].changes if key in steps else {}), **along})
     return steps
 
@@ -74,16 +80,16 @@ def _refers(value: Any, key: str, path: Path = ()) -> Iterator[str]:
     if isinstance(value, Ref) and value.resource == key:
         yield render_path(path)
     elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _refers(each, key, (*path, name))
+        for name, item in value.items():
+            yield from _refers(item, key, (*path, name))
 
 
 def _changes(old: CloudResource, new: CloudResource) -> dict[str, Change]:
-    before, after = (_plain(each.properties) for each in (old, new))
+    before, after = (_plain(resource.properties) for resource in (old, new))
     state = answer(old.type, updated_state(old.type, {}, before), {**_CONTROL_PLANE, "asked": {}})
     replacing = [parse_pattern(text) for text in new.replace_on_changes]
     return {
-        render_path(path): change.as_replacing() if any(is_within(path, each) for each in replacing) else change
+        render_path(path): change.as_replacing() if any(is_within(path, prefix) for prefix in replacing) else change
         for path, change in planned_changes(new.type, state, after, new.ignore_changes).items()
     }
 

@@ -155,8 +155,8 @@ def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any)
 
 def _auto_provisioning(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
     """Node auto-provisioning: off, or on within its limits, with nodes that are set up like those of the pools."""
-    wanted = spec.node_auto_provisioning
-    if wanted is None:
+    provisioning = spec.node_auto_provisioning
+    if provisioning is None:
         return {"enabled": False, "autoscalingProfile": "OPTIMIZE_UTILIZATION"}
     defaults = {
         "serviceAccount": node_service_account,
@@ -170,13 +170,13 @@ def _auto_provisioning(spec: ClusterEntry, node_service_account: Any) -> dict[st
     }
     if spec.disk_encryption_key:
         defaults["bootDiskKmsKey"] = spec.disk_encryption_key
-    zones: Sequence[str] = wanted.zones or spec.node_locations
+    zones: Sequence[str] = provisioning.zones or spec.node_locations
     return {
         "enabled": True,
-        "autoscalingProfile": wanted.autoscaling_profile,
+        "autoscalingProfile": provisioning.autoscaling_profile,
         "resourceLimits": [
             {"resourceType": limit.resource_type, "minimum": limit.minimum, "maximum": limit.maximum}
-            for limit in wanted.resource_limits
+            for limit in provisioning.resource_limits
         ],
         "autoProvisioningDefaults": defaults,
         **({"autoProvisioningLocations": list(zones)} if zones else {}),

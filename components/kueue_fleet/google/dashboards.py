@@ -29,12 +29,12 @@ def dashboards(
     follows_capacity: bool,
 ) -> list[CloudResource]:
     """The dashboard first, unless it is switched off; then the alert policies."""
-    found, limits = [], wait_limits(goals)
+    cloud_resources, limits = [], wait_limits(goals)
     if spec.dashboard:
         controller = controller_namespace is not None
         board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller, goals=limits)
         properties = {"project": project, "dashboardJson": json.dumps(board)}
-        found.append(CloudResource("gcp:monitoring/dashboard:Dashboard", name, properties))
+        cloud_resources.append(CloudResource("gcp:monitoring/dashboard:Dashboard", name, properties))
     if spec.alerts.enabled:
         policies = alert_policies(
             fleet,
@@ -52,8 +52,8 @@ def dashboards(
             "notificationChannels": list(spec.alerts.notification_channels),
             "userLabels": dict(labels),
         }
-        found += [
+        cloud_resources += [
             CloudResource("gcp:monitoring/alertPolicy:AlertPolicy", f"{name}/{short}", {**common, **policy})
             for short, policy in policies.items()
         ]
-    return found
+    return cloud_resources

@@ -15,16 +15,20 @@ _KEYS = {"deleted_with", "replace_with"}
 
 def document(resource: CloudResource) -> dict[str, Any]:
     """Type, name, properties and options of a resource; of one that exists, its id."""
-    made = {"type": resource.type, "name": resource.name}
+    data = {"type": resource.type, "name": resource.name}
     if resource.read is not None:
-        return {**made, "get": {"id": resource.read}}
+        return {**data, "get": {"id": resource.read}}
     options: dict[str, Any] = {"dependsOn": _references(resource.needs)}
-    for each in fields(resource):
-        if each.name not in _NO_OPTIONS:
-            value = getattr(resource, each.name)
-            options[to_camel(each.name)] = _references(value) if each.name in _KEYS else _written(value)
-    said = {option: value for option, value in options.items() if value not in (None, [])}
-    return {**made, "properties": _written(resource.properties), **({"options": said} if said else {})}
+    for field in fields(resource):
+        if field.name not in _NO_OPTIONS:
+            value = getattr(resource, field.name)
+            options[to_camel(field.name)] = _references(value) if field.name in _KEYS else _written(value)
+    options_there = {option: value for option, value in options.items() if value not in (None, [])}
+    return {
+        **data,
+        "properties": _written(resource.properties),
+        **({"options": options_there} if options_there else {}),
+    }
 
 
 def _references(keys: Any) -> Any:

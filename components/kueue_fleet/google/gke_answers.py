@@ -85,9 +85,9 @@ def _autoscaling(scaling: Properties, zones: list[str], version: str, *, autopil
     profile = scaling.get("autoscalingProfile") or "BALANCED"
     answered = {"autoscalingProfile": profile, "defaultComputeClassEnabled": False, **scaling}
     if not autopilot and scaling.get("enabled") is not True:
-        kept = ("enabled", "autoscalingProfile", "defaultComputeClassEnabled")
+        names = ("enabled", "autoscalingProfile", "defaultComputeClassEnabled")
         own = google_defaults("withoutAutoProvisioning") if _is_since(version, DEFAULTS_SINCE) else {}
-        return {name: answered[name] for name in kept if name in answered} | own
+        return {name: answered[name] for name in names if name in answered} | own
     answered = filled(answered, google_defaults("autoProvisioning"))
     if not autopilot and "autoProvisioningLocations" not in answered:
         answered["autoProvisioningLocations"] = zones
@@ -145,17 +145,17 @@ def _labels(labels: Mapping[str, str]) -> Properties:
 
 def _private(cluster: Properties, endpoint: str) -> Properties:
     """The addresses; the endpoint is private where there is no public one, which is also so without IP endpoints."""
-    given = cluster.get("privateClusterConfig") or {}
+    private_config = cluster.get("privateClusterConfig") or {}
     addresses = cluster["controlPlaneEndpointsConfig"]["ipEndpointsConfig"].get("enabled") is not False
     answered = {
         "enablePrivateNodes": False,
         "masterGlobalAccessConfig": {"enabled": False},
-        **given,
+        **private_config,
         "peeringName": "",
         "privateEndpoint": endpoint,
         "publicEndpoint": cluster["endpoint"],
     }
-    private = given.get("enablePrivateEndpoint") is True or not addresses
+    private = private_config.get("enablePrivateEndpoint") is True or not addresses
     return {**answered, "enablePrivateEndpoint": private}
 
 
@@ -185,10 +185,10 @@ def without_no_accelerators(given: Properties) -> Properties:
 
 def node_pool_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
     """A node pool as GKE reports it; the control plane's `asked` is what its cluster was asked to be."""
-    cluster, asked = str(given["cluster"]).rpartition("/")[2], control_plane.get("asked") or {}
-    pods = (asked.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName") or _pod_range(cluster)
+    cluster, pool_inputs = str(given["cluster"]).rpartition("/")[2], control_plane.get("asked") or {}
+    pods = (pool_inputs.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName") or _pod_range(cluster)
     own: Properties = {"networkConfig": {"podRange": pods}}
-    if asked.get("workloadIdentityConfig"):
+    if pool_inputs.get("workloadIdentityConfig"):
         own["nodeConfig"] = {"workloadMetadataConfig": {"mode": "GKE_METADATA"}}
     answered = filled(filled(without_no_accelerators(given), own), google_defaults("nodePool"))
     config = answered["nodeConfig"]

@@ -77,9 +77,9 @@ def team_identity(
     """
     account = _account(name, project, team_account_id(fleet, team), f"Jobs of {team} ({fleet})")
     pods = [
-        _pods_act_as(f"{name}{at}/{namespace}/{each}", pool, account, (namespace, each), after)
+        _pods_act_as(f"{name}{at}/{namespace}/{service_account}", pool, account, (namespace, service_account), after)
         for at, pool in _places(project, elsewhere)
-        for namespace, each in kubernetes_accounts
+        for namespace, service_account in kubernetes_accounts
     ]
     return [account, *_roles(name, project, account, roles), *pods]
 
@@ -116,13 +116,13 @@ def manager_identity(
             "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
             ("container.clusters.connect",),
         )
-        for at, place in (_places(project, elsewhere) if any(each.connects for each in accounts) else ())
+        for at, place in (_places(project, elsewhere) if any(account.connects for account in accounts) else ())
     }
-    found = [*roles.values()]
+    cloud_resources = [*roles.values()]
     for each in accounts:
         account = _account(f"{name}/{each.name}", project, each.account_id, f"{each.name} ({fleet})")
         pods = (each.namespace, each.service_account)
-        found += [
+        cloud_resources += [
             account,
             *(
                 _grant(
@@ -133,7 +133,7 @@ def manager_identity(
             *_store_grants(f"{name}/{each.name}", each.store, _member(account)),
             _pods_act_as(f"{name}/{each.name}/pods", project, account, pods, after),
         ]
-    return found
+    return cloud_resources
 
 
 def _store_grants(name: str, store: str, member: Any) -> list[CloudResource]:
@@ -171,7 +171,7 @@ def member_access(
     `elsewhere` are other projects with clusters: a role of a project can be granted in that one alone. Source:
     https://cloud.google.com/iam/docs/roles-overview#custom.
     """
-    found = []
+    cloud_resources = []
     for at, place in _places(project, elsewhere):
         role = _connect_role(
             f"{name}{at}",
@@ -181,8 +181,11 @@ def member_access(
             "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
             CONNECT_PERMISSIONS,
         )
-        found += [role, *(_grant(f"{name}{at}/{member}", place, role.ref("name"), member) for member in members)]
-    return found
+        cloud_resources += [
+            role,
+            *(_grant(f"{name}{at}/{member}", place, role.ref("name"), member) for member in members),
+        ]
+    return cloud_resources
 
 
 def _places(project: Any, elsewhere: Sequence[str]) -> list[tuple[str, Any]]:

@@ -56,10 +56,12 @@ def existing_vpc(spec: FleetSpec, project: Any) -> Vpc | None:
             region: joined("projects/", host, f"/regions/{region}/subnetworks/{subnet.name}")
             for region, subnet in subnets
         },
-        pod_range_names={region: each.pod_range_name for region, each in subnets if each.pod_range_name},
-        service_range_names={region: each.service_range_name for region, each in subnets if each.service_range_name},
-        node_ranges={region: each.cidr for region, each in subnets if each.cidr},
-        pod_ranges={region: each.pod_cidr for region, each in subnets if each.pod_cidr},
+        pod_range_names={region: subnet.pod_range_name for region, subnet in subnets if subnet.pod_range_name},
+        service_range_names={
+            region: subnet.service_range_name for region, subnet in subnets if subnet.service_range_name
+        },
+        node_ranges={region: subnet.cidr for region, subnet in subnets if subnet.cidr},
+        pod_ranges={region: subnet.pod_cidr for region, subnet in subnets if subnet.pod_cidr},
     )
 
 
@@ -112,14 +114,14 @@ def own_vpc(
     resources, subnetworks, egress = [vpc], {}, {}
     for region in regions:
         secondary = [
-            {"rangeName": range_name, "ipCidrRange": given[region]}
-            for range_name, given in ((POD_RANGE_NAME, pods_known), (SERVICE_RANGE_NAME, for_services))
-            if region in given
+            {"rangeName": range_name, "ipCidrRange": ranges[region]}
+            for range_name, ranges in ((POD_RANGE_NAME, pods_known), (SERVICE_RANGE_NAME, for_services))
+            if region in ranges
         ]
         there = {"project": project, "region": region, "name": f"{vpc_name}-{region}"}
-        made = _in_region(f"{name}/{region}", there, vpc.ref("selfLink"), known[region], secondary)
-        subnetworks[region], egress[region] = made[0].ref("selfLink"), made[-1].key
-        resources += made
+        subnet = _in_region(f"{name}/{region}", there, vpc.ref("selfLink"), known[region], secondary)
+        subnetworks[region], egress[region] = subnet[0].ref("selfLink"), subnet[-1].key
+        resources += subnet
     return OwnVpc(
         vpc.ref("selfLink"),
         subnetworks,

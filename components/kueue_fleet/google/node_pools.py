@@ -83,7 +83,7 @@ def node_pool(
         ),
         # The provider would resize the slice, which GKE does not do.
         replace_on_changes=("placementPolicy.tpuTopology",),
-        replace_with=tuple(each.key for each in placement),
+        replace_with=tuple(resource.key for resource in placement),
         delete_before_replace=True,
         deleted_with=deleted_with,
     )
@@ -94,15 +94,15 @@ def _placement(name: str, project: Any, spec: ResolvedNodePool) -> Iterator[Clou
     """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
     modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
     if spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU)):
-        wanted = f"{spec.cluster}-{spec.name}"
-        short = with_digest(wanted, f"{spec.cluster}/{spec.name}", LONGEST_NAME)
+        policy_name = f"{spec.cluster}-{spec.name}"
+        short = with_digest(policy_name, f"{spec.cluster}/{spec.name}", LONGEST_NAME)
         topology = {"acceleratorTopology": spec.tpu_topology} if spec.tpu_topology else {}
         if mode := spec.entry.accelerator_topology_mode:
             topology["acceleratorTopologyMode"] = mode
         properties = {
             "project": project,
             "region": spec.region,
-            "name": wanted if len(wanted) <= LONGEST_NAME else short,
+            "name": policy_name if len(policy_name) <= LONGEST_NAME else short,
             "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
             "workloadPolicy": {"type": "HIGH_THROUGHPUT", **topology},
         }
@@ -131,7 +131,7 @@ def node_pool_properties(
     # Never left out: a profile would outlive its field, and beside a profile alone the provider asks for public nodes.
     properties["networkConfig"] = {"enablePrivateNodes": private_nodes, **properties.get("networkConfig", {})}
     if spec.networks:
-        names = [{"network": each.network, "subnetwork": each.subnetwork} for each in spec.networks]
+        names = [{"network": network.network, "subnetwork": network.subnetwork} for network in spec.networks]
         properties["networkConfig"]["additionalNodeNetworkConfigs"] = names
     of_all = node_security(service_account, disk_encryption_key)
     properties["nodeConfig"] = {

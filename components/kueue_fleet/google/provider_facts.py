@@ -117,8 +117,8 @@ def parse_fact(line: str, groups: Mapping[str, tuple[str, ...]], children: Mappi
     """One line of the data file."""
     kind, *words = line.split(" ")
     kind, _, items = kind.removesuffix(")").partition("(")
-    said = dict(word.split("=", 1) for word in words if "=" in word)
-    lists = {key: tuple(said[key].split("|")) if key in said else () for key in ("in", "conflicts", "with")}
+    fields = dict(word.split("=", 1) for word in words if "=" in word)
+    lists = {key: tuple(fields[key].split("|")) if key in fields else () for key in ("in", "conflicts", "with")}
     return Fact(
         kind=kind,
         of_blocks=items == "block",
@@ -129,14 +129,14 @@ def parse_fact(line: str, groups: Mapping[str, tuple[str, ...]], children: Mappi
         suppressed="suppressed" in words,
         validated="validated" in words,
         allowed=lists["in"],
-        minimum=float(said["min"]) if "min" in said else None,
-        maximum=float(said["max"]) if "max" in said else None,
-        least=int(said.get("least", 0)),
-        most=int(said["most"]) if "most" in said else None,
-        default=json.loads(said["default"]) if "default" in said else None,
+        minimum=float(fields["min"]) if "min" in fields else None,
+        maximum=float(fields["max"]) if "max" in fields else None,
+        least=int(fields.get("least", 0)),
+        most=int(fields["most"]) if "most" in fields else None,
+        default=json.loads(fields["default"]) if "default" in fields else None,
         conflicts=lists["conflicts"],
         together=lists["with"],
-        one_of=groups[said["one-of"]] if "one-of" in said else (),
-        some_of=groups[said["some-of"]] if "some-of" in said else (),
+        one_of=groups[fields["one-of"]] if "one-of" in fields else (),
+        some_of=groups[fields["some-of"]] if "some-of" in fields else (),
         children=dict(sorted(children.items())),
     )

@@ -31,7 +31,7 @@ def reserved_capacity(
     Raises:
         ValueError: a commitment names a reservation that is not among `reservations`, or more than one.
     """
-    found = [
+    resources = [
         CloudResource(
             RESERVATIONS[0],
             f"{name}/{entry.name}",
@@ -43,8 +43,8 @@ def reserved_capacity(
         )
         for entry in reservations
     ]
-    made = {entry.name: resource for entry, resource in zip(reservations, found, strict=True)}
-    found += [
+    reservations_by_name = {entry.name: resource for entry, resource in zip(reservations, resources, strict=True)}
+    resources += [
         CloudResource(
             RESERVATIONS[1],
             f"{name}/{entry.name}",
@@ -55,11 +55,11 @@ def reserved_capacity(
         )
         for entry in future_reservations
     ]
-    return found + [
+    return resources + [
         CloudResource(
             "gcp:compute/regionCommitment:RegionCommitment",
             f"{name}/{entry.name}",
-            {"project": project, **_commitment(entry, made)},
+            {"project": project, **_commitment(entry, reservations_by_name)},
             protect=deletion_protection,
             retain_on_delete=True,
         )
@@ -85,14 +85,14 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
 
 
 def _shared(entry: ReservationEntry | FutureReservationEntry) -> dict[str, Any]:
-    maps = [{"id": each, "projectId": each} for each in entry.shared_with]
+    maps = [{"id": project_shared, "projectId": project_shared} for project_shared in entry.shared_with]
     return {"shareType": "SPECIFIC_PROJECTS", "projectMaps": maps}
 
 
 def _reservation(entry: ReservationEntry) -> dict[str, Any]:
     machines: dict[str, Any] = {"machineType": entry.machine_type}
-    if asked := entry.accelerator:
-        machines["guestAccelerators"] = [{"acceleratorType": asked.type, "acceleratorCount": asked.count}]
+    if accelerator := entry.accelerator:
+        machines["guestAccelerators"] = [{"acceleratorType": accelerator.type, "acceleratorCount": accelerator.count}]
     if entry.local_ssd_count:
         machines["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * entry.local_ssd_count
     return {

@@ -59,8 +59,8 @@ def filled(
     if isinstance(value, Joined):
         return joining([inside(part) for part in value.parts])
     if isinstance(value, Mapping):
-        return {key: inside(each) for key, each in value.items()}
-    return [inside(each) for each in value] if isinstance(value, list | tuple) else leaf(value)
+        return {key: inside(item) for key, item in value.items()}
+    return [inside(item) for item in value] if isinstance(value, list | tuple) else leaf(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _bucket(inputs: Properties, resource_id: str) -> dict[str, Any]:
 
 
 def _filestore(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    networks = [{**each, "ipAddresses": [_address(resource_id)]} for each in inputs.get("networks") or ()]
+    networks = [{**network, "ipAddresses": [_address(resource_id)]} for network in inputs.get("networks") or ()]
     return {"createTime": CREATION_TIME, "networks": networks}
 
 
@@ -219,8 +219,8 @@ def completed(token: str, inputs: Mapping[str, Any], where: Mapping[str, Any]) -
     filled_in = dict(inputs)
     for name, fact in load_facts().properties(token).items():
         if f"{{{name}}}" in template and not is_set(inputs.get(name)):
-            found = places.get(name) if fact.default is None else fact.default
-            filled_in |= {name: found} if is_set(found) else {}
+            value = places.get(name) if fact.default is None else fact.default
+            filled_in |= {name: value} if is_set(value) else {}
     return filled_in
 
 

@@ -63,10 +63,10 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
     yield from reserved
     clusters = {}
     for entry in fleet.gke_clusters:
-        made = list(_cluster(fleet, entry, vpc, reserved))
-        clusters[entry.name] = next(each.key for each in made if each.type == CLUSTER)
-        yield from made
-    after = tuple(clusters[each] for each in pool_makers(fleet))
+        resources = list(_cluster(fleet, entry, vpc, reserved))
+        clusters[entry.name] = next(resource.key for resource in resources if resource.type == CLUSTER)
+        yield from resources
+    after = tuple(clusters[pool_maker] for pool_maker in pool_makers(fleet))
     addresses = existing_accounts(fleet)
     for team, arguments in team_arguments(fleet).items():
         identity = team_identity(f"{name}/{team}", project=project, after=after, **arguments)
@@ -100,7 +100,7 @@ def _cluster(
         identity = node_identity(
             f"{name}-nodes", project=project, cluster_name=entry.name, roles=NODE_ROLES, images_of=images
         )
-        account, needs = identity[0].ref("email"), tuple(each.key for each in identity[1:])
+        account, needs = identity[0].ref("email"), tuple(resource.key for resource in identity[1:])
         yield from identity
     if entry.existing or vpc is None:
         id_ = f"projects/{project}/locations/{entry.region}/clusters/{entry.name}"
@@ -127,10 +127,12 @@ def _cluster(
     for pool in pools:
         named = reservation_of(pool, entry)
         awaited = tuple(
-            each.key for each in reserved if each.type in RESERVATIONS and each.name == f"{fleet.name}/{named}"
+            resource.key
+            for resource in reserved
+            if resource.type in RESERVATIONS and resource.name == f"{fleet.name}/{named}"
         )
         if pool.on(entry.name).accelerator_networks is not None:
-            awaited += tuple(each.key for each in networks)
+            awaited += tuple(network.key for network in networks)
         yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited, **there)
 
 
@@ -151,7 +153,7 @@ def pool_makers(fleet: FleetSpec) -> list[str]:
     """For each project a cluster, with which its Workload Identity pool is there; the fleet's own is the first."""
     projects = (fleet.project, *other_projects(fleet))
     home = {fleet.project: fleet.home} if fleet.cluster(fleet.home) in fleet.gke_clusters else {}
-    return [home.get(each) or found[0].name for each in projects if (found := clusters_in(fleet, each))]
+    return [home.get(project) or found[0].name for project in projects if (found := clusters_in(fleet, project))]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -194,7 +196,9 @@ def _access(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> Access:
         # Those of the fleet's own controller too: it is refused with any other credentials.
         tokens = fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ServiceAccountToken)
         return Access(kubernetes_tokens=tokens and entry.role == "worker")
-    networks: dict[str, Any] = {each.name: each.cidr for each in fleet.network.authorized_networks}
+    networks: dict[str, Any] = {
+        authorized_network.name: authorized_network.cidr for authorized_network in fleet.network.authorized_networks
+    }
     if entry.role == "worker" and fleet.manager in fleet.new_clusters:
         region = fleet.manager.region
         networks["nodes of the manager"] = network.node_ranges[region]
@@ -235,7 +239,7 @@ def team_arguments(fleet: FleetSpec) -> dict[str, dict[str, Any]]:
 
 def existing_accounts(fleet: FleetSpec) -> dict[str, Any]:
     """The addresses of the Google accounts of teams that exist without the fleet, by team."""
-    return {each.name: address for each in fleet.teams if (address := each.existing_google_service_account)}
+    return {team.name: address for team in fleet.teams if (address := team.existing_google_service_account)}
 
 
 def storage_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -252,7 +256,7 @@ def storage_arguments(fleet: FleetSpec) -> dict[str, Any]:
 def stored(fleet: FleetSpec, entry: StorageEntry) -> dict[str, str]:
     """The buckets, file servers and disks that a fleet makes for an entry: by key, what each is and where."""
     places = storage_places(fleet, entry)
-    made = storage(
+    resources = storage(
         f"{fleet.name}/storage",
         **{**storage_arguments(fleet), "places": places},
         project=fleet.project,
@@ -261,9 +265,9 @@ def stored(fleet: FleetSpec, entry: StorageEntry) -> dict[str, str]:
         peering=False,
     )
     return {
-        each.key: f"{each.key.partition('/')[0].lower()} {entry.name} in {each.name.rpartition('/')[2]}"
-        for each in made
-        if each.protect is not None
+        resource.key: f"{resource.key.partition('/')[0].lower()} {entry.name} in {resource.name.rpartition('/')[2]}"
+        for resource in resources
+        if resource.protect is not None
     }
 
 

@@ -56,20 +56,20 @@ def storage(
     `projects/P/global/networks/N`, of another project with `shared_vpc`. With `peering` it is the fleet's, which then
     connects it with Google's services where Lustre needs it; without, its owner did so.
     """
-    found: dict[str, CloudResource] = {}
-    kept: dict[str, Any] = {"protect": deletion_protection, "retain_on_delete": deletion_protection}
-    lustre = any(isinstance(each.entry.volume, Lustre) and each.made for each in places)
+    cloud_resources: dict[str, CloudResource] = {}
+    options: dict[str, Any] = {"protect": deletion_protection, "retain_on_delete": deletion_protection}
+    lustre = any(isinstance(place.entry.volume, Lustre) and place.made for place in places)
     peered = _peering(f"{name}/lustre", f"{fleet}-lustre", project, network) if lustre and peering else []
     there = {"project": project, "labels": {"managed-by": "kueue-fleet", **labels}}
     mode = "PRIVATE_SERVICE_ACCESS" if shared_vpc else "DIRECT_PEERING"
     for place in places:
         at = f"{name}/{place.entry.name}"
-        made = list(_made(at, place, there, network, mode, kept)) if place.made else []
+        resources = list(_made(at, place, there, network, mode, options)) if place.made else []
         if isinstance(place.entry.volume, Lustre):
-            made = [replace(each, needs=tuple(each.key for each in peered)) for each in made]
-        for each in (*made, *_grants(at, place, made, accounts, project)):
-            found.setdefault(each.key, each)
-    return [*peered, *found.values()]
+            resources = [replace(resource, needs=tuple(peering.key for peering in peered)) for resource in resources]
+        for resource in (*resources, *_grants(at, place, resources, accounts, project)):
+            cloud_resources.setdefault(resource.key, resource)
+    return [*peered, *cloud_resources.values()]
 
 
 def _made(
@@ -134,7 +134,7 @@ def why_not_resized(before: Instance, after: Instance) -> str | None:
 
 def refused_update(token: str, state: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
     """Why Google refuses an update of a resource of this type, which the provider takes; None where it may take it."""
-    before, after = (_server(token, each) for each in (state, wanted))
+    before, after = (_server(token, properties) for properties in (state, wanted))
     return why_not_resized(before, after) if before is not None and after is not None else None
 
 
@@ -191,9 +191,9 @@ def _grants(
             f"principal://iam.googleapis.com/projects/{volume.project_number}/locations/global/workloadIdentityPools/"
         )
         who["gke"] = (USES_OBJECTS, joined(pool, workload_pool(project), f"/subject/ns/{_CHECKPOINTS}"))
-    for each, (role_of, member) in who.items():
+    for granted, (role_of, member) in who.items():
         properties = {"bucket": bucket, "role": role_of, "member": member}
-        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{each}", properties)
+        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{granted}", properties)
 
 
 def _peering(name: str, called: str, project: Any, network: Any) -> list[CloudResource]:

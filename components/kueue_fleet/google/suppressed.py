@@ -75,12 +75,12 @@ def forced_replacements(pair: Pair) -> list[Path]:
 
 def cleared(pair: Pair) -> list[Pattern]:
     """The properties whose changes the provider's own code takes back: GPUs with a count of 0."""
-    asked = pair.new("nodeConfig.guestAccelerators")
+    accelerators = pair.new("nodeConfig.guestAccelerators")
     there = pair.old("nodeConfig.guestAccelerators") or []
-    if pair.token not in (CLUSTER, NODE_POOL) or asked is UNKNOWN:
+    if pair.token not in (CLUSTER, NODE_POOL) or accelerators is UNKNOWN:
         return []
-    some = [accelerator for accelerator in asked or () if accelerator.get("count") != 0]
-    return [("nodeConfig", "guestAccelerators")] if len(some) < len(asked or ()) and some == there else []
+    some = [accelerator for accelerator in accelerators or () if accelerator.get("count") != 0]
+    return [("nodeConfig", "guestAccelerators")] if len(some) < len(accelerators or ()) and some == there else []
 
 
 def _is_less(new: Any, old: Any) -> bool:

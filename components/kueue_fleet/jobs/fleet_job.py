@@ -28,8 +28,8 @@ def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
     rules = inside(spec, "podFailurePolicy").get("rules")
     for rule in map(inside, rules if isinstance(rules, list) else ()):
         patterns = rule.get("onPodConditions")
-        given = map(inside, patterns if isinstance(patterns, list) else ())
-        on = [one.get("type") for one in given if one.get("status", "True") == "True"]
+        patterns_there = map(inside, patterns if isinstance(patterns, list) else ())
+        on = [one.get("type") for one in patterns_there if one.get("status", "True") == "True"]
         if rule.get("action") == "Ignore" and "DisruptionTarget" in on:
             return None
     limit = spec.get("backoffLimit")

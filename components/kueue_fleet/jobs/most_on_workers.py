@@ -18,13 +18,13 @@ def more_than_workers_have(fleet: FleetSpec, queue: str, requests: Iterable[tupl
     times = [fleet_in(fleet, windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     most: dict[str, dict[str, int]] = {}
     for worker in fleet.dispatch_workers(queue):
-        for each in times:
-            for resource, quota in most_quota(each, worker).get(queue, {}).items():
+        for time in times:
+            for resource, quota in most_quota(time, worker).get(queue, {}).items():
                 there = most.setdefault(resource, {})
                 there[worker] = max(there.get(worker, 0), quota_amount(resource, quota))
     for resource, amount in requests:
         here = most.get(resource, {})
-        if here and all(amount > each for each in here.values()):
-            listed = ", ".join(f"{format_request(resource, each)} on {name}" for name, each in here.items())
+        if here and all(amount > capacity for capacity in here.values()):
+            listed = ", ".join(f"{format_request(resource, value)} on {name}" for name, value in here.items())
             return f"it asks for {format_request(resource, amount)} {resource}, and a flavor has at most {listed}"
     return ""

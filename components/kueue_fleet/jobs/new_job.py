@@ -95,26 +95,26 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
         SimulationError: there is no such template, or several.
     """
     team, _, name = template.rpartition("/")
-    known = [(each, one) for each in fleet.teams for one in each.job_templates]
-    found = [(each, one) for each, one in known if one.name == name and team in ("", each.name)]
-    if len(found) != 1:
-        names = [f"{each.name}/{one.name}" for each, one in known]
+    known = [(team, one) for team in fleet.teams for one in team.job_templates]
+    templates = [(team_entry, one) for team_entry, one in known if one.name == name and team in ("", team_entry.name)]
+    if len(templates) != 1:
+        names = [f"{team_entry.name}/{one.name}" for team_entry, one in known]
         fix = instead(template, names, "templates") if names else "add it to jobTemplates of the team"
-        several = f"may be {', '.join(f'{each.name}/{name}' for each, _ in found)}"
-        raise SimulationError([JOB.at("template", f"{template} {several if found else 'is not in the file'}", fix)])
-    [(owner, made)] = found
+        several = f"may be {', '.join(f'{team_entry.name}/{name}' for team_entry, _ in templates)}"
+        raise SimulationError([JOB.at("template", f"{template} {several if templates else 'is not in the file'}", fix)])
+    [(owner, new_job)] = templates
     says = {
-        "queue": f"{owner.namespace_names[0]}/{made.queue}" if made.queue else None,
-        "seconds": None if made.time is None else int(made.time.seconds),
-        **{each: getattr(made, each) for each in ("image", "nodes", "gpus", "cpu", "memory", "priority")},
+        "queue": f"{owner.namespace_names[0]}/{new_job.queue}" if new_job.queue else None,
+        "seconds": None if new_job.time is None else int(new_job.time.seconds),
+        **{each: getattr(new_job, each) for each in ("image", "nodes", "gpus", "cpu", "memory", "priority")},
     }
     fields = {name: value for name, value in (says | _without_none(given)).items() if value is not None}
     return JobRequest(
         **fields
         | {
-            "command": (*made.command, *(given.get("command") or ())),
-            "env": {**made.env, **(given.get("env") or {})},
-            "mounts": {**made.mounts, **(given.get("mounts") or {})},
+            "command": (*new_job.command, *(given.get("command") or ())),
+            "env": {**new_job.env, **(given.get("env") or {})},
+            "mounts": {**new_job.mounts, **(given.get("mounts") or {})},
         }
     )
 
@@ -132,10 +132,10 @@ def job_for(fleet: FleetSpec, wanted: JobRequest, namespace: str = "") -> dict[s
         SimulationError: with every field that is wrong; what `check_manifests` finds in the manifest is not among them.
     """
     problems: list[Problem] = list(_wrong(wanted))
-    found = _queue(fleet, wanted.queue, namespace, problems)
-    if found is None:
+    queue_there = _queue(fleet, wanted.queue, namespace, problems)
+    if queue_there is None:
         raise SimulationError(problems)
-    namespace, name, queue = found
+    namespace, name, queue = queue_there
     places = _Places(fleet, queue)
     requests = dict(_requests(places, wanted, problems))
     kind = KINDS[JOBSET_FRAMEWORK if wanted.nodes > 1 else _JOB]
@@ -170,7 +170,9 @@ class _Places:
     def __init__(self, fleet: FleetSpec, queue: ClusterQueueEntry) -> None:
         self._fleet, self._queue = fleet, queue
         names = [quotas.name for group in queue.resource_groups for quotas in group.flavors]
-        self.flavors: list[FlavorEntry] = [found for name in names if (found := fleet.flavor(name)) is not None]
+        self.flavors: list[FlavorEntry] = [
+            flavor_there for name in names if (flavor_there := fleet.flavor(name)) is not None
+        ]
         self.resources = {name for group in queue.resource_groups for name in group.covered_resources}
         clusters = fleet.clusters_of(queue)
         self.of_flavors = [
@@ -185,38 +187,38 @@ class _Places:
     def topology_level(self) -> str:
         """The widest level of the topology that all flavors have; empty: they have none, or different ones."""
         named = {flavor.topology_name for flavor in self.flavors}
-        levels = [each.levels for each in self._fleet.topologies if named == {each.name}]
+        levels = [topology.levels for topology in self._fleet.topologies if named == {topology.name}]
         return levels[0][0].node_label if levels else ""
 
     def accelerator(self) -> str:
         """The kind of GPU that all flavors have; empty: several, or none."""
-        kinds = {self._fleet.flavor_on(*each).node_labels.get(ACCELERATOR, "") for each in self.of_flavors}
+        kinds = {self._fleet.flavor_on(*flavor).node_labels.get(ACCELERATOR, "") for flavor in self.of_flavors}
         return kinds.pop() if len(kinds) == 1 else ""
 
     def share(self, gpus: int) -> Mapping[str, int]:
         """Milli-CPUs and bytes that go with so many GPUs, by the machines and by the quotas, whichever is less; without
         those of which nothing is known."""
         part, whole = _SHARE
-        found: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for pool in self.pools:
             if pool.machine is not None and pool.gpus_per_node >= gpus:
                 for name in ("cpu", "memory"):
-                    _lower(found, name, pool.allocatable[name] * gpus * part // (pool.gpus_per_node * whole))
+                    _lower(amounts, name, pool.allocatable[name] * gpus * part // (pool.gpus_per_node * whole))
         for quotas in self._quotas:
             if devices := quotas.pop(GPU_RESOURCE, 0):
                 for name, amount in quotas.items():
-                    _lower(found, name, amount * gpus // devices)
-        return {name: amount for name, amount in found.items() if amount}
+                    _lower(amounts, name, amount * gpus // devices)
+        return {name: amount for name, amount in amounts.items() if amount}
 
     @property
     def _quotas(self) -> Iterator[dict[str, int]]:
         """What the queue has itself, by resource: of each flavor on each cluster."""
-        wanted = ("cpu", "memory", GPU_RESOURCE)
+        resource_names = ("cpu", "memory", GPU_RESOURCE)
         for group in self._queue.resource_groups:
             for flavor in group.flavors:
                 for cluster in self._fleet.clusters_of(self._queue):
-                    quotas = [each.on(cluster) for each in flavor.resources if each.name in wanted]
-                    yield {each.name: each.nominal_quota.counted(each.name) for each in quotas}
+                    quotas = [resource.on(cluster) for resource in flavor.resources if resource.name in resource_names]
+                    yield {quota.name: quota.nominal_quota.counted(quota.name) for quota in quotas}
 
 
 def _lower(found: dict[str, int], name: str, amount: int) -> None:
@@ -245,16 +247,16 @@ def _queue(
     """Namespace and name of the LocalQueue, with its ClusterQueue; of several that which is in the usual namespace."""
     space, _, name = text.rpartition("/")
     known = local_queues(fleet)
-    found = [each for each in known if each[1] == name and space in ("", each[0])]
-    found = [each for each in found if each[0] == usual] or found
-    if len(found) > 1:
-        listed = ", ".join(f"{namespace}/{name}" for namespace, name, _ in found)
+    queues_there = [queue_key for queue_key in known if queue_key[1] == name and space in ("", queue_key[0])]
+    queues_there = [queue_key for queue_key in queues_there if queue_key[0] == usual] or queues_there
+    if len(queues_there) > 1:
+        listed = ", ".join(f"{namespace}/{name}" for namespace, name, _ in queues_there)
         problems.append(JOB.at("queue", f"{text} may be {listed}", "name one with its namespace"))
-    elif not found:
+    elif not queues_there:
         names = [f"{namespace}/{name}" if space else name for namespace, name, _ in known]
         problems.append(JOB.at("queue", f"there is no LocalQueue {text}", instead(text, names, "LocalQueues")))
-    elif queue := fleet.queue(found[0][2].cluster_queue):
-        return found[0][0], name, queue
+    elif queue := fleet.queue(queues_there[0][2].cluster_queue):
+        return queues_there[0][0], name, queue
     return None
 
 
@@ -328,7 +330,7 @@ def _template(
     }
     claims = claims_in(fleet, namespace)
     buckets = {name for name, entry in claims.items() if isinstance(entry.volume, GcsFuse)}
-    mounted = any(_is_bucket(each) or each in buckets for each in wanted.mounts.values())
+    mounted = any(_is_bucket(mount) or mount in buckets for mount in wanted.mounts.values())
     annotations = {GCS_FUSE_VOLUMES: "true"} if mounted else {}
     if wanted.nodes > 1 and places.topology_level:
         annotations[_TOPOLOGY] = places.topology_level

@@ -72,7 +72,7 @@ def _nodes_not_known(fleet: FleetSpec, queue: str) -> Fault | None:
 
 
 def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[Fault]:
-    topology = next((each for each in fleet.topologies if each.name == flavor.topology_name), None)
+    topology = next((topology for topology in fleet.topologies if topology.name == flavor.topology_name), None)
     if topology is None:
         return
     pools = list(_pools(fleet, flavor))

@@ -114,10 +114,10 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
         value: object = data
         for depth, field in enumerate(steps, 1):
             value = value.get(field) if is_object(value) else None
-            wanted = "list" if field == steps[-1] and kind in _PODS else "map"
-            if not value or not isinstance(value, list if wanted == "list" else Mapping):
-                wrong = f"is not a {wanted}" if value else "is missing or empty"
-                fix = "a list of them" if wanted == "list" else "its fields below it"
+            form_name = "list" if field == steps[-1] and kind in _PODS else "map"
+            if not value or not isinstance(value, list if form_name == "list" else Mapping):
+                wrong = f"is not a {form_name}" if value else "is missing or empty"
+                fix = "a list of them" if form_name == "list" else "its fields below it"
                 yield JOB.at(f"{label_of(data)}.{'.'.join(steps[:depth])}", wrong, f"write {fix}").behind(where)
                 break
         else:
@@ -210,7 +210,7 @@ def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:
     name = cluster_queue_of(fleet).get(f"{job.namespace}/{job.queue}", "")
     if (queue := fleet.queue(name)) is None:
         return  # Said where the job is read.
-    container = {"resources": {"requests": {each: str(amount) for each, amount in job.requests.items()}}}
+    container = {"resources": {"requests": {resource: str(amount) for resource, amount in job.requests.items()}}}
     pods = PodSetTemplate("main", job.pods, {"spec": {"nodeSelector": job.node_selector, "containers": [container]}})
     if job.node_selector and (fault := nowhere(fleet, queue, pods)) is not None:
         yield fault.rule.at(f"jobs[{job.name}].nodeSelector", fault.wrong, fault.fix)
@@ -221,14 +221,14 @@ def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:
 def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     for name, value in given.items():
         if value is not None and value not in known[name]:
-            found = ", ".join(sorted(known[name])) or "none"
-            yield UNKNOWN_NAME.at(f"{path}.{name}", f"the fleet has no {name} {value}", f"it has {found}")
+            names_known = ", ".join(sorted(known[name])) or "none"
+            yield UNKNOWN_NAME.at(f"{path}.{name}", f"the fleet has no {name} {value}", f"it has {names_known}")
 
 
 def _check_names(submitted: Iterable[Submission], manifests: Iterable[Document]) -> Iterator[Problem]:
-    seen = {key_of(data) for _, data in manifests if data["kind"] == "Job"}
+    job_keys = {key_of(data) for _, data in manifests if data["kind"] == "Job"}
     for entry, name, _, _ in submitted:
         key = f"{entry.namespace}/{name}"
-        if key in seen:
+        if key in job_keys:
             yield LISTED_TWICE.at(f"jobs[{entry.name}].name", f"{key} is listed twice", "name it differently")
-        seen.add(key)
+        job_keys.add(key)

@@ -105,12 +105,12 @@ class JobEntry(RuledModel):
         labels = dict(self.labels)
         if self.priority_class is not None:
             labels[PRIORITY_LABEL] = self.priority_class
-        given = Fields(labels, f"{path}.labels", found)
+        label_fields = Fields(labels, f"{path}.labels", found)
         container = {"resources": {"requests": {name: str(amount) for name, amount in self.requests.items()}}}
         limits = context.limits.get(self.namespace, NO_LIMITS)
         pod = Fields({"nodeSelector": self.node_selector, "containers": [container]}, path, found)
         pod = with_defaults(pod, limits, context.overheads)
-        own = class_priority(given, context)
+        own = class_priority(label_fields, context)
         workload = Workload(
             namespace=self.namespace,
             name=self.job_name(1),
@@ -119,11 +119,11 @@ class JobEntry(RuledModel):
             pod_sets=(parse_pod_set(pod, "main", self.pods, None, None, context.rules),),
             created=0.0,
             priority=context.default_priority if own is None else own,
-            max_execution_seconds=execution_limit(given),
+            max_execution_seconds=execution_limit(label_fields),
             job_uid=key,
             problem=find_problem([pod], limits),
         )
-        problems += [replace(each, path=each.path.replace(_REQUESTS, ".requests", 1)) for each in found]
+        problems += [replace(problem, path=problem.path.replace(_REQUESTS, ".requests", 1)) for problem in found]
         return workload
 
 
@@ -210,21 +210,21 @@ class WorkloadFile(SpecModel):
 
     def wait(self, cluster: str, check: str, flavors: Iterable[str], purpose: tuple[object, ...]) -> float:
         """Seconds until a check of a workload with these flavors is Ready."""
-        given = set(flavors)
+        flavors_there = set(flavors)
         for entry in self.waits:
             if (
                 entry.cluster in (None, cluster)
                 and entry.check in (None, check)
-                and (entry.flavor is None or entry.flavor in given)
+                and (entry.flavor is None or entry.flavor in flavors_there)
             ):
                 return entry.seconds.draw(*purpose, cluster, check)
         return 0.0
 
     def reclaim(self, cluster: str, flavors: Iterable[str], purpose: tuple[object, ...]) -> tuple[float, float] | None:
         """Seconds until a job with these flavors loses its nodes, and from then until it has others; None: never."""
-        given = set(flavors)
+        flavors_there = set(flavors)
         for entry in self.reclaims:
-            if entry.cluster in (None, cluster) and entry.flavor in given:
+            if entry.cluster in (None, cluster) and entry.flavor in flavors_there:
                 after = exponential(3600 / entry.per_hour).draw(*purpose, cluster, "reclaim")
                 return after, entry.back.draw(*purpose, cluster, "back")
         return None

@@ -60,12 +60,12 @@ def version_number(version: object) -> int:
 def read_object(text: bytes) -> Json:
     """What an API server sent. Raises ApiError for anything but an object, such as the page of a proxy."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        data = None
+    if not isinstance(data, dict):
         raise ApiError(0, "", "the answer is not an object in JSON, as API servers send it")
-    return found
+    return data
 
 
 def list_of(answer: Mapping[str, Any]) -> list[Json]:

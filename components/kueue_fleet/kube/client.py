@@ -67,12 +67,12 @@ class _Connections(RESTClientObject):
 
 def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    probe = socket.socket(family, kind, protocol)
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _PROBES.items():
         if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
+            probe.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return probe
 
 
 class KubeApi:

@@ -90,8 +90,8 @@ class ExecPlugin:
         except subprocess.TimeoutExpired:
             raise ExecError(f"{self.command} gave no answer within {EXEC_SECONDS:g} s") from None
         if ended.returncode:
-            said = " ".join((ended.stderr or b"").decode(errors="replace").split())[-_SHOWN:]
-            raise ExecError(f"{self.command} failed with exit code {ended.returncode}: {said or 'it said nothing'}")
+            output = " ".join((ended.stderr or b"").decode(errors="replace").split())[-_SHOWN:]
+            raise ExecError(f"{self.command} failed with exit code {ended.returncode}: {output or 'it said nothing'}")
         return self._read(ended.stdout)
 
     def _read(self, output: bytes) -> Credential:

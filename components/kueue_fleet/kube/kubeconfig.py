@@ -117,8 +117,8 @@ class Kubeconfig:
         if not (name or self.current):
             raise AccessError(f"{self.path}: has no current context; name one")
         if (name or self.current) not in self.contexts:
-            wanted = f"context {name or self.current}"
-            raise AccessError(f"{self.path}: has no {wanted}; give a kubeconfig with a {wanted}")
+            context_text = f"context {name or self.current}"
+            raise AccessError(f"{self.path}: has no {context_text}; give a kubeconfig with a {context_text}")
         return self.contexts[name or self.current]
 
     def cluster(self, context: Entry) -> Entry:
@@ -130,10 +130,10 @@ class Kubeconfig:
         return self._of(context, "user", self.users)
 
     def _of(self, context: Entry, name: str, entries: Mapping[str, Entry]) -> Entry:
-        found = entries.get(context.text(name))
-        if found is None:
+        entry = entries.get(context.text(name))
+        if entry is None:
             raise context.error(name, f"there is no {name} {context.text(name)!r}")
-        return found
+        return entry
 
 
 def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
@@ -169,15 +169,15 @@ def _entries(file: Path, document: Mapping[str, Any], section: str) -> list[tupl
     kind = section.removesuffix("s")
     listed = document.get(section) or []
     named = listed if isinstance(listed, list) else [None]
-    found = []
+    entries = []
     for item in named:
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
             raise AccessError(f"{file}: {section}: is not a list of names, each with a {kind}; give a kubeconfig")
         name, fields = item["name"], item.get(kind) or {}
         if not isinstance(fields, Mapping):
             raise AccessError(f"{file}: {section}[{name}].{kind}: has no fields; give a kubeconfig")
-        found.append((name, Entry(f"{file}: {section}[{name}].{kind}", file.absolute().parent, fields)))
-    return found
+        entries.append((name, Entry(f"{file}: {section}[{name}].{kind}", file.absolute().parent, fields)))
+    return entries
 
 
 def _text(file: Path, document: Mapping[str, Any], name: str) -> str:

@@ -151,8 +151,8 @@ class Watch:
             self._losing = None
         if connected != self.connected:
             self.connected = connected
-            for told in self._on_connection:
-                told()
+            for event in self._on_connection:
+                event()
 
     async def _list(self, *, reset: bool) -> str:
         self.lists += 1

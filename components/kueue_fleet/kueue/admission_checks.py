@@ -54,11 +54,11 @@ class AdmissionCheck(StatusComponent[AdmissionCheckSpec]):
         The check's controller is immutable, and Kueue keeps a deleted check until no queue uses it. Replacing a check
         would therefore hang: the update is refused, with the advice to use a new name.
         """
-        asked = asked_for(type(self), spec, name, object_name, opts)
-        judge(_unanswered(asked), opts)
-        own = asked.manifest["spec"]["controllerName"] in OWN_CONTROLLERS
+        declaration = asked_for(type(self), spec, name, object_name, opts)
+        judge(_unanswered(declaration), opts)
+        own = declaration.manifest["spec"]["controllerName"] in OWN_CONTROLLERS
         self.expect_active = own if expect_active is None else expect_active
-        self._declare(name, asked, opts, expect_active=self.expect_active)
+        self._declare(name, declaration, opts, expect_active=self.expect_active)
 
 
 def _unanswered(asked: Asked) -> Iterator[Problem]:

@@ -44,7 +44,11 @@ class AdmissionController(Component):
             SpecError: the controller's Deployment is not among the objects, or the kubeconfig of a worker is missing.
         """
         super().__init__(name, opts)
-        placed = [made for made in objects if _is_controller(made) and "namespace" in made["metadata"]]
+        placed = [
+            manifest_there
+            for manifest_there in objects
+            if _is_controller(manifest_there) and "namespace" in manifest_there["metadata"]
+        ]
         if len(placed) != 1:
             wrong = f"{len(placed)} Deployments in a namespace are given"
             fix = "give what render_controller returns for a manager"
@@ -55,10 +59,10 @@ class AdmissionController(Component):
             if _is_controller(each):
                 self.workers = self._secrets(name, each, kubeconfigs)
                 last.extend(self.workers.values())
-            wanted = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
-            made = declare_object(self, f"{name}/{label}", wanted, depends_on=last)
-            self.objects[label] = made
-            last = [made]
+            manifest_there = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
+            resource = declare_object(self, f"{name}/{label}", manifest_there, depends_on=last)
+            self.objects[label] = resource
+            last = [resource]
         self._give_out()
 
     def _secrets(
@@ -69,8 +73,8 @@ class AdmissionController(Component):
         namespace, before = deployment["metadata"]["namespace"], list(self.objects.values())[-1:]
         if any(volume.get("configMap", {}).get("name") == WORKERS_NAME for volume in volumes):
             files = manifest("v1", "ConfigMap", WORKERS_NAME, namespace, data=dict(kubeconfigs))
-            made = declare_object(self, f"{name}/workers", files, depends_on=before)
-            return dict.fromkeys(kubeconfigs, made)
+            resource = declare_object(self, f"{name}/workers", files, depends_on=before)
+            return dict.fromkeys(kubeconfigs, resource)
         mounted = {
             source["secret"]["items"][0]["path"]: source["secret"]["name"]
             for volume in volumes

@@ -67,7 +67,7 @@ class Asked:
     @property
     def after(self) -> list[pulumi.Resource]:
         """What the object has to wait for, beside what the component's options say."""
-        return [made for made in self.declared.values() if made not in _needed(self.opts)]
+        return [resource for resource in self.declared.values() if resource not in _needed(self.opts)]
 
     def compare(self, component: Component) -> None:
         """Say where the component of another cluster's object is referred to, as far as providers tell."""
@@ -105,11 +105,11 @@ def asked_for(
         return _asked_whole(component, spec, object_name, opts, needs or {})
     name = object_name or name
     where = f"{component.kind} {name}"
-    wanted = component.model
+    model = component.model
     if isinstance(spec, Mapping):
-        spec = read_model(wanted, spec, where)
-    elif not isinstance(spec, wanted) or set(type(spec).model_fields) - set(wanted.model_fields):
-        raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {wanted.__name__}")])
+        spec = read_model(model, spec, where)
+    elif not isinstance(spec, model) or set(type(spec).model_fields) - set(model.model_fields):
+        raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {model.__name__}")])
     judge(_problems(component, spec, name, where), opts)
     return Asked((render or component.render)(name, spec), where, *_declared(spec, where, opts, needs or {}))
 
@@ -157,21 +157,21 @@ def _declared(
 ) -> tuple[dict[Key, pulumi.Resource], pulumi.ResourceOptions | None, list[tuple[str, Key]]]:
     """The objects of this program that it refers to, the options, and references by name, which are reported."""
     there = dict(needs)
-    for each in _needed(opts):
-        there |= getattr(each, "declares", {})
-    found: dict[Key, pulumi.Resource] = {}
+    for needed in _needed(opts):
+        there |= getattr(needed, "declares", {})
+    resources_by_key: dict[Key, pulumi.Resource] = {}
     named: list[tuple[str, Key]] = []
     for reference in references_in(model, where):
         key = (reference.kind, str(reference.name))
         known = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
         if isinstance(known, pulumi.Resource):
-            found[key] = known
-        elif key not in found and not is_judged(opts):
+            resources_by_key[key] = known
+        elif key not in resources_by_key and not is_judged(opts):
             wrong = f"whether there is a {' '.join(key)} is not checked"
             fix = f"give the component of the {key[0]} for its name, if this program has it"
             pulumi.log.info(NOT_CHECKED.at(reference.path, wrong, fix).coded)
             named.append((reference.path, key))
-    return found, opts, named
+    return resources_by_key, opts, named
 
 
 def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:

@@ -46,13 +46,14 @@ from kueue_fleet.objects.parts import ClusterPart
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
 _ALONE = {
-    made.kind: made for made in (AdmissionCheck, Cohort, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass)
+    component_type.kind: component_type
+    for component_type in (AdmissionCheck, Cohort, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass)
 }
 """Components of one object each, by its kind."""
 _OF_PARTS: "dict[ClusterPart, type[OrderedObjects]]" = {
-    each.part: each
-    for each in vars(platform).values()
-    if isinstance(each, type) and issubclass(each, OrderedObjects) and each.part is not None
+    var.part: var
+    for var in vars(platform).values()
+    if isinstance(var, type) and issubclass(var, OrderedObjects) and var.part is not None
 }
 """The component of each part of a cluster."""
 
@@ -138,7 +139,9 @@ class ClusterContents:
         self._project = project or spec.project
         self._objects = objects_on(spec, cluster.name)
         if self._addresses:
-            self._objects = [replace(each, manifest=self._addressed(each.manifest)) for each in self._objects]
+            self._objects = [
+                replace(manifest, manifest=self._addressed(manifest.manifest)) for manifest in self._objects
+            ]
         self._charts = {chart.section: chart for chart in charts_on(spec, cluster.name)}
         self._made: dict[str, pulumi.Resource] = {}
         self._install()
@@ -183,10 +186,12 @@ class ClusterContents:
     @property
     def local_queues(self) -> list[LocalQueue]:
         """LocalQueues outside of teams."""
-        return [made for made in self._made.values() if isinstance(made, LocalQueue)]
+        return [component for component in self._made.values() if isinstance(component, LocalQueue)]
 
     def _by_name(self, kind: type[_Made]) -> dict[str, _Made]:
-        return {key.partition("/")[2]: made for key, made in self._made.items() if isinstance(made, kind)}
+        return {
+            key.partition("/")[2]: component for key, component in self._made.items() if isinstance(component, kind)
+        }
 
     def _opts(self, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(
@@ -267,14 +272,14 @@ class ClusterContents:
         return self._addresses.get(value, value) if isinstance(value, str) else value
 
     def _part(self, name: str) -> list[Manifest]:
-        return [each.manifest for each in self._objects if each.part == name]
+        return [manifest.manifest for manifest in self._objects if manifest.part == name]
 
     def _platform(self) -> None:
         """Namespaces of no team, and what is not about queues."""
         self.namespaces = self.grafana = self.gpu_drivers = None
         if others := self._part("namespaces"):
             self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
-            self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
+            self._made |= {f"Namespace/{name}": resource for name, resource in self.namespaces.objects.items()}
         if "grafana" in self._charts:
             address = grafana_account_address(self._spec)
             self.grafana = GrafanaInstall(
@@ -299,9 +304,9 @@ class ClusterContents:
 
     def _each(self, *kinds: str) -> None:
         """The objects of these kinds that are declared alone, each after what it needs."""
-        for each in self._objects:
-            if not each.part and each.manifest["kind"] in kinds:
-                self._made[each.key] = self._declare(each)
+        for manifest in self._objects:
+            if not manifest.part and manifest.manifest["kind"] in kinds:
+                self._made[manifest.key] = self._declare(manifest)
 
     def _declare(self, each: ClusterObject) -> pulumi.Resource:
         kind, _, path = each.key.partition("/")
@@ -312,8 +317,8 @@ class ClusterContents:
             # A check of the fleet's own controller is Active once that runs, which needs the workers.
             return ClusterQueue(name, manifest, opts=self._opts(*before))
         if kind == "LocalQueue":
-            queue = next(made for made in needs if isinstance(made, ClusterQueue))
-            rest = [made for made in before if made is not queue]
+            queue = next(component for component in needs if isinstance(component, ClusterQueue))
+            rest = [component for component in before if component is not queue]
             return LocalQueue(name, manifest, cluster_queue=queue, opts=self._opts(*rest))
         return _ALONE[kind](name, manifest, opts=self._opts(*before))
 
@@ -321,10 +326,12 @@ class ClusterContents:
         """Checks that come with other objects."""
         for entry in self._spec.admission_checks:
             if self._part(f"check/{entry.name}"):
-                made = ProvisioningRequestCheck(self._name(entry.name), entry, opts=self._opts(self.kueue.release))
-                self._made[f"AdmissionCheck/{entry.name}"] = made
+                provisioning_request_check = ProvisioningRequestCheck(
+                    self._name(entry.name), entry, opts=self._opts(self.kueue.release)
+                )
+                self._made[f"AdmissionCheck/{entry.name}"] = provisioning_request_check
         if self._part("multikueue"):
-            patches = [self._addressed(each) for each in kueue_patches(self._spec)]
+            patches = [self._addressed(kueue_patch) for kueue_patch in kueue_patches(self._spec)]
             self.kueue_plugin = (
                 KueuePlugin(self._name("kueue-plugin"), patches, opts=self._opts(self.kueue.release, *self._after))
                 if patches
@@ -334,19 +341,20 @@ class ClusterContents:
             self.multi_kueue = MultiKueue(
                 self._name("multikueue"),
                 self._spec,
-                kubeconfigs={name: made.access.kubeconfig for name, made in workers.items() if made.access},
+                kubeconfigs={name: worker.access.kubeconfig for name, worker in workers.items() if worker.access},
                 workers_ready={
-                    name: [*made.ready, *([made.access] if made.access else [])] for name, made in workers.items()
+                    name: [*worker.ready, *([worker.access] if worker.access else [])]
+                    for name, worker in workers.items()
                 },
                 opts=self._opts(self.kueue.release, *plugin),
             )
-            self._made |= {f"AdmissionCheck/{name}": made for name, made in self.multi_kueue.checks.items()}
+            self._made |= {f"AdmissionCheck/{name}": check for name, check in self.multi_kueue.checks.items()}
 
     def _teams(self) -> None:
         self.teams = {}
         for team in self._spec.teams:
             # The component makes LocalQueues of the team's entry.
-            objects = [each for each in self._part(f"team/{team.name}") if each["kind"] != "LocalQueue"]
+            objects = [manifest for manifest in self._part(f"team/{team.name}") if manifest["kind"] != "LocalQueue"]
             self.teams[team.name] = Team(
                 self._name(team.name),
                 team,
@@ -355,7 +363,10 @@ class ClusterContents:
                 secrets=self._team_secrets if self._spec.cluster(self._cluster.name).runs_jobs else None,
                 opts=self._opts(self.kueue.release),
             )
-            self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}
+            self._made |= {
+                f"Namespace/{name}": namespace_resource
+                for name, namespace_resource in self.teams[team.name].namespaces.items()
+            }
         self._together({"teams": list(self.teams.values())})
 
     def _access(self, workers: "Mapping[str, ClusterContents]") -> None:
@@ -370,9 +381,9 @@ class ClusterContents:
                 self._name("controller"),
                 objects,
                 kubeconfigs={
-                    name: made.controller_access.kubeconfig
-                    for name, made in workers.items()
-                    if made.controller_access is not None
+                    name: worker.controller_access.kubeconfig
+                    for name, worker in workers.items()
+                    if worker.controller_access is not None
                 },
                 image=self._controller_image,
                 opts=self._opts(self.kueue.release, *namespaces, *([self.multi_kueue] if self.multi_kueue else [])),

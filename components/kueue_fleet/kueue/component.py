@@ -52,8 +52,8 @@ class Component(component.Component):
     @classmethod
     def _others(cls, path: str, manifests: Sequence[Manifest]) -> Iterator[Problem]:
         """The manifests, given at PATH, of kinds that the component does not take."""
-        for index, each in enumerate(manifests):
-            kind = f"{each['apiVersion'].rpartition('/')[0]}/{each['kind']}".removeprefix("/")
+        for index, manifest in enumerate(manifests):
+            kind = f"{manifest['apiVersion'].rpartition('/')[0]}/{manifest['kind']}".removeprefix("/")
             if kind not in cls.takes:
                 fix = f"give a manifest of {' or '.join(cls.takes)}"
                 yield COMPONENT.at(f"{cls.__name__} {path}[{index}]", f"a manifest of {kind} is given", fix)
@@ -197,13 +197,13 @@ class OrderedObjects(Component):
         super().__init__(name, opts)
         self.objects = []
         for label, manifest in zip(self._labels(objects), objects, strict=True):
-            made = declare_object(self, f"{name}/{label}", manifest, depends_on=self.objects[-1:])
-            self.objects.append(made)
+            resource = declare_object(self, f"{name}/{label}", manifest, depends_on=self.objects[-1:])
+            self.objects.append(resource)
         self._give_out()
 
     def _labels(self, objects: Sequence[Manifest]) -> list[str]:
         if self.part is not None and self.part.full_labels:
-            return [full_label(each) for each in objects]
+            return [full_label(manifest) for manifest in objects]
         return object_labels(objects)
 
 
@@ -216,20 +216,22 @@ def object_labels(objects: Sequence[Manifest]) -> list[str]:
     without replacing it.
     """
     accounts = {
-        (each["metadata"]["namespace"], each["metadata"]["name"])
-        for each in objects
-        if each["kind"] == "ServiceAccount"
+        (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        for manifest in objects
+        if manifest["kind"] == "ServiceAccount"
     }
     namespaces, names = {where for where, _ in accounts}, {name for _, name in accounts}
-    names = names or {each["metadata"]["name"] for each in objects if each["kind"] == "ClusterRoleBinding"}
+    names = names or {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == "ClusterRoleBinding"}
     main: dict[str, Manifest] = {}
-    for each in objects:
-        kind, metadata = each["kind"], each["metadata"]
+    for manifest in objects:
+        kind, metadata = manifest["kind"], manifest["metadata"]
         if metadata.get("namespace") in (None, *namespaces) and (
             kind not in main or (metadata["name"] in names and main[kind]["metadata"]["name"] not in names)
         ):
-            main[kind] = each
-    return [each["kind"] if main.get(each["kind"]) is each else full_label(each) for each in objects]
+            main[kind] = manifest
+    return [
+        manifest["kind"] if main.get(manifest["kind"]) is manifest else full_label(manifest) for manifest in objects
+    ]
 
 
 def full_label(each: Manifest) -> str:
@@ -263,7 +265,7 @@ def declare_object(
     needs = needed_there(provider, manifest, of_kueue=is_kueue_object(manifest)) if alone else []
     condition = ACTIVE_CONDITION if expect_active else wait_for
     replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
-    made = KubernetesObject(
+    kubernetes_object = KubernetesObject(
         name,
         _annotated(manifest, {WAIT_FOR_ANNOTATION: condition}) if condition else manifest,
         pulumi.ResourceOptions(
@@ -278,8 +280,8 @@ def declare_object(
         ),
         patch=patch,
     )
-    note_made(provider, made, manifest)
-    return made
+    note_made(provider, kubernetes_object, manifest)
+    return kubernetes_object
 
 
 def _annotated(manifest: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class WorkerAccess(Component):
         super().__init__(name, opts)
         grants = [each for each in objects if each["kind"] != "Secret"]
         secrets = [each for each in objects if each["kind"] == "Secret"]
-        if len(secrets) > 1 or any(each.get("type") != TOKEN_SECRET_TYPE for each in secrets):
+        if len(secrets) > 1 or any(secret.get("type") != TOKEN_SECRET_TYPE for secret in secrets):
             wrong = f"{len(secrets)} Secrets were given"
             raise SpecError([COMPONENT.at(f"{where}.objects", wrong, f"give one of type {TOKEN_SECRET_TYPE}, or none")])
         declared: list[KubernetesObject] = []
@@ -210,9 +210,9 @@ class KueuePlugin(Component):
     def __init__(self, name: str, patches: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the patches; they are what `objects.cluster_profiles.kueue_patches` returns."""
         super().__init__(name, opts)
-        made: list[pulumi.Resource] = []
-        for each in patches:
-            made = [declare_object(self, f"{name}/{each['kind']}", each, depends_on=made, patch=True)]
+        resources: list[pulumi.Resource] = []
+        for patch in patches:
+            resources = [declare_object(self, f"{name}/{patch['kind']}", patch, depends_on=resources, patch=True)]
         self._give_out()
 
 

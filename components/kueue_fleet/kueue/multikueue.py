@@ -139,12 +139,12 @@ class MultiKueue(Component):
     @property
     def admission_checks(self) -> dict[str, pulumi.Output[str]]:
         """Names of the AdmissionChecks, once they are there."""
-        return {name: made.name for name, made in self.checks.items()}
+        return {name: check.name for name, check in self.checks.items()}
 
     @property
     def declares(self) -> dict[Key, pulumi.Resource]:
         """The checks."""
-        return {key: made for check in self.checks.values() for key, made in check.declares.items()}
+        return {key: resource for check in self.checks.values() for key, resource in check.declares.items()}
 
     def _on_manager(self, name: str, grants: "Mapping[str, WorkerAccess | WorkerGrant]") -> Iterator[Problem]:
         """What has the manager's provider: Kueue dispatches to other clusters alone."""
@@ -173,10 +173,10 @@ class MultiKueue(Component):
             way = declare_object(self, f"{name}/{worker}", profile)
         else:
             secret = kubeconfig_secret_name(worker, grant.rotation)
-            said = kubeconfig.apply(partial(_kubeconfig, where))
-            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, said)
-        made = multikueue_cluster(worker, secret)
-        return declare_object(self, f"{name}/{worker}", made, depends_on=[way, *needed], wait_for=CONNECTED)
+            kubeconfig_data = kubeconfig.apply(partial(_kubeconfig, where))
+            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, kubeconfig_data)
+        cluster_manifest = multikueue_cluster(worker, secret)
+        return declare_object(self, f"{name}/{worker}", cluster_manifest, depends_on=[way, *needed], wait_for=CONNECTED)
 
 
 def _of_fleet(

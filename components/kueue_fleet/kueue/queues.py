@@ -111,14 +111,14 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         them, and they can be deleted only after it. By default it waits until it is Active, unless it is stopped, or a
         check is answered by a controller that may be installed later.
         """
-        asked = asked_for(type(self), spec, name, object_name, opts)
+        declaration = asked_for(type(self), spec, name, object_name, opts)
         if expect_active is None:
-            expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
-        self.expect_active = expect_active and inside(asked.manifest, "spec").get("stopPolicy", "None") == "None"
-        follows = asked.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION)
+            expect_active = all(getattr(made, "expect_active", True) for made in declaration.declared.values())
+        self.expect_active = expect_active and inside(declaration.manifest, "spec").get("stopPolicy", "None") == "None"
+        follows = declaration.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION)
         # The fleet's controller writes them once the queue is there.
         ignored = ["spec.resourceGroups"] if follows else []
-        self._declare(name, asked, opts, expect_active=self.expect_active, ignore_changes=ignored)
+        self._declare(name, declaration, opts, expect_active=self.expect_active, ignore_changes=ignored)
 
 
 class LocalQueue(StatusComponent[LocalQueueSpec]):
@@ -166,17 +166,17 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
             wrong = f"is {namespace}, and the manifest is in {own}"
             raise SpecError([COMPONENT.at(f"{where}.namespace", wrong, "remove one")])
         needs = cluster_queue.declares if isinstance(cluster_queue, ClusterQueue) else {}
-        asked = asked_for(type(self), spec, name, object_name, opts, needs, partial(_placed, namespace))
-        given = cluster_queue.object_name if isinstance(cluster_queue, ClusterQueue) else cluster_queue
-        named = asked.manifest["spec"].get("clusterQueue")
-        if given is not None and given != named:
-            wrong = f"the spec names {named}, and cluster_queue is {given}"
+        declaration = asked_for(type(self), spec, name, object_name, opts, needs, partial(_placed, namespace))
+        queue_name = cluster_queue.object_name if isinstance(cluster_queue, ClusterQueue) else cluster_queue
+        named = declaration.manifest["spec"].get("clusterQueue")
+        if queue_name is not None and queue_name != named:
+            wrong = f"the spec names {named}, and cluster_queue is {queue_name}"
             raise SpecError([COMPONENT.at(f"{where}.clusterQueue", wrong, "name one queue")])
-        stopped = asked.manifest["spec"].get("stopPolicy", "None") != "None"
+        stopped = declaration.manifest["spec"].get("stopPolicy", "None") != "None"
         # Not one that is in depends_on alone: programs in other languages cannot tell what that is.
         of_spec = getattr(getattr(spec, "cluster_queue", None), "declared", None)
         queue = cluster_queue if isinstance(cluster_queue, ClusterQueue) else of_spec
-        self._declare(name, asked, opts, expect_active=getattr(queue, "expect_active", False) and not stopped)
+        self._declare(name, declaration, opts, expect_active=getattr(queue, "expect_active", False) and not stopped)
 
 
 def _placed(namespace: Any, name: str, spec: LocalQueueSpec) -> Manifest:

@@ -39,7 +39,7 @@ class Namespaces(Component):
     @property
     def names(self) -> dict[str, pulumi.Output[str]]:
         """Their names, once they are there, by name: what a LocalQueue takes as `namespace`."""
-        return {name: made.name for name, made in self.objects.items()}
+        return {name: namespace_resource.name for name, namespace_resource in self.objects.items()}
 
     def __init__(
         self, name: str, spec: Sequence[DnsLabel | WholeManifest], *, opts: pulumi.ResourceOptions | None = None
@@ -49,17 +49,17 @@ class Namespaces(Component):
         Raises:
             SpecError: two have the same name, or one is not a Namespace.
         """
-        wanted = [namespace_manifest(item) if isinstance(item, str) else item for item in spec]
-        names = [made["metadata"]["name"] for made in wanted]
-        twice = (each for index, each in enumerate(names) if each in names[:index])
-        listed = (listed_twice(f"Namespaces {name}", each, "namespace") for each in twice)
-        judge((*self._others(f"{name}.spec", wanted), *listed), opts)
+        namespaces = [namespace_manifest(item) if isinstance(item, str) else item for item in spec]
+        names = [made["metadata"]["name"] for made in namespaces]
+        twice = (namespace_name for index, namespace_name in enumerate(names) if namespace_name in names[:index])
+        listed = (listed_twice(f"Namespaces {name}", namespace_name, "namespace") for namespace_name in twice)
+        judge((*self._others(f"{name}.spec", namespaces), *listed), opts)
         super().__init__(name, opts)
         self.objects = {}
-        for namespace, made in zip(names, wanted, strict=True):
+        for namespace, namespace_manifest_there in zip(names, namespaces, strict=True):
             # Kubernetes makes this one, and never lets it be deleted.
             patch = namespace == "default"
-            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made, patch=patch)
+            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", namespace_manifest_there, patch=patch)
         self._give_out()
 
 
@@ -104,11 +104,11 @@ class Team(Component):
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
-        given = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Namespace"}
+        namespaces_by_name = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Namespace"}
         labels = namespace_labels(spec.name, spec.pod_security)
         for namespace in spec.namespace_names:
-            made = given.get(namespace) or namespace_manifest(namespace, labels)
-            place = declare_object(self, f"{name}/{namespace}", made)
+            resource_manifest = namespaces_by_name.get(namespace) or namespace_manifest(namespace, labels)
+            place = declare_object(self, f"{name}/{namespace}", resource_manifest)
             self.namespaces[namespace] = place
             for queue in spec.local_queues:
                 if cluster_queues is not None and queue.cluster_queue not in cluster_queues:
@@ -127,9 +127,9 @@ class Team(Component):
             for namespace, place in self.namespaces.items():
                 for secret in spec.secrets:
                     data = contents.apply(partial(_in_secret, secret))
-                    made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
+                    resource_manifest = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
                     self.secrets[namespace, secret] = declare_object(
-                        self, f"{name}/{namespace}/Secret/{secret}", made, depends_on=[place]
+                        self, f"{name}/{namespace}/Secret/{secret}", resource_manifest, depends_on=[place]
                     )
         self.objects = []
         for each in (each for each in objects if each["kind"] != "Namespace"):

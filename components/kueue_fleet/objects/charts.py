@@ -60,16 +60,16 @@ class ClusterChart:
 
 def charts_on(fleet: FleetSpec, cluster: str) -> list[ClusterChart]:
     """The charts of a cluster, in the order in which they are installed. Raises KeyError for an unknown cluster."""
-    found = [job_set_chart(fleet.job_set)] if fleet.job_set.enabled else []
-    found += [operator_chart(section, spec) for section, spec in fleet.operators.installed.items()]
+    cluster_charts = [job_set_chart(fleet.job_set)] if fleet.job_set.enabled else []
+    cluster_charts += [operator_chart(section, spec) for section, spec in fleet.operators.installed.items()]
     driver, pools = fleet.nvidia_dra_driver, fleet.dra_pools_on(cluster)
     if driver is not None and pools:
-        found.append(dra_driver_chart(driver, driver.helm_values(pools)))
-    found.append(kueue_chart(fleet.kueue_on(cluster), kueue_helm_values(fleet, cluster)))
+        cluster_charts.append(dra_driver_chart(driver, driver.helm_values(pools)))
+    cluster_charts.append(kueue_chart(fleet.kueue_on(cluster), kueue_helm_values(fleet, cluster)))
     if fleet.observability.installs_grafana and cluster == fleet.home:
         grafana, account = fleet.observability.grafana, grafana_account_address(fleet)
-        found.append(grafana_chart(grafana, grafana_helm_values(grafana, fleet.project, account)))
-    return found
+        cluster_charts.append(grafana_chart(grafana, grafana_helm_values(grafana, fleet.project, account)))
+    return cluster_charts
 
 
 def job_set_chart(spec: JobSetInstallation) -> ClusterChart:
@@ -91,8 +91,8 @@ def dra_driver_chart(spec: NvidiaDraDriver, values: Mapping[str, Any]) -> Cluste
 
 def kueue_chart(spec: KueueInstallation, values: Mapping[str, Any] = _NO_VALUES) -> ClusterChart:
     """Kueue's; `values` as of `kueue_helm_values`."""
-    made = kueue_priority_class() if spec.priority_class_name == KUEUE_PRIORITY_CLASS else None
-    return ClusterChart("kueue", spec.chart, spec.version, spec.namespace, values=values, priority_class=made)
+    priority_class = kueue_priority_class() if spec.priority_class_name == KUEUE_PRIORITY_CLASS else None
+    return ClusterChart("kueue", spec.chart, spec.version, spec.namespace, values=values, priority_class=priority_class)
 
 
 def grafana_chart(spec: Grafana, values: Mapping[str, Any] = _NO_VALUES) -> ClusterChart:

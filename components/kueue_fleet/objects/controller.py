@@ -214,10 +214,10 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             CONTROLLER_NAME, namespace, [*lease_rules(), *(ledger_rules() if budgeted_queues(fleet) else ())], subject
         ),
         *(
-            made
+            rules_manifest
             for place in dict.fromkeys((fleet.kueue.namespace, namespace))
             if (rules := token_rules(fleet, place))
-            for made in role_grant(TOKENS_ROLE_NAME, place, rules, subject)
+            for rules_manifest in role_grant(TOKENS_ROLE_NAME, place, rules, subject)
         ),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
         _network_policy(namespace, fleet),
@@ -286,10 +286,10 @@ def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
 def _disruption_budget(namespace: str, replicas: int) -> Manifest:
     """One replica may be away at a time; of a single one, that one too, or its node could never be drained."""
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABELS)}}
-    made = manifest("policy/v1", "PodDisruptionBudget", CONTROLLER_NAME, namespace, spec=spec)
+    budget = manifest("policy/v1", "PodDisruptionBudget", CONTROLLER_NAME, namespace, spec=spec)
     if replicas > 1:
         spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    return made
+    return budget
 
 
 def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
@@ -392,6 +392,6 @@ def _container(fleet: FleetSpec) -> dict[str, Any]:
             {"name": "configuration", "mountPath": f"{_FOLDER}/configuration", "readOnly": True},
             {"name": "workers", "mountPath": f"{_FOLDER}/workers", "readOnly": True},
             *([plugin_mount(f"{_FOLDER}/plugins")] if plugin_volumes(fleet) else []),
-            *({"name": each["name"], "mountPath": HISTORY_FOLDER} for each in _history_volume(section)),
+            *({"name": volume["name"], "mountPath": HISTORY_FOLDER} for volume in _history_volume(section)),
         ],
     }

@@ -130,8 +130,8 @@ def enforced_budgets(fleet: FleetSpec) -> EnforcedBudgets | None:
         teams=teams,
         namespaces={namespace: team for namespace, team in fleet.team_of.items() if team in teams},
         usd={
-            cluster: {name: price for name, price in found.items() if not isinstance(price, Unpriced)}
-            for cluster, found in usd.items()
+            cluster: {name: price for name, price in prices.items() if not isinstance(price, Unpriced)}
+            for cluster, prices in usd.items()
         },
         interruptible={queue.name: _interruptible(fleet, queue) for queue in fleet.cluster_queues},
     )
@@ -139,14 +139,14 @@ def enforced_budgets(fleet: FleetSpec) -> EnforcedBudgets | None:
 
 def _interruptible(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
     """With the flavors that have no GPUs or TPUs, and those of the manager; none where none is interruptible."""
-    found = interruptible_flavors(fleet, queue)
+    interruptible = interruptible_flavors(fleet, queue)
     others = (
         flavor.name
         for group in queue.resource_groups
         for flavor in group.flavors
         if set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources)
     )
-    return (*found, *others, *_manager_flavors(fleet, queue)) if found else ()
+    return (*interruptible, *others, *_manager_flavors(fleet, queue)) if interruptible else ()
 
 
 def _manager_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
@@ -169,8 +169,8 @@ def _decisive(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
 
 
 def _team_regions(fleet: FleetSpec) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    regions_by_team: dict[str, tuple[str, ...]] = {}
     for team in fleet.teams:
         if team.allowed_regions:
-            found.update(dict.fromkeys(team.namespace_names, tuple(fleet.allowed_regions(team))))
-    return found
+            regions_by_team.update(dict.fromkeys(team.namespace_names, tuple(fleet.allowed_regions(team))))
+    return regions_by_team

@@ -50,15 +50,15 @@ class Section:
 
 def sections(*, controller: bool, goals: Sequence[WaitLimit] = ()) -> tuple[Section, ...]:
     """The charts of a fleet, with or without the fleet's own controller; a line for each goal of waits."""
-    found = _sections() if controller else _sections()[:-1]
+    all_sections = _sections() if controller else _sections()[:-1]
     lines = {f"goal {_of(goal)}, {100 * goal.quantile:g} %": f"vector({goal.seconds:g})" for goal in goals}
     if not lines:
-        return found
+        return all_sections
     with_lines = [
         tuple(replace(chart, queries={**chart.queries, **lines}) if chart.waits else chart for chart in section.charts)
-        for section in found
+        for section in all_sections
     ]
-    return tuple(Section(section.title, charts) for section, charts in zip(found, with_lines, strict=True))
+    return tuple(Section(section.title, charts) for section, charts in zip(all_sections, with_lines, strict=True))
 
 
 def _of(goal: WaitLimit) -> str:
@@ -69,7 +69,7 @@ def _of(goal: WaitLimit) -> str:
 def _sections() -> tuple[Section, ...]:
     text = (get_data(__package__, _FILE) or b"").decode()
     read: list[dict[str, Any]] = load_yaml(text, _FILE)
-    return tuple(Section(each["title"], tuple(_chart(**chart) for chart in each["charts"])) for each in read)
+    return tuple(Section(section["title"], tuple(_chart(**chart) for chart in section["charts"])) for section in read)
 
 
 def _chart(*, bands: str = "", **fields: Any) -> Chart:

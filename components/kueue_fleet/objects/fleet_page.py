@@ -126,7 +126,7 @@ def _network_policy(namespace: str, iap: FleetPageIap | None) -> Manifest:
 
     It connects to API servers and DNS, and behind IAP to Google for the keys of its signatures.
     """
-    blocks = [{"ipBlock": {"cidr": each}} for each in _FRONT_ENDS]
+    blocks = [{"ipBlock": {"cidr": cidr}} for cidr in _FRONT_ENDS]
     spec = {
         "podSelector": {"matchLabels": dict(_LABELS)},
         "policyTypes": ["Ingress", "Egress"],

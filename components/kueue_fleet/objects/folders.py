@@ -24,14 +24,14 @@ KUSTOMIZATION: Final = "kustomization.yaml"
 def render_folder(fleet: FleetSpec, cluster: str) -> dict[str, str]:
     """Text by file name: an object each, and the kustomization. Raises KeyError for an unknown cluster."""
     objects = objects_on(fleet, cluster)
-    by_key = {each.key: each for each in objects}
+    by_key = {manifest.key: manifest for manifest in objects}
     waves: dict[str, int] = {}
     files = {}
-    for each in objects:
-        needs = [by_key[key] for key in _needs(each) if key in by_key and key != each.key]
+    for manifest in objects:
+        needs = [by_key[key] for key in _needs(manifest) if key in by_key and key != manifest.key]
         # What it needs is before it in apply order; a parent of a cohort may come later.
-        waves[each.key] = 1 + max((waves.get(need.key, 0) for need in needs), default=_first(each))
-        files[_file(each)] = dump_yaml(_annotated(each.manifest, waves[each.key], needs))
+        waves[manifest.key] = 1 + max((waves.get(need.key, 0) for need in needs), default=_first(manifest))
+        files[_file(manifest)] = dump_yaml(_annotated(manifest.manifest, waves[manifest.key], needs))
     listed = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(files)}
     return {KUSTOMIZATION: dump_yaml(listed), **files}
 

@@ -34,17 +34,17 @@ _PREPARED_BY: Final = "ubuntu:24.04"
 
 def render_node_networks(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The networks of the pools that the fleet makes on `cluster`, each once."""
-    found: dict[str, list[Manifest]] = {}
+    manifests: dict[str, list[Manifest]] = {}
     for pool in fleet.node_pools_on(cluster):
-        for each in pool.networks if not pool.entry.existing else ():
-            name = each.card.network
-            place = {"vpc": each.network, "vpcSubnet": each.subnetwork, "deviceMode": each.card.device_mode}
+        for network in pool.networks if not pool.entry.existing else ():
+            name = network.card.network
+            place = {"vpc": network.network, "vpcSubnet": network.subnetwork, "deviceMode": network.card.device_mode}
             refers = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": name}
-            found[name] = [
+            manifests[name] = [
                 manifest(GKE_NETWORKING_API, "GKENetworkParamSet", name, spec=place),
                 manifest(GKE_NETWORKING_API, "Network", name, spec={"type": "Device", "parametersRef": refers}),
             ]
-    return [each for pair in found.values() for each in pair]
+    return [each for pair in manifests.values() for each in pair]
 
 
 def render_gpu_direct(fleet: FleetSpec, cluster: str) -> list[Manifest]:
@@ -61,7 +61,7 @@ def _daemons(fleet: FleetSpec, cluster: str) -> Iterator[Manifest]:
             pools.setdefault(pool.plugin.installer, []).append(pool.name)
     for name, plugin in plugins.items():
         yield _installer(plugin, pools[name])
-    with_daemon = [each for name, plugin in plugins.items() if plugin.daemon for each in pools[name]]
+    with_daemon = [pool_name for name, plugin in plugins.items() if plugin.daemon for pool_name in pools[name]]
     if with_daemon:
         volumes = {"dev": "/dev", "nri": "/var/run/nri"}
         pod = {

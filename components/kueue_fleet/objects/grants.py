@@ -23,8 +23,8 @@ READ_VERBS: Final = ("get", "list", "watch")
 
 def policy_rule(group: str, resource: str, verbs: Sequence[str], names: Sequence[str] = ()) -> dict[str, Any]:
     """A rule of a role for one resource; with `names`, for the objects of those names alone."""
-    made: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
-    return {**made, "resourceNames": list(names)} if names else made
+    rule: dict[str, Any] = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return {**rule, "resourceNames": list(names)} if names else rule
 
 
 def service_account_subject(name: str, namespace: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ def role_grant(name: str, namespace: str, rules: Sequence[dict[str, Any]], *subj
     return [
         manifest(RBAC_API, "Role", name, namespace, rules=list(rules)),
         manifest(
-            RBAC_API, "RoleBinding", name, namespace, roleRef=role_ref, subjects=[dict(each) for each in subjects]
+            RBAC_API, "RoleBinding", name, namespace, roleRef=role_ref, subjects=[dict(subject) for subject in subjects]
         ),
     ]
 

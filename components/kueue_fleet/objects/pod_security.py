@@ -36,9 +36,9 @@ class Control(NamedTuple):
 def _any(broken: Callable[[Manifest, Manifest], bool]) -> Callable[[Manifest], bool]:
     """Whether one of the containers of a pod, with its securityContext, is broken."""
     return lambda pod: any(
-        broken(each, inside(each, "securityContext"))
+        broken(container, inside(container, "securityContext"))
         for field in ("containers", "initContainers")
-        for each in pod.get(field) or ()
+        for container in pod.get(field) or ()
     )
 
 
@@ -66,8 +66,8 @@ def _dropped(context: Manifest) -> set[str]:
 
 def _selinux(context: Manifest) -> bool:
     options = inside(context, "seLinuxOptions")
-    kept = (options.get("type") or "") in ("", *BASELINE_SELINUX_TYPES)
-    return not kept or any(options.get(field) for field in ("user", "role"))
+    is_allowed = (options.get("type") or "") in ("", *BASELINE_SELINUX_TYPES)
+    return not is_allowed or any(options.get(field) for field in ("user", "role"))
 
 
 def _hosts(container: Manifest) -> Iterator[object]:
@@ -125,7 +125,7 @@ _BASELINE: Final = (
         f"{_OF_POD}.?sysctls.orValue([]).exists(one, !(one.name in {_names(SAFE_SYSCTLS)}))",
         "remove those that Kubernetes does not call safe",
         lambda pod: any(
-            each.get("name") not in SAFE_SYSCTLS for each in inside(pod, "securityContext").get("sysctls") or ()
+            sysctl.get("name") not in SAFE_SYSCTLS for sysctl in inside(pod, "securityContext").get("sysctls") or ()
         ),
     ),
     Control(

@@ -34,7 +34,7 @@ def denying_policy(
             "matchPolicy": "Equivalent",
             **({"namespaceSelector": selector} if selector is not None else {}),
             "resourceRules": [
-                *(_rule(["CREATE", "UPDATE"], *each) for each in resources),
+                *(_rule(["CREATE", "UPDATE"], *resource) for resource in resources),
                 *(_rule(["DELETE"], *each) for each in deleted),
             ],
         },

@@ -63,7 +63,7 @@ def render_fleet(fleet: FleetSpec) -> dict[str, list[Manifest]]:
 
 def render_cluster(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The objects of one cluster, in apply order. Raises KeyError for an unknown cluster."""
-    return [each.manifest for each in objects_on(fleet, cluster)]
+    return [cluster_object.manifest for cluster_object in objects_on(fleet, cluster)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +86,24 @@ class ClusterObject:
 def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     """Every object of a cluster, in apply order, with what it needs. Raises KeyError for an unknown cluster."""
     role = fleet.cluster(cluster).role
-    found = []
+    objects_there = []
     for each in render_namespaces(fleet):
         owner = fleet.team_of.get(each["metadata"]["name"])
-        found.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
+        objects_there.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
     parts = {part: _part(part.name, part.render(fleet, cluster)) for part in PARTS.values()}
-    found += [each for part, objects in parts.items() if part.before_teams for each in objects]
+    objects_there += [manifest for part, objects in parts.items() if part.before_teams for manifest in objects]
     for team in fleet.teams:
-        found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
-    found += [each for part, objects in parts.items() if not part.before_teams for each in objects]
-    found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
-    found += [ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes]
-    found += _flavors_on(fleet, cluster)
-    found += _checks_on(fleet, cluster)
+        objects_there += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
+    objects_there += [manifest for part, objects in parts.items() if not part.before_teams for manifest in objects]
+    objects_there += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
+    objects_there += [
+        ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes
+    ]
+    objects_there += _flavors_on(fleet, cluster)
+    objects_there += _checks_on(fleet, cluster)
     for cohort in cohorts_on(fleet, cluster):
         made = cohort_manifest(cohort.name, cohort_on(fleet, cohort, cluster))
-        found.append(ClusterObject(made, needs=(f"Cohort/{cohort.parent_name}",)))
+        objects_there.append(ClusterObject(made, needs=(f"Cohort/{cohort.parent_name}",)))
     for entry in fleet.queues_on(cluster):
         queue = queue_on(fleet, entry, cluster)
         needs: tuple[str, ...] = (
@@ -111,17 +113,17 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
         )
         what = "capacity" if entry.quota_follows == "capacity" else "windows"
         follows = {QUOTA_FOLLOWS_ANNOTATION: what} if cluster in following_clusters(fleet, entry) else {}
-        found.append(ClusterObject(cluster_queue_manifest(entry.name, queue, follows), needs=needs))
+        objects_there.append(ClusterObject(cluster_queue_manifest(entry.name, queue, follows), needs=needs))
     here = {queue.name for queue in fleet.queues_on(cluster)}
     alone = {(queue.namespace, queue.name) for queue in fleet.local_queues}
     for namespace, name, spec in local_queues(fleet):
         if spec.cluster_queue in here:
             part = "" if (namespace, name) in alone else f"team/{fleet.team_of[namespace]}"
             needs = (f"Namespace/{namespace}", f"ClusterQueue/{spec.cluster_queue}")
-            found.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
+            objects_there.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
     if role == "worker":
-        found += _part("multikueue-access", render_worker_access(fleet, cluster))
-    return found + (_of_controller(fleet, cluster) if fleet.admission_controller is not None else [])
+        objects_there += _part("multikueue-access", render_worker_access(fleet, cluster))
+    return objects_there + (_of_controller(fleet, cluster) if fleet.admission_controller is not None else [])
 
 
 def _of_controller(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
@@ -129,17 +131,19 @@ def _of_controller(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
     from kueue_fleet.objects.fleet_page import render_fleet_page
 
-    found = _part("controller-access", render_controller_worker_access(fleet, cluster))
-    return found + _part("controller", [*render_controller(fleet, cluster), *render_fleet_page(fleet, cluster)])
+    access_objects = _part("controller-access", render_controller_worker_access(fleet, cluster))
+    return access_objects + _part(
+        "controller", [*render_controller(fleet, cluster), *render_fleet_page(fleet, cluster)]
+    )
 
 
 def _part(name: str, manifests: Iterable[Manifest]) -> list[ClusterObject]:
-    return [ClusterObject(each, name) for each in manifests]
+    return [ClusterObject(manifest, name) for manifest in manifests]
 
 
 def _flavors_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     """Topologies, then the flavors, of which a manager has some of its own."""
-    found = [
+    flavor_objects = [
         ClusterObject(topology_manifest(item.name, item))
         for item in fleet.topologies
         if cluster in fleet.clusters_of(item)
@@ -148,8 +152,10 @@ def _flavors_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
         if cluster in fleet.clusters_of(item):
             flavor = fleet.flavor_on(item, cluster)
             needs = (f"Topology/{flavor.topology_name}",)
-            found.append(ClusterObject(resource_flavor_manifest(item.name, flavor), "", needs))
-    return found + (_part("", render_manager_flavors(fleet)) if fleet.cluster(cluster).role == "manager" else [])
+            flavor_objects.append(ClusterObject(resource_flavor_manifest(item.name, flavor), "", needs))
+    return flavor_objects + (
+        _part("", render_manager_flavors(fleet)) if fleet.cluster(cluster).role == "manager" else []
+    )
 
 
 def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
@@ -157,16 +163,22 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     groups = dispatch_groups(fleet) if fleet.cluster(cluster).role == "manager" else ()
     checks = [item for item in fleet.admission_checks if cluster in fleet.clusters_of(item)]
     parts = {item.name: f"check/{item.name}" if item.provisioning_request else "" for item in checks}
-    found = [each for item in checks for each in _part(parts[item.name], render_provisioning_request_config(item))]
+    check_objects = [
+        cluster_object
+        for item in checks
+        for cluster_object in _part(parts[item.name], render_provisioning_request_config(item))
+    ]
     if fleet.cluster(cluster).role == "manager":
         for worker in fleet.worker_names:
-            found += _part("multikueue", render_cluster_profile(fleet, worker))
-        found += _part("multikueue", (render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names))
-    found += _part("multikueue", map(render_multikueue_config, groups))
-    found += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]
-    found += _part("", render_assignment_check(fleet, cluster))
-    found += _part("", render_own_checks(fleet, cluster))
-    return found + _part("multikueue", map(render_multikueue_check, groups))
+            check_objects += _part("multikueue", render_cluster_profile(fleet, worker))
+        check_objects += _part(
+            "multikueue", (render_multikueue_cluster(fleet, worker) for worker in fleet.worker_names)
+        )
+    check_objects += _part("multikueue", map(render_multikueue_config, groups))
+    check_objects += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]
+    check_objects += _part("", render_assignment_check(fleet, cluster))
+    check_objects += _part("", render_own_checks(fleet, cluster))
+    return check_objects + _part("multikueue", map(render_multikueue_check, groups))
 
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:

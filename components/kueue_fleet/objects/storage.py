@@ -30,12 +30,12 @@ _LONGEST_NAME: Final = 63
 
 def render_storage(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """Volumes and claims, each volume before its claim, and CheckpointConfigurations."""
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for entry in fleet.storage:
         for place in storage_places(fleet, entry):
-            if cluster in (each.name for each in place.clusters):
-                found += _objects(fleet, place)
-    return found
+            if cluster in (cluster_entry.name for cluster_entry in place.clusters):
+                manifests += _objects(fleet, place)
+    return manifests
 
 
 def _objects(fleet: FleetSpec, place: StoragePlace) -> Iterator[Manifest]:
@@ -104,7 +104,7 @@ def _in_zones(place: StoragePlace) -> dict[str, Any]:
 
 def _checkpoints(fleet: FleetSpec, place: StoragePlace, volume: MultiTierCheckpoints) -> Manifest:
     """Where checkpoints are kept before they are in the bucket: on the nodes of a pool, whatever their taints."""
-    pools = (fleet.node_pool_on(volume.node_pool, each.name) for each in place.clusters)
+    pools = (fleet.node_pool_on(volume.node_pool, cluster.name) for cluster in place.clusters)
     taints = {taint.key for pool in pools if pool is not None for taint in pool.taints}
     spec = {
         "cloudStorageBucketName": place.name,

@@ -110,7 +110,7 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         [*rules, _external_addresses(), _orphans()],
         selector={"matchLabels": {TEAM_LABEL: team.name}},
         variables=variables,
-        deleted=[each for each in jobs if each[0] not in _WITH_OWN_WORKLOADS],
+        deleted=[job for job in jobs if job[0] not in _WITH_OWN_WORKLOADS],
     )
 
 
@@ -143,13 +143,17 @@ def _counted(fleet: FleetSpec, team: TeamEntry, cluster: str) -> str:
         return ""
     here = {queue.name: queue for queue in fleet.queues_on(cluster)}
     own = team.limit_range
-    given = {*own.default, *own.default_request, *own.max, *own.min} if own is not None else set()
+    resources_bounded = {*own.default, *own.default_request, *own.max, *own.min} if own is not None else set()
     table: dict[str, str] = {}
     for namespace, queues in _queues(fleet, team, cluster).items():
         names = {name: here[cluster_queue_of(fleet)[f"{namespace}/{name}"]] for name in queues}
         counted = {name: counting_requests(fleet, queue, cluster) for name, queue in sorted(names.items())}
-        told = {name: _list(each) for name, each in counted.items() if each is not None and given.isdisjoint(each)}
-        table[namespace] = f"{{{', '.join(f'{_text(name)}: {each}' for name, each in told.items())}}}"
+        counted_there = {
+            name: _list(value)
+            for name, value in counted.items()
+            if value is not None and resources_bounded.isdisjoint(value)
+        }
+        table[namespace] = f"{{{', '.join(f'{_text(name)}: {value}' for name, value in counted_there.items())}}}"
     if set(table.values()) == {"{}"}:
         return ""
     return _at_namespace(table)
@@ -265,14 +269,14 @@ def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
 def _broken(control: Control, part: str, standard: str) -> str:
     """CEL: the message where a part of pods breaks a control, or an empty text."""
     listed = {"pod": "variables.pods", "annotations": "variables.podAnnotations"}[part]
-    said = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
-    return f"{listed}.exists({part}, {control.broken}) ? {_text(said)} : ''"
+    message = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
+    return f"{listed}.exists({part}, {control.broken}) ? {_text(message)} : ''"
 
 
 def _pod_security() -> dict[str, str]:
     """Its pods would be refused when they are made, and the job would keep its quota without any."""
-    said = {"messageExpression": "variables.broken.join(', and ')"}
-    return {**_rule(f"size(variables.broken) == 0 || {_SAME_SPEC}", "spec of its pods", "''", "''"), **said}
+    validation = {"messageExpression": "variables.broken.join(', and ')"}
+    return {**_rule(f"size(variables.broken) == 0 || {_SAME_SPEC}", "spec of its pods", "''", "''"), **validation}
 
 
 def _accounts(team: TeamEntry) -> dict[str, str]:
@@ -397,7 +401,7 @@ def _here(table: Mapping[str, Sequence[str]]) -> str:
 def _at_namespace(table: Mapping[str, str]) -> str:
     """CEL: that of the table's expressions which is for the namespace of the request."""
     first, *others = table.values()
-    if all(each == first for each in others):
+    if all(other == first for other in others):
         return first
     return f"{{{', '.join(f'{_text(key)}: {table[key]}' for key in sorted(table))}}}[request.namespace]"
 

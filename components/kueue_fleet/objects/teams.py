@@ -56,7 +56,10 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
             spec = {"limits": [limit_range_item(team.limit_range)]}
             objects.append(manifest("v1", "LimitRange", GUARD, namespace, spec=spec))
         objects.append(_network(fleet, team, namespace))
-        objects += (_claim_template(each, namespace) for each in team.resource_claim_templates)
+        objects += (
+            _claim_template(resource_claim_template, namespace)
+            for resource_claim_template in team.resource_claim_templates
+        )
     return objects + render_team_policy(fleet, team, cluster)
 
 
@@ -87,8 +90,8 @@ def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> 
 
 def member_subjects(members: Iterable[str]) -> list[dict[str, str]]:
     """Members of teams as the subjects of a binding."""
-    found = (member.partition(":")[::2] for member in members)
-    return [{"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name} for kind, name in found]
+    pairs = (member.partition(":")[::2] for member in members)
+    return [{"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name} for kind, name in pairs]
 
 
 def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, Any]]:

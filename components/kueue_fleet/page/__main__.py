@@ -27,16 +27,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, required=True, help="the configuration that the component writes")
     parser.add_argument("--listen", default="127.0.0.1:8080", help="HOST:PORT")
     parser.add_argument("--kubeconfig", type=Path, help="of the cluster; default: KUBECONFIG, else the pod's account")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-    host, _, port = given.listen.rpartition(":")
+    host, _, port = options.listen.rpartition(":")
     if not port.isdecimal():
-        parser.error(f"--listen {given.listen}: write HOST:PORT")
-    kubeconfig = given.kubeconfig or (kubeconfig_files() if os.environ.get("KUBECONFIG") else None)
+        parser.error(f"--listen {options.listen}: write HOST:PORT")
+    kubeconfig = options.kubeconfig or (kubeconfig_files() if os.environ.get("KUBECONFIG") else None)
     try:
-        settings = PageConfiguration.model_validate(load_yaml(given.config.read_text(encoding="utf-8"), "config.yaml"))
+        settings = PageConfiguration.model_validate(
+            load_yaml(options.config.read_text(encoding="utf-8"), "config.yaml")
+        )
     except (OSError, ValueError) as wrong:
-        print(f"error: {given.config}: {wrong}", file=sys.stderr)
+        print(f"error: {options.config}: {wrong}", file=sys.stderr)
         return 1
     api, iap = ApiServer(kubeconfig), settings.page.iap
     signs = TokenSignIn() if iap is None else IapSignIn(iap.audience or "", settings.users, iap.groups)

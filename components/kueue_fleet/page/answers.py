@@ -46,7 +46,7 @@ def jobs_answer(rows: Sequence[Mapping[str, Any]] | None, query: Mapping[str, st
     if rows is None:
         return web.json_response({"count": None, "jobs": [], "teams": []})
     words, state, team = query.get("q", "").lower(), query.get("state", ""), query.get("team", "")
-    found = [
+    rows_there = [
         row
         for row in rows
         if state in ("", row["state"])
@@ -54,4 +54,4 @@ def jobs_answer(rows: Sequence[Mapping[str, Any]] | None, query: Mapping[str, st
         and words in f"{row['namespace']}/{row['name']} {row['queue']}".lower()
     ]
     teams = sorted({row["team"] for row in rows})
-    return web.json_response({"count": len(found), "jobs": found[:MOST_JOBS], "teams": teams})
+    return web.json_response({"count": len(rows_there), "jobs": rows_there[:MOST_JOBS], "teams": teams})

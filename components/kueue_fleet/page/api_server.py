@@ -59,7 +59,7 @@ class ApiServer:
         self._waiting += 1
         try:
             async with self._turn_of_unknown:
-                found = await self._listed(path, viewer)
+                objects_there = await self._listed(path, viewer)
         except ApiError as failed:
             if failed.status == 401:
                 self._refused.add(viewer.key)
@@ -69,7 +69,7 @@ class ApiServer:
         finally:
             self._waiting -= 1
         self._taken.add(viewer.key)
-        return found
+        return objects_there
 
     async def _listed(self, path: str, viewer: Viewer) -> list[Json]:
         async with self._turn:

@@ -47,12 +47,12 @@ class TeamPage:
 
     def application(self) -> web.Application:
         """The web application."""
-        made = web.Application(middlewares=[self._guarded])
-        made.router.add_get("/healthz", self._health)
-        made.router.add_get("/live/jobs", self._jobs)
-        made.router.add_get("/live/job", self._job)
-        made.router.add_get("/{name:[a-z.]*}", self._file)
-        return made
+        web_application = web.Application(middlewares=[self._guarded])
+        web_application.router.add_get("/healthz", self._health)
+        web_application.router.add_get("/live/jobs", self._jobs)
+        web_application.router.add_get("/live/job", self._job)
+        web_application.router.add_get("/{name:[a-z.]*}", self._file)
+        return web_application
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -97,8 +97,8 @@ class TeamPage:
         namespace = request.query.get("namespace", "")
         if namespace not in self._namespaces:
             raise web.HTTPNotFound
-        found = await self._api.listed(_path(namespace), viewer)
-        mine = [each for each in map(PrintedWorkload.of, found) if each.job_name == name]
+        workloads_there = await self._api.listed(_path(namespace), viewer)
+        mine = [workload for workload in map(PrintedWorkload.of, workloads_there) if workload.job_name == name]
         if not mine:
             raise web.HTTPNotFound
         return web.json_response({"text": "\n".join(timeline(max(mine, key=lambda each: each.created or 0.0)))})
@@ -107,14 +107,14 @@ class TeamPage:
         """The Workloads that the viewer may list. Raises ApiError if there is no namespace of which they may."""
         now = time.monotonic()
         self._refused = {key: until for key, until in self._refused.items() if until > now}
-        asked = [each for each in self._namespaces if (viewer.key, each) not in self._refused]
+        namespaces_asked = [namespace for namespace in self._namespaces if (viewer.key, namespace) not in self._refused]
         # A token that the cluster does not take costs one request.
-        answers = [await self._namespace(viewer, each) for each in asked[:1]]
-        answers += await asyncio.gather(*(self._namespace(viewer, each) for each in asked[1:]))
-        found = [each for each in answers if each is not None]
-        if not found:
+        answers = [await self._namespace(viewer, namespace) for namespace in namespaces_asked[:1]]
+        answers += await asyncio.gather(*(self._namespace(viewer, namespace) for namespace in namespaces_asked[1:]))
+        namespaces_there = [answer for answer in answers if answer is not None]
+        if not namespaces_there:
             raise ApiError(403, "Forbidden", "you may read Workloads in no namespace of this fleet")
-        return [workload for each in found for workload in each]
+        return [workload for workloads_there in namespaces_there for workload in workloads_there]
 
     async def _namespace(self, viewer: Viewer, namespace: str) -> list[Json] | None:
         try:

@@ -61,10 +61,10 @@ class TokenSignIn:
 
     async def viewer(self, request: web.Request) -> Viewer:
         """See `SignIn.viewer`. Raises RefusedError: it gives no such token, or one that is not for it."""
-        given = _TOKEN.fullmatch(request.headers.get("Authorization", ""))
-        if given is None:
+        match = _TOKEN.fullmatch(request.headers.get("Authorization", ""))
+        if match is None:
             raise RefusedError(401, "give your token of the cluster")
-        return Viewer(hashlib.sha256(given[1].encode()).hexdigest(), (("Authorization", f"Bearer {given[1]}"),))
+        return Viewer(hashlib.sha256(match[1].encode()).hexdigest(), (("Authorization", f"Bearer {match[1]}"),))
 
 
 class IapSignIn:
@@ -79,7 +79,7 @@ class IapSignIn:
     ) -> None:
         self._audience, self._address = audience, keys
         self._users = {name.lower(): name for name in users}
-        self._groups = {name: {each.lower() for each in members} for name, members in groups.items()}
+        self._groups = {name: {member.lower() for member in members} for name, members in groups.items()}
         self._keys: Mapping[str, Any] = {}
         self._read_at = float("-inf")
 

@@ -53,22 +53,22 @@ FAR: Final = 1000.0
 def parse_knob(text: str, data: Any) -> Knob:
     """The knob that `PATH[*N],...=LOW..HIGH[/STEP]`, or `PATH,...=TEXT,...`, says of a file's data. Raises
     SimulationError."""
-    paths, equals, wanted = text.rpartition("=")
+    paths, equals, values_text = text.rpartition("=")
     listed = [part.strip() for part in paths.split(",")]
-    match = _LEVELS.fullmatch(wanted)
-    given: dict[str, Any] = {"values": [part.strip() for part in wanted.split(",")]}
+    match = _LEVELS.fullmatch(values_text)
+    fields: dict[str, Any] = {"values": [part.strip() for part in values_text.split(",")]}
     if match is not None:
-        given = {name: int(match[name]) for name in ("least", "most", "step") if match[name]}
-    if not equals or (match is None and ".." in wanted):
+        fields = {name: int(match[name]) for name in ("least", "most", "step") if match[name]}
+    if not equals or (match is None and ".." in values_text):
         fix = "write it as nodePools[l4].nodeCount=0..8, or nodePools[l4].nodeCount,reservations[l4].count=0..8/2"
         raise _refused(text, "is not PATH=LOW..HIGH", fix)
     try:
-        return knob_of(read_model(MayChange, {"paths": listed, **given}), data, text)
+        return knob_of(read_model(MayChange, {"paths": listed, **fields}), data, text)
     except FaultError as wrong:
         raise _refused(text, wrong.fault.wrong, wrong.fault.fix) from None
     except SpecError as wrong:
         at = f"--may-change {text}"
-        raise SimulationError(replace(each, path=f"{at}: {each.path}") for each in wrong.problems) from None
+        raise SimulationError(replace(problem, path=f"{at}: {problem.path}") for problem in wrong.problems) from None
 
 
 def _refused(text: str, wrong: str, fix: str) -> SimulationError:
@@ -131,7 +131,7 @@ class Question:
 
     def changes(self, point: Point) -> list[Change]:
         """What is other than in the file."""
-        changed = [each for knob, level in zip(self.knobs, point, strict=True) for each in knob.changes(level)]
+        changed = [change for knob, level in zip(self.knobs, point, strict=True) for change in knob.changes(level)]
         return [parse_change(f"{path}={text}") for path, text in changed]
 
     def form(self, point: Point) -> tuple[FleetSpec | None, list[Problem]]:
@@ -165,7 +165,7 @@ class Question:
         hours = (replay.window.end - replay.window.begin) / 3600
         used, unpriced = _used(fleet, jobs, 3600 * hours, self.prices)
         judged = list(_judged(replay, jobs) if recorded else goals_in(replay, [jobs]))
-        goals = tuple(GoalFound(each.standing, each.why) for each in judged)
+        goals = tuple(GoalFound(verdict.standing, verdict.why) for verdict in judged)
         wait = _mean_wait(jobs, 3600 * hours)
         return Tried(False, goals, used / hours, 168 * unpriced / hours, wait, sum(map(_missed, judged)))
 
@@ -183,14 +183,14 @@ class _Hopeless:
     def begun(self, jobs: list[Replayed]) -> Watch:
         """Called before anything happens."""
         replay = self._replay
-        own = [each for each in jobs if not has_left(each) and each.job.arrival.time >= replay.window.begin]
-        queues = [replay.targets[replay.queue_of(each.job)] for each in own]
-        seen = [
-            (replace(job, queue=queue), each.record)
-            for job, queue, each in zip(jobs_seen(replay, own), queues, own, strict=True)
+        own = [job for job in jobs if not has_left(job) and job.job.arrival.time >= replay.window.begin]
+        queues = [replay.targets[replay.queue_of(job_there.job)] for job_there in own]
+        jobs_there = [
+            (replace(job, queue=queue), job_there.record)
+            for job, queue, job_there in zip(jobs_seen(replay, own), queues, own, strict=True)
         ]
         for goal in (goal for goal in goals_of(replay.fleet) if goal.of == "wait"):
-            of_goal = [(job, record) for job, record in seen if goal.is_of(job)]
+            of_goal = [(job, record) for job, record in jobs_there if goal.is_of(job)]
             weeks = _weeks(goal, of_goal, lambda pair: pair[0].arrived) if self._by_week else ()
             for jobs_of in (of_goal, *weeks):
                 late = len(jobs_of) - math.ceil(goal.quantile * len(jobs_of))
@@ -226,10 +226,10 @@ def _weeks(goal: Goal, jobs: Sequence[_Job], arrived: Callable[[_Job], float]) -
 def _judged(replay: Replay, jobs: Sequence[Replayed]) -> Iterator[Judged]:
     """How the goals fare. One that a week misses is at risk: `status` and the alert look at no more than a week."""
     length = replay.window.end - replay.window.begin
-    seen = jobs_seen(replay, jobs)
-    for judged in judge(goals_of(replay.fleet), seen, 0.0, length, length + LATER):
+    jobs_there = jobs_seen(replay, jobs)
+    for judged in judge(goals_of(replay.fleet), jobs_there, 0.0, length, length + LATER):
         goal = judged.goal
-        own = [job for job in seen if job.arrived >= 0 and goal.is_of(job)] if goal.of == "wait" else []
+        own = [job for job in jobs_there if job.arrived >= 0 and goal.is_of(job)] if goal.of == "wait" else []
         weeks = [judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, _arrived)]
         missed = [week for week in weeks if week.standing is Standing.MISSED]
         if missed and judged.standing is not Standing.MISSED:
@@ -243,18 +243,18 @@ def _arrived(job: Seen) -> float:
 
 
 def _missed(judged: Judged) -> float:
-    found, limit = judged.found, judged.goal.limit
-    if judged.standing is not Standing.MISSED or found is None:
+    figure, limit = judged.found, judged.goal.limit
+    if judged.standing is not Standing.MISSED or figure is None:
         return _SCARCE if judged.standing is Standing.AT_RISK else 0.0
-    more, less = (found, limit) if judged.goal.of == "wait" else (limit, found)
+    more, less = (figure, limit) if judged.goal.of == "wait" else (limit, figure)
     return min(more / less, FAR) if less else FAR
 
 
 def _mean_wait(jobs: Sequence[Replayed], length: float) -> float:
     waits = [
-        (length if (at := each.record.first_admitted_at) is None else at) - each.record.arrived_at
-        for each in jobs
-        if 0 <= each.record.arrived_at < length
+        (length if (at := job.record.first_admitted_at) is None else at) - job.record.arrived_at
+        for job in jobs
+        if 0 <= job.record.arrived_at < length
     ]
     return sum(waits) / len(waits) if waits else 0.0
 
@@ -269,10 +269,10 @@ def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Pri
                 edges.setdefault((run.cluster or fleet.home, flavor), []).extend([(begin, count), (end, -count)])
     known, each_hour, usd, unpriced = accelerator_usd(fleet, prices), accelerator_usd(fleet, prices.at_most), 0.0, 0.0
     for place, changes in edges.items():
-        paid, hours, held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
+        paid, hours, count_held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
         for at, count in sorted(changes):
-            hours += max(0, held - paid) * (at - since) / 3600
-            held, since = held + count, at
+            hours += max(0, count_held - paid) * (at - since) / 3600
+            count_held, since = count_held + count, at
         usd += hours * each_hour.get(place, 0.0)
         unpriced += 0.0 if place in known else hours
     return usd, unpriced
@@ -295,7 +295,7 @@ class Terms:
         self._question = question
         self._known: dict[Point, float | None] = {}
         self._paid: dict[Point, float | None] = {}
-        self._said = {_about(each) for each in question.reading(question.today).problems}
+        self._said = {_about(problem) for problem in question.reading(question.today).problems}
         self._first = FirstProblem()
         self._refused: dict[tuple[str, str], Problem] = {}
         self.refusals: dict[Point, Problem] = {}
@@ -317,15 +317,15 @@ class Terms:
 
     def _is_refused(self, point: Point) -> bool:
         fleet, _ = self._question.form(point)
-        found = None if fleet is None else self._first.of(Scope(fleet), lambda each: _about(each) in self._said)
-        if found is not None and _about(found) in self._refused:
-            self.refusals[point] = self._refused[_about(found)]
+        problem_there = None if fleet is None else self._first.of(Scope(fleet), lambda each: _about(each) in self._said)
+        if problem_there is not None and _about(problem_there) in self._refused:
+            self.refusals[point] = self._refused[_about(problem_there)]
             return True
         problems = self._question.reading(point).problems
-        wrong = [*errors_of(problems), *(each for each in problems if _about(each) not in self._said)]
+        wrong = [*errors_of(problems), *(problem for problem in problems if _about(problem) not in self._said)]
         if wrong:
             self.refusals[point] = wrong[0]
-            self._refused.update({} if found is None else {_about(found): wrong[0]})
+            self._refused.update({} if problem_there is None else {_about(problem_there): wrong[0]})
         return bool(wrong)
 
 
@@ -335,6 +335,6 @@ def _about(problem: Problem) -> tuple[str, str]:
 
 def missed_by(tried: Sequence[Tried]) -> float:
     """How far simulations of a fleet miss goals, or put them at risk; 0: not at all."""
-    if any(each.stopped for each in tried):
+    if any(trial.stopped for trial in tried):
         return math.inf
-    return sum(each.missed for each in tried) / len(tried)
+    return sum(trial.missed for trial in tried) / len(tried)

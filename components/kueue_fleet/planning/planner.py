@@ -131,40 +131,40 @@ class Planner:
             raise NoGoalKnownError(dict.fromkeys(not_known(self._question, today)))
         best = self._search.run(self._question.today)
         best = self._kept_as_today(best)
-        found = self._candidate(best)
+        candidate = self._candidate(best)
         for point in self._around(best):
             self._candidate(point)
         return Answer(
             today,
-            found,
-            not found.missed and found.cost <= self._search.budget,
+            candidate,
+            not candidate.missed and candidate.cost <= self._search.budget,
             tuple(self._reasons(best)),
             tuple(_frontier(self._whole.values())),
             self._judged(self._simulate(best, whole=True, window=held_out)) if held_out is not None else (),
             self._search,
-            tuple(dict.fromkeys(not_known(self._question, found))),
+            tuple(dict.fromkeys(not_known(self._question, candidate))),
             tuple(dict.fromkeys(str(self._terms.refusals[point]) for point in sorted(self._search.refused))),
         )
 
     def _evaluate(self, point: Point, whole: bool) -> Outcome:
-        found = self._simulate(point, whole=whole)
-        missed = self._missed(found)
+        result = self._simulate(point, whole=whole)
+        missed = self._missed(result)
         paid = self._terms.floor(point) or 0.0
-        cost = math.inf if math.isinf(missed) else self._cost(point, paid, found).cost
+        cost = math.inf if math.isinf(missed) else self._cost(point, paid, result).cost
         search = self._search
         now = search.evaluated.get(search.best)
-        told = "" if now is None else f", the best one costs {now.cost:,.0f} USD a month"
+        best_text = "" if now is None else f", the best one costs {now.cost:,.0f} USD a month"
         goals = " and misses goals" if now is not None and now.missed else ""
-        self._say(f"{len(search.evaluated) + 1} of at most {search.most} fleets simulated{told}{goals}")
+        self._say(f"{len(search.evaluated) + 1} of at most {search.most} fleets simulated{best_text}{goals}")
         return Outcome(missed, cost)
 
     def _cost(self, point: Point, paid: float, found: Sequence[Tried]) -> Candidate:
-        used = HOURS_PER_MONTH * mean(each.used for each in found)
-        wait, unpriced = mean(each.wait for each in found), mean(each.unpriced for each in found)
-        self._whole[point] = made = Candidate(
+        used = HOURS_PER_MONTH * mean(trial.used for trial in found)
+        wait, unpriced = mean(trial.wait for trial in found), mean(trial.unpriced for trial in found)
+        self._whole[point] = candidate = Candidate(
             point, paid, used, wait, unpriced, self._judged(found), self._missed(found)
         )
-        return made
+        return candidate
 
     def _candidate(self, point: Point) -> Candidate:
         """A point simulated to the end, which `check` accepts or which is the file's."""
@@ -176,7 +176,7 @@ class Planner:
         """How far goals are missed; most of all by a fleet in which one is not known that is known today."""
         today = self._whole.get(self._question.today)
         lost = 0
-        if today is not None and not any(each.stopped for each in found):
+        if today is not None and not any(trial.stopped for trial in found):
             lost = sum(
                 now.standing is Standing.NOT_KNOWN is not was.standing
                 for now, was in zip(self._judged(found), today.goals, strict=True)
@@ -186,7 +186,7 @@ class Planner:
     def _judged(self, found: Sequence[Tried]) -> tuple[Goal, ...]:
         return tuple(
             Goal(path, *min(of_goal, key=lambda each: _WORSE.index(each.standing)))
-            for path, of_goal in zip(self._goals, zip(*(each.goals for each in found), strict=True), strict=True)
+            for path, of_goal in zip(self._goals, zip(*(trial.goals for trial in found), strict=True), strict=True)
         )
 
     def _with_today(self, point: Point, number: int) -> Point:
@@ -242,20 +242,22 @@ def not_known(question: Question, found: Candidate) -> Iterator[str]:
     yield from _unseen_waits(fleet, replay)
     yield from _unseen_flavors(fleet, question)
     if found.unpriced:
-        told = "they count as on demand, which is not less, or as nothing where that is not known either"
-        yield f"what {found.unpriced:,.0f} GPU hours a week cost, of flavors without a price: {told}"
-    for each in cost_of(fleet, question.prices).unknown:
-        yield each if each.startswith("the price of ") else f"the cost of {each}"
+        reason = "they count as on demand, which is not less, or as nothing where that is not known either"
+        yield f"what {found.unpriced:,.0f} GPU hours a week cost, of flavors without a price: {reason}"
+    for unknown_price in cost_of(fleet, question.prices).unknown:
+        yield unknown_price if unknown_price.startswith("the price of ") else f"the cost of {unknown_price}"
 
 
 def _unseen_waits(fleet: FleetSpec, replay: Replay) -> Iterator[str]:
-    seen = {(entry.check, entry.cluster) for entry in replay.drawn.file.waits}
+    places_known = {(entry.check, entry.cluster) for entry in replay.drawn.file.waits}
     for check in fleet.admission_checks:
         for cluster in fleet.job_clusters if check.provisioning_request is not None else ():
-            if check.name not in fleet.checks_on(cluster) or (check.name, cluster) in seen:
+            if check.name not in fleet.checks_on(cluster) or (check.name, cluster) in places_known:
                 continue
             region = fleet.cluster(cluster).region
-            other = "those of other regions were taken" if (check.name, None) in seen else "they take no time here"
+            other = (
+                "those of other regions were taken" if (check.name, None) in places_known else "they take no time here"
+            )
             yield f"how long {check.name} takes in {region}, as no wait of it there is recorded: {other}"
 
 

@@ -82,7 +82,7 @@ class Observed:
         """How long such a job runs that has run for `ran`, from then on; None: nothing is known."""
         longer: list[float] = []
         for name in _classes(job):
-            longer = [each for each in self.run_times.get(name, ()) if each > ran]
+            longer = [run_time for run_time in self.run_times.get(name, ()) if run_time > ran]
             if len(longer) >= FEW:
                 break
         if longer:
@@ -100,13 +100,13 @@ def _between_runs(past: Past) -> float:
     ends: dict[str, list[float]] = {}
     for run in sorted((run for _, run in runs if run.ended is not None), key=lambda run: run.ended or 0.0):
         ends.setdefault(run.cluster, []).append(run.ended or 0.0)
-    found = []
+    gaps = []
     for job, run in runs:
         before = ends.get(run.cluster, [])
         number = bisect_right(before, run.admitted)
         if number and job.arrival.time < before[number - 1]:
-            found.append(run.admitted - before[number - 1])
-    return median(found) if len(found) >= FEW else 0.0
+            gaps.append(run.admitted - before[number - 1])
+    return median(gaps) if len(gaps) >= FEW else 0.0
 
 
 def _for_nodes(past: Past, fleet: FleetSpec) -> dict[str, float]:
@@ -120,20 +120,20 @@ def _for_nodes(past: Past, fleet: FleetSpec) -> dict[str, float]:
         for flavor in fleet.flavors
         if (pools := fleet.flavor_nodes(flavor, cluster)) and all(pool.autoscaling is None for pool in pools)
     }
-    found = {
+    seconds_by_uid = {
         job.arrival.uid: run.started - run.admitted
         for job in past.jobs
         for run in job.runs[-1:]
         if run.started is not None and not run.interruptions and any((run.cluster, f) in fixed for f in run.flavors)
     }
-    usual = median(found.values()) if len(found) >= FEW else math.inf
-    return {uid: seconds - usual for uid, seconds in found.items() if seconds > usual}
+    usual = median(seconds_by_uid.values()) if len(seconds_by_uid) >= FEW else math.inf
+    return {uid: seconds - usual for uid, seconds in seconds_by_uid.items() if seconds > usual}
 
 
 def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
     queue = f"{job.arrival.namespace}/{job.arrival.queue}"
-    asked = ",".join(f"{name}={amount:g}" for name, amount in sorted((job.arrival.requests or {}).items()))
-    yield from ((queue, asked), (queue,), ())
+    requests_text = ",".join(f"{name}={amount:g}" for name, amount in sorted((job.arrival.requests or {}).items()))
+    yield from ((queue, requests_text), (queue,), ())
 
 
 def observe(past: Past, fleet: FleetSpec) -> Observed:
@@ -171,14 +171,14 @@ def ready_after(waits: Iterable[Waited]) -> list[float]:
     wait was cut off, that counts as its end.
     """
     ordered = sorted(waits, key=lambda wait: (wait.seconds, not wait.is_ready))
-    found, share, taken = list[float](), 1.0, 0.0
+    seconds, share, share_taken = list[float](), 1.0, 0.0
     for number, wait in enumerate(ordered):
         left = len(ordered) - number
         if wait.is_ready or left == 1:
-            taken += share / left
+            share_taken += share / left
             share -= share / left
-            found += [wait.seconds] * (round(taken * len(ordered)) - len(found))
-    return found if any(wait.is_ready for wait in ordered) else []
+            seconds += [wait.seconds] * (round(share_taken * len(ordered)) - len(seconds))
+    return seconds if any(wait.is_ready for wait in ordered) else []
 
 
 def _reclaims(past: Past, places: Iterable[tuple[str, str]]) -> Iterator[ReclaimEntry]:
@@ -239,7 +239,7 @@ class Replay:
         self._jobs: list[tuple[PastJob, Workload]] = []
         self._sizes: dict[object, str] = {}
         parsed = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
-        self._objects: dict[str, Objects] = {name: each.objects for name, each in parsed.items()}
+        self._objects: dict[str, Objects] = {name: value.objects for name, value in parsed.items()}
 
     def queue_of(self, job: PastJob) -> str:
         """The LocalQueue that it goes to now, as `namespace/name`."""
@@ -263,7 +263,7 @@ class Replay:
                 self.left_out[f"with {refused.feature}, which is not modelled"] += 1
                 continue
             if what := self._too_large(self.targets[queue], workload.pod_sets):
-                fitting = [as_allocatable(self.fleet, self.targets[queue], each) for each in workload.pod_sets]
+                fitting = [as_allocatable(self.fleet, self.targets[queue], pod_set) for pod_set in workload.pod_sets]
                 if not all(fitting):
                     self.left_out[f"of which a pod asks for {what}, more than any node has"] += 1
                     continue
@@ -274,9 +274,9 @@ class Replay:
 
     def _too_large(self, queue: str, pod_sets: tuple[PodSet, ...]) -> str:
         """What no node has for them; the same is asked of many jobs."""
-        key = queue, tuple((each.node_requests, each.node_selector) for each in pod_sets)
+        key = queue, tuple((pod_set.node_requests, pod_set.node_selector) for pod_set in pod_sets)
         if key not in self._sizes:
-            self._sizes[key] = next(filter(None, (too_large(self.fleet, queue, each) for each in pod_sets)), "")
+            self._sizes[key] = next(filter(None, (too_large(self.fleet, queue, pod_set) for pod_set in pod_sets)), "")
         return self._sizes[key]
 
     def run(
@@ -305,15 +305,15 @@ class Replay:
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
         run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
-        made = []
+        jobs_prepared = []
         arrivals = self._arrivals(seed, growth, redrawn=redrawn)
         for number, (at, _, job, workload, is_more) in enumerate(sorted(arrivals, key=_order)):
             workload = replace(workload, created=at - begin + number * _APART)
             if is_more or redrawn:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
-            made.append((job, workload.key, is_more))
-        return run, [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
+            jobs_prepared.append((job, workload.key, is_more))
+        return run, [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in jobs_prepared]
 
     def _arrivals(
         self, seed: int, growth: Growth, *, redrawn: bool
@@ -395,15 +395,15 @@ def _manifest(job: PastJob, queue: str, number: int) -> dict[str, Any]:
     """The Workload as it was submitted, under a name of its own."""
     arrival = job.arrival
     namespace, _, name = queue.partition("/")
-    kept = dict(arrival.labels or {})
+    labels = dict(arrival.labels or {})
     return {
         "kind": "Workload",
         "metadata": {
             "namespace": namespace,
             "name": f"{arrival.workload}.{number}",
             "uid": arrival.uid,
-            "labels": kept,
-            "annotations": kept,
+            "labels": labels,
+            "annotations": labels,
         },
         "spec": {"queueName": name, "priority": arrival.priority or 0, "podSets": _pod_sets(arrival.pod_sets)},
     }
@@ -411,12 +411,15 @@ def _manifest(job: PastJob, queue: str, number: int) -> dict[str, Any]:
 
 @cache
 def _pod_sets(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(text)
-    return found
+    pod_sets: list[dict[str, Any]] = json.loads(text)
+    return pod_sets
 
 
 @cache
 def _templates(text: str) -> Sequence[PodSetTemplate]:
     pod_sets = _pod_sets(text)
-    made = [PodSetTemplate(each.get("name", "main"), each.get("count", 1), each["template"]) for each in pod_sets]
-    return made if len(made) > 1 else ()
+    templates = [
+        PodSetTemplate(pod_set.get("name", "main"), pod_set.get("count", 1), pod_set["template"])
+        for pod_set in pod_sets
+    ]
+    return templates if len(templates) > 1 else ()

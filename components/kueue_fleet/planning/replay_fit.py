@@ -62,17 +62,15 @@ class Fit:
     def off(self, queue: str, share: str) -> float | None:
         """How far a quantile of the replay is from what happened, as a part of that; None: one of them is not known, or
         both are less than CLOSE_SECONDS."""
-        was, found = (waits[queue].quantiles[share].middle for waits in (self.recorded, self.replayed))
-        if not (math.isfinite(was) and math.isfinite(found)) or max(was, found) < CLOSE_SECONDS:
+        was, middle = (waits[queue].quantiles[share].middle for waits in (self.recorded, self.replayed))
+        if not (math.isfinite(was) and math.isfinite(middle)) or max(was, middle) < CLOSE_SECONDS:
             return None
-        return (found - was) / max(was, 1.0)
+        return (middle - was) / max(was, 1.0)
 
 
 def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
     """How simulations without any change compare with what happened."""
-    counted = [
-        [each for each in run if _counts(replay, each) and not has_left(each) and _is_known(each)] for run in runs
-    ]
+    counted = [[job for job in run if _counts(replay, job) and not has_left(job) and _is_known(job)] for run in runs]
 
     def was(each: Replayed) -> float:
         return _recorded(replay, each)
@@ -83,7 +81,7 @@ def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
         late = at is not None and at > replay.window.end - replay.window.begin
         return math.inf if late and math.isinf(was(each)) else _wait(each)
 
-    close = [sum(_fits(was(each), found(each)) for each in run) / len(run) for run in counted if run]
+    close = [sum(_fits(was(job), found(job)) for job in run) / len(run) for run in counted if run]
     return Fit(
         waits_of(replay, counted[:1], was),
         waits_of(replay, counted, found),
@@ -99,18 +97,21 @@ def waits_of(
     count."""
     by_queue: dict[str, list[list[float]]] = {}
     for number, run in enumerate(runs):
-        for each in run:
-            if _counts(replay, each) and not has_left(each):
-                queue = replay.targets[replay.queue_of(each.job)]
-                found = by_queue.setdefault(queue, [[] for _ in runs])
-                found[number].append((wait or _wait)(each))
+        for job in run:
+            if _counts(replay, job) and not has_left(job):
+                queue = replay.targets[replay.queue_of(job.job)]
+                waits_by_run = by_queue.setdefault(queue, [[] for _ in runs])
+                waits_by_run[number].append((wait or _wait)(job))
     return {
         queue: Waits(
-            _spread(map(len, found)),
-            _spread(sum(map(math.isfinite, waits)) for waits in found),
-            {name: _spread(_quantile(sorted(waits), share) for waits in found) for name, share in SHARES.items()},
+            _spread(map(len, waits_by_run)),
+            _spread(sum(map(math.isfinite, waits)) for waits in waits_by_run),
+            {
+                name: _spread(_quantile(sorted(waits), share) for waits in waits_by_run)
+                for name, share in SHARES.items()
+            },
         )
-        for queue, found in sorted(by_queue.items())
+        for queue, waits_by_run in sorted(by_queue.items())
     }
 
 
@@ -124,19 +125,19 @@ def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]
 def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
     """The jobs of a simulation as goals look at them, without those that were deleted while they waited."""
     length = replay.window.end - replay.window.begin
-    return [_seen(replay, each, length) for each in run if not has_left(each)]
+    return [_seen(replay, job, length) for job in run if not has_left(job)]
 
 
 def _seen(replay: Replay, each: Replayed, length: float) -> Seen:
-    found = seen(each.record, replay.fleet.team_of.get(each.record.namespace, ""), length)
+    job_seen = seen(each.record, replay.fleet.team_of.get(each.record.namespace, ""), length)
     early = each.job.arrival.time - replay.window.begin
-    return dataclasses.replace(found, arrived=early) if early < 0 else found
+    return dataclasses.replace(job_seen, arrived=early) if early < 0 else job_seen
 
 
 def _middle(judged: Sequence[Judged]) -> Judged:
     order = [Standing.NOT_KNOWN, Standing.MET, Standing.AT_RISK, Standing.MISSED]
     middle = sorted(judged, key=lambda each: order.index(each.standing))[(len(judged) - 1) // 2]
-    missed = sum(each.standing is Standing.MISSED for each in judged)
+    missed = sum(verdict.standing is Standing.MISSED for verdict in judged)
     if not missed or len(judged) == 1:
         return middle
     standing = middle.standing if middle.standing is Standing.MISSED else Standing.AT_RISK
@@ -183,7 +184,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterable[str]:
-    first = [each for each in runs[0] if _counts(replay, each)]
+    first = [job for job in runs[0] if _counts(replay, job)]
     for why, number in sorted(replay.left_out.items()):
         yield f"jobs {why}, left out: {number}"
     for what, number in sorted(replay.scaled.items()):
@@ -193,17 +194,17 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
     counts = Counter[str]()
     window = replay.window
     counts["requests for nodes that found no capacity, which make the waits that are drawn, each by itself"] = sum(
-        window.begin <= each.time <= window.end for each in replay.past.stock_outs
+        window.begin <= stock_out.time <= window.end for stock_out in replay.past.stock_outs
     )
     for each in first:
         job, record = each.job, each.record
-        was, found = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
+        was, is_admitted = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
         counts["run times that are not recorded, drawn from those of jobs like them"] += job.run_seconds is None
         counts["jobs that were deleted while they waited"] += has_left(each)
         counts["jobs without a record of when they started"] += not (has_left(each) or _is_known(each))
         if not has_left(each) and _is_known(each):
-            counts["jobs that were admitted, and are not in the replay"] += was and not found
-            counts["jobs that were not admitted, and are in the replay"] += found and not was
+            counts["jobs that were admitted, and are not in the replay"] += was and not is_admitted
+            counts["jobs that were not admitted, and are in the replay"] += is_admitted and not was
         counts["jobs that ran on another cluster than in the replay"] += bool(
             job.runs and record.runs and job.runs[0].cluster and job.runs[0].cluster != record.runs[0].cluster
         )
@@ -218,5 +219,5 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
 
 def _unseen_checks(replay: Replay) -> set[str]:
     known = {entry.check for entry in replay.drawn.file.waits}
-    asked = {check.name for check in replay.fleet.admission_checks if check.provisioning_request is not None}
-    return asked - known
+    checks_asking = {check.name for check in replay.fleet.admission_checks if check.provisioning_request is not None}
+    return checks_asking - known

@@ -109,7 +109,7 @@ class Search:
                 yield from list(self._fleets({less: -down, more: 1}, -1)) if ups else ()
                 steps = ({less: -down, more: up} for up in ups)
                 points = (
-                    self._fleets(each, -1, base) for each in steps if not self._costs_more(self._moved(each, base))
+                    self._fleets(step, -1, base) for step in steps if not self._costs_more(self._moved(step, base))
                 )
                 paid = ([point for point in of_up if not self._costs_more(point)] for of_up in points)
                 yield from next((of_up for of_up in paid if of_up), ())
@@ -143,10 +143,10 @@ class Search:
     def _has_less(self, point: Point) -> bool:
         """Whether a point with no less of anything misses a goal."""
         return any(
-            found.missed
+            tried.missed
             and all(mine <= its for mine, its in zip(point, other, strict=True))
             and all(point[number] == other[number] for number in self.unordered)
-            for other, found in self.evaluated.items()
+            for other, tried in self.evaluated.items()
         )
 
     def _consider(self, point: Point) -> bool:

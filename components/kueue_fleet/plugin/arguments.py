@@ -33,14 +33,14 @@ _NOT_ARGUMENTS = frozenset({"self", "name", "opts"})
 
 def arguments_of(component: type[Any]) -> type[SpecModel]:
     """The model of a component's arguments: fields as the constructor has them, camelCase outside."""
-    found: dict[str, Any] = {}
+    arguments_by_name: dict[str, Any] = {}
     for parameter in _parameters(component):
         name, kind = parameter.name, _argument_type(parameter.annotation)
         if kind is None:
             continue
         default = None if _may_be_none(parameter.annotation) else ...
-        found[name] = (kind, default if parameter.default is parameter.empty else parameter.default)
-    return _model(f"{component.__name__}Arguments", f"The arguments of {component.__name__}.", found)
+        arguments_by_name[name] = (kind, default if parameter.default is parameter.empty else parameter.default)
+    return _model(f"{component.__name__}Arguments", f"The arguments of {component.__name__}.", arguments_by_name)
 
 
 def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
     for key, value in inputs.items():
         field = model.model_fields.get(names.get(key, ""))
         may_be_output = field is not None and _has_input(field.metadata, field.annotation)
-        found = [] if may_be_output else list(_outputs_in(value, key))
-        problems += [_not_plain(path) for path in found]
+        outputs = [] if may_be_output else list(_outputs_in(value, key))
+        problems += [_not_plain(path) for path in outputs]
         data[key] = value if may_be_output else _whole_numbers(value)
-        if field is not None and field.annotation is FleetSpec and not found:
+        if field is not None and field.annotation is FleetSpec and not outputs:
             try:
                 data[key] = parse_fleet(data[key])
             except SpecError as error:
@@ -171,16 +171,16 @@ def _is_resource(member: Any) -> bool:
 
 @cache
 def _model_of_dataclass(kind: type[Any]) -> type[SpecModel]:
-    found: dict[str, Any] = {}
-    for each in fields(kind):
-        default = each.default_factory() if each.default_factory is not MISSING else each.default
-        found[each.name] = (_argument_type(each.type), ... if default is MISSING else default)
-    return _model(kind.__name__, kind.__doc__ or "", found)
+    fields_by_name: dict[str, Any] = {}
+    for field in fields(kind):
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        fields_by_name[field.name] = (_argument_type(field.type), ... if default is MISSING else default)
+    return _model(kind.__name__, kind.__doc__ or "", fields_by_name)
 
 
 def _model(name: str, doc: str, found: Mapping[str, Any]) -> type[SpecModel]:
-    made: type[SpecModel] = create_model(name, __base__=SpecModel, __doc__=doc, **dict(found))
-    return made
+    model: type[SpecModel] = create_model(name, __base__=SpecModel, __doc__=doc, **dict(found))
+    return model
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
@@ -214,7 +214,7 @@ def _when_known(annotation: Any) -> Any:
 
 
 def _has_input(metadata: Sequence[Any], annotation: Any) -> bool:
-    if any(isinstance(each, WithJsonSchema) and INPUT_MARK in (each.json_schema or {}) for each in metadata):
+    if any(isinstance(mark, WithJsonSchema) and INPUT_MARK in (mark.json_schema or {}) for mark in metadata):
         return True
     return any(_has_input(getattr(part, "__metadata__", ()), part) for part in get_args(annotation))
 

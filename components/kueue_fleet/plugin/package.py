@@ -38,7 +38,9 @@ def components() -> dict[str, type[pulumi.ComponentResource]]:
     """The public components by name."""
     public = ((name, getattr(kueue_fleet, name)) for name in kueue_fleet.__all__)
     return {
-        name: each for name, each in public if isinstance(each, type) and issubclass(each, pulumi.ComponentResource)
+        name: component
+        for name, component in public
+        if isinstance(component, type) and issubclass(component, pulumi.ComponentResource)
     }
 
 
@@ -79,41 +81,41 @@ def _type_token(name: str) -> str:
 
 def _object_type(name: str, definition: Schema, types: dict[str, Schema]) -> Schema:
     properties = definition.get("properties", {})
-    made: Schema = {
+    schema: Schema = {
         "type": "object",
         "description": definition.get("description", ""),
         "properties": {key: _property(name, key, value, types) for key, value in properties.items()},
     }
     if definition.get("required"):
-        made["required"] = sorted(definition["required"])
-    return made
+        schema["required"] = sorted(definition["required"])
+    return schema
 
 
 def _property(owner: str, key: str, schema: Schema, types: dict[str, Schema]) -> Schema:
-    made = _type(f"{owner}{key[0].upper()}{key[1:]}", schema, types)
-    made["description"] = schema.get("description") or ARGUMENTS.get(key, "")
+    property_type = _type(f"{owner}{key[0].upper()}{key[1:]}", schema, types)
+    property_type["description"] = schema.get("description") or ARGUMENTS.get(key, "")
     if "const" in schema:
-        made["const"] = schema["const"]
-    if not made["description"]:
-        del made["description"]
-    return made
+        property_type["const"] = schema["const"]
+    if not property_type["description"]:
+        del property_type["description"]
+    return property_type
 
 
 def _type(name: str, schema: Schema, types: dict[str, Schema]) -> Schema:
     """The type of a value; `name` is for an enumeration, which needs one."""
     plain: Schema = {} if schema.get(INPUT_MARK) else {"plain": True}
-    choices = [each for each in schema.get("anyOf") or schema.get("oneOf") or () if each.get("type") != "null"]
+    choices = [choice for choice in schema.get("anyOf") or schema.get("oneOf") or () if choice.get("type") != "null"]
     if len(choices) == 1:
         return _type(name, {**choices[0], INPUT_MARK: schema.get(INPUT_MARK)}, types)
     if choices:
-        made: Schema = {"oneOf": [_type(name, choice, types) for choice in choices], **plain}
+        type_schema: Schema = {"oneOf": [_type(name, choice, types) for choice in choices], **plain}
         if "discriminator" in schema:
-            told = schema["discriminator"]
-            made["discriminator"] = {
-                "propertyName": told["propertyName"],
-                "mapping": {tag: f"{_TYPES}{_type_token(_name(ref))}" for tag, ref in told["mapping"].items()},
+            discriminator = schema["discriminator"]
+            type_schema["discriminator"] = {
+                "propertyName": discriminator["propertyName"],
+                "mapping": {tag: f"{_TYPES}{_type_token(_name(ref))}" for tag, ref in discriminator["mapping"].items()},
             }
-        return made
+        return type_schema
     if "$ref" in schema:
         return {"$ref": f"{_TYPES}{_type_token(_name(schema['$ref']))}", **plain}
     if "enum" in schema:
@@ -167,5 +169,7 @@ def outputs_of(component: type[Any]) -> dict[str, tuple[str, str, Schema]]:
 
 def _meaning(base: type[Any], name: str) -> str:
     """The docstring of an attribute or property."""
-    each = vars(base).get(name)
-    return inspect.cleandoc(each.__doc__ or "") if isinstance(each, property) else field_docs(base).get(name, "")
+    attribute = vars(base).get(name)
+    return (
+        inspect.cleandoc(attribute.__doc__ or "") if isinstance(attribute, property) else field_docs(base).get(name, "")
+    )

@@ -46,17 +46,17 @@ class FleetPlugin(Provider):
         try:
             arguments = read_arguments(component, inputs)
             _warn(arguments.get("spec"))
-            made = component(name, **arguments, opts=options)
+            component_there = component(name, **arguments, opts=options)
         except SpecError as error:
             raise _refusal(resource_type, errors_of(error.problems)) from None
         except ValueError as error:
             # Of a component's constructor, whose argument is in the text.
             raise _refused(resource_type, [("", str(error))]) from None
-        return ConstructResult(made.urn, dict(state_of(made)))
+        return ConstructResult(component_there.urn, dict(state_of(component_there)))
 
 
 def _refusal(resource_type: str, problems: Iterable[Problem]) -> InputPropertiesError:
-    return _refused(resource_type, ((each.path, f"{each.wrong}; {each.fix}") for each in problems))
+    return _refused(resource_type, ((problem.path, f"{problem.wrong}; {problem.fix}") for problem in problems))
 
 
 def _refused(resource_type: str, reasons: Iterable[tuple[str, str]]) -> InputPropertiesError:

@@ -49,7 +49,7 @@ class Finding:
 
 def findings(needs: Needs, facts: Facts) -> list[Finding]:
     """A finding for each need, in the order of the parts."""
-    found = (
+    all_findings = (
         *_apis(needs, facts),
         *_quotas(needs, facts),
         *_machines(needs, facts),
@@ -59,12 +59,12 @@ def findings(needs: Needs, facts: Facts) -> list[Finding]:
         *_host_grants(needs, facts),
         *_roles(needs, facts),
     )
-    return [replace(each, project=needs.project) for each in found]
+    return [replace(finding, project=needs.project) for finding in all_findings]
 
 
 def _unread(facts: Facts, part: Part, what: str, needs: str, *of: str) -> Finding | None:
     """The finding that nothing is known, where the part, or one of OF in it, could not be read."""
-    for key in (part, *(f"{part} {each}" for each in of)):
+    for key in (part, *(f"{part} {reason}" for reason in of)):
         if key in facts.unread:
             return Finding(part, what, needs, "?", "unknown", facts.unread[key].wrong, facts.unread[key].fix)
     return None
@@ -172,21 +172,27 @@ def _machine(need: MachineNeed, facts: Facts) -> Iterator[Finding]:
 def _reservations(needs: Needs, facts: Facts) -> Iterator[Finding]:
     for need in needs.reservations:
         what = f"{need.name} of {need.project}"
-        wanted = f"{need.machines if need.own else need.nodes} {need.machine_type}"
-        unread = _unread(facts, "reservations", what, wanted, need.project)
+        machines_text = f"{need.machines if need.own else need.nodes} {need.machine_type}"
+        unread = _unread(facts, "reservations", what, machines_text, need.project)
         if unread is not None:
             yield unread
             continue
         there = facts.reservations.get((need.project, need.name), ())
-        has = listed([f"{each.machines} {each.machine_type} in {each.zone}" for each in there]) if there else "none"
-        found = reservation_problems(need, there, facts.project_number)
-        if found is None:
-            yield Finding("reservations", what, wanted, "made by `pulumi up`", "fits")
-        elif not found:
-            yield Finding("reservations", what, wanted, has, "fits")
-        for problem in found or ():
+        has = (
+            listed(
+                [f"{reservation.machines} {reservation.machine_type} in {reservation.zone}" for reservation in there]
+            )
+            if there
+            else "none"
+        )
+        problems_there = reservation_problems(need, there, facts.project_number)
+        if problems_there is None:
+            yield Finding("reservations", what, machines_text, "made by `pulumi up`", "fits")
+        elif not problems_there:
+            yield Finding("reservations", what, machines_text, has, "fits")
+        for problem in problems_there or ():
             verdict: Verdict = "check" if problem.severity == "warning" else "ask"
-            yield Finding("reservations", what, wanted, has, verdict, problem.wrong, problem.fix)
+            yield Finding("reservations", what, machines_text, has, verdict, problem.wrong, problem.fix)
 
 
 def _ranges(needs: Needs, facts: Facts) -> Iterator[Finding]:
@@ -196,24 +202,24 @@ def _ranges(needs: Needs, facts: Facts) -> Iterator[Finding]:
         if unread is not None:
             yield unread
             continue
-        taken = _taken(needs, need, facts)
-        if not taken:
+        ranges_taken = _taken(needs, need, facts)
+        if not ranges_taken:
             has = "free" if facts.subnets is not None else f"free: {needs.network} is new"
             yield Finding("addresses", what, "free", has, "fits")
             continue
-        wrong = f"overlaps with {listed(taken)} in network {needs.network}"
+        wrong = f"overlaps with {listed(ranges_taken)} in network {needs.network}"
         field = {"nodes": "ranges", "pods": "podRanges", "Services": "serviceRanges"}[need.what]
         fix = f"write another range in network.{field}[{need.region}]"
         yield Finding("addresses", what, "free", "taken", "ask", wrong, fix)
 
 
 def _taken(needs: Needs, need: RangeNeed, facts: Facts) -> list[str]:
-    wanted = IPv4Network(need.cidr)
+    i_pv4_network = IPv4Network(need.cidr)
     own = {f"{needs.network}-{region}" for region in needs.regions}
     return [
         f"{subnet.cidr} of subnet {subnet.name}"
         for subnet in facts.subnets or ()
-        if subnet.name not in own and IPv4Network(subnet.cidr).overlaps(wanted)
+        if subnet.name not in own and IPv4Network(subnet.cidr).overlaps(i_pv4_network)
     ]
 
 
@@ -221,35 +227,39 @@ def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
     """Of a network that the fleet does not make."""
     for need in needs.subnets:
         what = f"subnet {need.name} in {need.region}"
-        wanted = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))
-        unread = _unread(facts, "addresses", what, wanted)
+        subnet_text = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))
+        unread = _unread(facts, "addresses", what, subnet_text)
         if unread is not None:
             yield unread
             continue
-        found = [each for each in facts.subnets or () if (each.region, each.name) == (need.region, need.name)]
-        missing = [name for name in need.secondary if name not in {each.secondary for each in found}]
+        subnets_there = [
+            subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)
+        ]
+        missing = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets_there}]
         field = f"network.existing.subnets[{need.region}]"
-        if not found:
+        if not subnets_there:
             wrong = f"network {needs.network} of {needs.network_project} has no such subnet"
-            yield Finding("addresses", what, wanted, "not there", "ask", wrong, f"write the name of one in {field}")
+            yield Finding(
+                "addresses", what, subnet_text, "not there", "ask", wrong, f"write the name of one in {field}"
+            )
         elif missing:
             fix = f"have it added, or write another name in {field}"
             wrong = f"it has no secondary range {listed(missing)}"
-            yield Finding("addresses", what, wanted, "there", "ask", wrong, fix)
+            yield Finding("addresses", what, subnet_text, "there", "ask", wrong, fix)
         else:
-            yield Finding("addresses", what, wanted, "there", "fits")
+            yield Finding("addresses", what, subnet_text, "there", "fits")
 
 
 def _host_grants(needs: Needs, facts: Facts) -> Iterator[Finding]:
     """What a folder or the organization grants is not seen."""
     for need in needs.host_grants:
         agent = need.agent.format(facts.project_number or "NUMBER")
-        what, wanted = f"{need.role} of {agent}", f"granted in {needs.network_project}"
-        unread = _unread(facts, "grants", what, wanted)
+        what, grant_text = f"{need.role} of {agent}", f"granted in {needs.network_project}"
+        unread = _unread(facts, "grants", what, grant_text)
         if unread is not None:
             yield unread
         elif need in facts.host_grants:
-            yield Finding("grants", what, wanted, "granted", "fits")
+            yield Finding("grants", what, grant_text, "granted", "fits")
         else:
             where = f"subnet {need.subnets[0][1]}" if need.subnets else "the project"
             command = "compute networks subnets" if need.subnets else "projects"
@@ -259,20 +269,22 @@ def _host_grants(needs: Needs, facts: Facts) -> Iterator[Finding]:
                 f"--member serviceAccount:{agent} --role {need.role}"
             )
             wrong = f"not granted on {where} itself; whether a folder or the organization grants it is not known"
-            yield Finding("grants", what, wanted, "?", "unknown", wrong, fix)
+            yield Finding("grants", what, grant_text, "?", "unknown", wrong, fix)
 
 
 def _roles(needs: Needs, facts: Facts) -> Iterator[Finding]:
     for need in needs.roles:
-        wanted = f"{len(need.permissions)} permissions" if len(need.permissions) > 1 else need.permissions[0]
-        unread = _unread(facts, "permissions", need.role, wanted)
+        permissions_text = f"{len(need.permissions)} permissions" if len(need.permissions) > 1 else need.permissions[0]
+        unread = _unread(facts, "permissions", need.role, permissions_text)
         if unread is not None:
             yield unread
             continue
         missing = [name for name in need.permissions if name not in facts.permissions]
         if not missing:
-            yield Finding("permissions", need.role, wanted, "all", "fits")
+            yield Finding("permissions", need.role, permissions_text, "all", "fits")
             continue
         has = f"{len(need.permissions) - len(missing)} of {len(need.permissions)}"
         wrong = f"you lack {listed(missing)}, for {need.reason}"
-        yield Finding("permissions", need.role, wanted, has, "ask", wrong, f"ask for {need.role} in {needs.project}")
+        yield Finding(
+            "permissions", need.role, permissions_text, has, "ask", wrong, f"ask for {need.role} in {needs.project}"
+        )

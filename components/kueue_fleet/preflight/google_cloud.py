@@ -99,11 +99,11 @@ class Google:
         """
         for attempt in range(1, TRIES + 1):
             try:
-                found = request.execute()
-                if not isinstance(found, dict):
+                content = request.execute()
+                if not isinstance(content, dict):
                     wrong = f"the answer to {request.methodId} is not from Google"
                     raise CannotAskError(f"{wrong}; look at HTTPS_PROXY, or log in to the network")
-                return found
+                return content
             except HttpError as refused:
                 if refused.status_code == 401:
                     wrong = f"Google does not accept the credentials: {_first_line(refused.reason or refused)}"
@@ -199,19 +199,19 @@ class _Reader:
         return getattr(self._google.api("compute", "v1"), collection)()
 
     def _enabled_apis(self) -> frozenset[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         services = self._google.api("serviceusage", "v1").services()
         arguments = {"parent": f"projects/{self._needs.project}", "filter": "state:ENABLED", "pageSize": 200}
         with self._reading("apis"):
             for page in self._google.pages(services, "list", **arguments, fields="services(name),nextPageToken"):
-                found |= {each["name"].rpartition("/")[2] for each in page.get("services", ())}
-        return frozenset(found)
+                names |= {service["name"].rpartition("/")[2] for service in page.get("services", ())}
+        return frozenset(names)
 
     def _quotas(self) -> dict[Metric, Quota]:
-        found: dict[Metric, Quota] = {}
+        quotas: dict[Metric, Quota] = {}
         with self._reading("quotas"):
             project = self._google.answer(self._compute("projects").get(project=self._needs.project, fields="quotas"))
-            found |= _quotas_of(project, "")
+            quotas |= _quotas_of(project, "")
             listed = self._google.pages(
                 self._compute("regions"),
                 "list",
@@ -219,17 +219,17 @@ class _Reader:
                 fields="items(name,quotas,quotaStatusWarning),nextPageToken",
             )
             for region in (region for page in listed for region in page.get("items", ())):
-                found |= _quotas_of(region, region["name"])
+                quotas |= _quotas_of(region, region["name"])
                 if "quotaStatusWarning" in region:
                     message = region["quotaStatusWarning"].get("message", "for a reason that it does not say")
                     wrong = f"Google has no quotas for now: {message}"
                     self._unread[f"quotas {region['name']}"] = Fault(wrong, "try again later", UNREAD)
         if "quotas" not in self._unread:
-            wanted = {need.metric for need in self._needs.quotas if not need.metric.unread}
-            found |= self._other_limits(wanted - found.keys())
-            standard = {need.standard for need in self._needs.quotas if without_preemptible(need, found)}
-            found |= self._other_limits({metric for metric in standard if metric is not None} - found.keys())
-        return found
+            metrics = {need.metric for need in self._needs.quotas if not need.metric.unread}
+            quotas |= self._other_limits(metrics - quotas.keys())
+            standard = {need.standard for need in self._needs.quotas if without_preemptible(need, quotas)}
+            quotas |= self._other_limits({metric for metric in standard if metric is not None} - quotas.keys())
+        return quotas
 
     def _other_limits(self, metrics: Iterable[Metric]) -> dict[Metric, Quota]:
         """Quotas that Compute Engine's own API does not report; how much of them is in use is not reported here."""
@@ -253,23 +253,23 @@ class _Reader:
 
     def _offered(self, collection: str, names: set[str]) -> frozenset[tuple[str, str]]:
         """Zone and name of each of NAMES."""
-        found: set[tuple[str, str]] = set()
+        places_offered: set[tuple[str, str]] = set()
         words = {"machineTypes": "machine types", "acceleratorTypes": "accelerators"}
         with self._reading(f"machines {words[collection]}"):
-            for scope, each in self._aggregated(collection, names, part="machines {place}") if names else ():
-                found.add((scope.removeprefix("zones/"), each["name"]))
-        return frozenset(found)
+            for scope, machine in self._aggregated(collection, names, part="machines {place}") if names else ():
+                places_offered.add((scope.removeprefix("zones/"), machine["name"]))
+        return frozenset(places_offered)
 
     def _aggregated(
         self, collection: str, names: Iterable[str], project: str = "", *, part: str
     ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Scope and content of what is called so, in all zones; PART is not read where a place does not answer."""
-        wanted = " OR ".join(f'(name = "{name}")' for name in sorted(names))
+        name_filter = " OR ".join(f'(name = "{name}")' for name in sorted(names))
         pages = self._google.pages(
             self._compute(collection),
             "aggregatedList",
             project=project or self._needs.project,
-            filter=wanted or None,
+            filter=name_filter or None,
             maxResults=500,
         )
         for page in pages:
@@ -278,20 +278,23 @@ class _Reader:
                 wrong = f"Google does not know at the moment what is in {place}"
                 self._unread[part.format(place=place)] = Fault(wrong, "try again later", UNREAD)
             for scope, content in page.get("items", {}).items():
-                yield from ((scope, each) for each in content.get(collection, ()))
+                yield from ((scope, entry) for entry in content.get(collection, ()))
 
     def _reservations(self) -> dict[tuple[str, str], tuple[Reservation, ...]]:
         names: dict[str, list[str]] = {}
         for need in self._needs.reservations:
             names.setdefault(need.project, []).append(need.name)
-        found: dict[tuple[str, str], tuple[Reservation, ...]] = {}
-        for project, wanted in names.items():
+        reservations: dict[tuple[str, str], tuple[Reservation, ...]] = {}
+        for project, names_there in names.items():
             part = f"reservations {project}"
             with self._reading(part):
-                for scope, each in self._aggregated("reservations", wanted, project, part=part):
-                    key = project, each["name"]
-                    found[key] = (*found.get(key, ()), _reservation(each, scope.removeprefix("zones/")))
-        return found
+                for scope, reservation in self._aggregated("reservations", names_there, project, part=part):
+                    key = project, reservation["name"]
+                    reservations[key] = (
+                        *reservations.get(key, ()),
+                        _reservation(reservation, scope.removeprefix("zones/")),
+                    )
+        return reservations
 
     def _project_number(self) -> str:
         """Only a shared reservation of another project, or grants of a host project, name this one by its number."""
@@ -311,7 +314,7 @@ class _Reader:
 
     def _subnets(self) -> tuple[Subnet, ...] | None:
         project, network = self._needs.network_project, self._needs.network
-        found: list[Subnet] = []
+        subnets: list[Subnet] = []
         if not self._needs.reads_network:
             return ()
         with self._reading("addresses"):
@@ -321,15 +324,15 @@ class _Reader:
                 if refused.status == 404:
                     return None
                 raise
-            for scope, each in self._aggregated("subnetworks", (), project, part="addresses"):
-                if each["network"].endswith(f"/projects/{project}/global/networks/{network}"):
-                    found += _ranges(each, scope.removeprefix("regions/"))
-        return tuple(found)
+            for scope, subnet in self._aggregated("subnetworks", (), project, part="addresses"):
+                if subnet["network"].endswith(f"/projects/{project}/global/networks/{network}"):
+                    subnets += _ranges(subnet, scope.removeprefix("regions/"))
+        return tuple(subnets)
 
     def _host_grants(self) -> frozenset[HostGrant]:
         if not (self._needs.host_grants and self._number):
             return frozenset()
-        found: list[HostGrant] = []
+        host_grants: list[HostGrant] = []
         host, projects = self._needs.network_project, self._google.api("cloudresourcemanager", "v3").projects()
         with self._reading("grants"):
             in_project = self._granted(projects.getIamPolicy(resource=f"projects/{host}", body={}))
@@ -337,42 +340,44 @@ class _Reader:
                 (region, name): self._granted(
                     self._compute("subnetworks").getIamPolicy(project=host, region=region, resource=name)
                 )
-                for region, name in dict.fromkeys(each for need in self._needs.host_grants for each in need.subnets)
+                for region, name in dict.fromkeys(subnet for need in self._needs.host_grants for subnet in need.subnets)
             }
-            found += [
+            host_grants += [
                 need
                 for need in self._needs.host_grants
                 if (granted := (need.role, f"serviceAccount:{need.agent.format(self._number)}")) in in_project
-                or (need.subnets and all(granted in of_subnets[each] for each in need.subnets))
+                or (need.subnets and all(granted in of_subnets[subnet] for subnet in need.subnets))
             ]
-        return frozenset(found)
+        return frozenset(host_grants)
 
     def _granted(self, request: Any) -> set[tuple[str, str]]:
         """Roles and who has them, by a policy. Raises as `answer`."""
         bindings = self._google.answer(request).get("bindings", ())
-        return {(each["role"], member) for each in bindings for member in each.get("members", ())}
+        return {(binding["role"], member) for binding in bindings for member in binding.get("members", ())}
 
     def _permissions(self) -> frozenset[str]:
-        wanted = list(dict.fromkeys(name for need in self._needs.roles for name in need.permissions))
-        held: set[str] = set()
+        permission_names = list(dict.fromkeys(name for need in self._needs.roles for name in need.permissions))
+        permissions_held: set[str] = set()
         projects = self._google.api("cloudresourcemanager", "v3").projects()
         with self._reading("permissions"):
-            for start in range(0, len(wanted), _PERMISSIONS_AT_ONCE):
-                body = {"permissions": wanted[start : start + _PERMISSIONS_AT_ONCE]}
+            for start in range(0, len(permission_names), _PERMISSIONS_AT_ONCE):
+                body = {"permissions": permission_names[start : start + _PERMISSIONS_AT_ONCE]}
                 request = projects.testIamPermissions(resource=f"projects/{self._needs.project}", body=body)
-                held |= set(self._google.answer(request).get("permissions", ()))
-        return frozenset(held)
+                permissions_held |= set(self._google.answer(request).get("permissions", ()))
+        return frozenset(permissions_held)
 
 
 def _quotas_of(resource: Mapping[str, Any], region: str) -> dict[Metric, Quota]:
-    return {Metric(each["metric"], region): Quota(each["limit"], each["usage"]) for each in resource.get("quotas", ())}
+    return {
+        Metric(quota["metric"], region): Quota(quota["limit"], quota["usage"]) for quota in resource.get("quotas", ())
+    }
 
 
 def _effective(buckets: Iterable[Mapping[str, Any]], metric: Metric) -> float | None:
     """The limit of the bucket that says most about METRIC."""
     family = "tpu_family" if metric.name == TPU_FAMILY_METRIC else "gpu_family"
     dimensions = {"region": metric.region} | ({family: metric.family} if metric.family else {})
-    known = [each for each in buckets if (each.get("dimensions") or {}).items() <= dimensions.items()]
+    known = [bucket for bucket in buckets if (bucket.get("dimensions") or {}).items() <= dimensions.items()]
     best = max(known, key=lambda each: len(each.get("dimensions") or {}), default=None)
     return None if best is None or best.get("effectiveLimit") is None else float(best["effectiveLimit"])
 
@@ -382,8 +387,8 @@ def _reservation(found: Mapping[str, Any], zone: str) -> Reservation:
     properties = machines.get("instanceProperties", {})
     share = found.get("shareSettings", {})
     gpus = [
-        (each["acceleratorType"].rpartition("/")[2], int(each["acceleratorCount"]))
-        for each in properties.get("guestAccelerators", ())
+        (guest_accelerator["acceleratorType"].rpartition("/")[2], int(guest_accelerator["acceleratorCount"]))
+        for guest_accelerator in properties.get("guestAccelerators", ())
     ]
     return Reservation(
         zone=zone,
@@ -401,8 +406,8 @@ def _reservation(found: Mapping[str, Any], zone: str) -> Reservation:
 def _ranges(subnet: Mapping[str, Any], region: str) -> Iterator[Subnet]:
     if "ipCidrRange" in subnet:
         yield Subnet(subnet["name"], region, subnet["ipCidrRange"], "")
-    for each in subnet.get("secondaryIpRanges", ()):
-        yield Subnet(subnet["name"], region, each["ipCidrRange"], each["rangeName"])
+    for secondary_ip_range in subnet.get("secondaryIpRanges", ()):
+        yield Subnet(subnet["name"], region, secondary_ip_range["ipCidrRange"], secondary_ip_range["rangeName"])
 
 
 def _wait(refused: HttpError, attempt: int) -> float | None:
@@ -417,25 +422,25 @@ def _wait(refused: HttpError, attempt: int) -> float | None:
 
 def _reasons(refused: HttpError) -> list[str]:
     details = refused.error_details if isinstance(refused.error_details, list) else []
-    return [str(each.get("reason")) for each in details if isinstance(each, dict) and "reason" in each]
+    return [str(detail.get("reason")) for detail in details if isinstance(detail, dict) and "reason" in detail]
 
 
 def _refused(refused: HttpError, method: str, tries: int) -> RefusedError:
-    status, said = refused.status_code, _first_line(refused.reason or "").rstrip(".")
+    status, reason = refused.status_code, _first_line(refused.reason or "").rstrip(".")
     api = f"{method.partition('.')[0]}.googleapis.com"
     if status == 403 and {"SERVICE_DISABLED", "accessNotConfigured"} & set(_reasons(refused)):
         return RefusedError(f"{api} is not enabled, so that {method} cannot be asked", "enable it", status)
     if status == 403:
         fix = "ask for a role that may, such as roles/viewer and roles/serviceusage.serviceUsageConsumer"
-        return RefusedError(f"you may not call {method}: {said}", fix, status)
+        return RefusedError(f"you may not call {method}: {reason}", fix, status)
     if status in _AGAIN:
         after = refused.resp.get("retry-after")
         later = f"in {after} s" if after else "later"
-        wrong = f"Google answers {method} with {status} ({said}) after {tries} tries"
+        wrong = f"Google answers {method} with {status} ({reason}) after {tries} tries"
         return RefusedError(wrong, f"try again {later}", status)
     if status == 404:
-        return RefusedError(f"{method}: {said}", "look at the project's id", status)
-    return RefusedError(f"Google answers {method} with {status}: {said}", "look at the fleet's project", status)
+        return RefusedError(f"{method}: {reason}", "look at the project's id", status)
+    return RefusedError(f"Google answers {method} with {status}: {reason}", "look at the fleet's project", status)
 
 
 def _first_line(wrong: object) -> str:

@@ -130,17 +130,20 @@ def _pools(fleet: FleetSpec) -> Iterator[ResolvedNodePool]:
 
 
 def _machines(fleet: FleetSpec, project: str) -> Iterable[MachineNeed]:
-    found: dict[tuple[str, str, str | None], list[str]] = {}
+    pools_by_machine: dict[tuple[str, str, str | None], list[str]] = {}
     for pool in _pools(fleet):
         if fleet.project_of(pool.cluster) != project:
             continue
         attached = pool.accelerator if pool.machine is None or pool.machine.attached else None
         for zone in pool.node_locations:
-            found.setdefault((zone, pool.machine_type, attached), []).append(f"{pool.cluster}/{pool.name}")
+            pools_by_machine.setdefault((zone, pool.machine_type, attached), []).append(f"{pool.cluster}/{pool.name}")
     for entry in fleet.reservations if project == fleet.project else ():
         attached = entry.accelerator.type if entry.accelerator else None
-        found.setdefault((entry.zone, entry.machine_type, attached), []).append(f"reservation {entry.name}")
-    return [MachineNeed(*key, tuple(reasons)) for key, reasons in sorted(found.items(), key=lambda each: str(each[0]))]
+        pools_by_machine.setdefault((entry.zone, entry.machine_type, attached), []).append(f"reservation {entry.name}")
+    return [
+        MachineNeed(*key, tuple(reasons))
+        for key, reasons in sorted(pools_by_machine.items(), key=lambda each: str(each[0]))
+    ]
 
 
 def _reservations(fleet: FleetSpec, project: str) -> Iterator[ReservationNeed]:

@@ -26,11 +26,11 @@ def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
     """What making `fleet` needs in a project of it, and what preflight itself reads with."""
     clusters, own = clusters_in(fleet, project), project == fleet.project
     pools = [pool for cluster in clusters for pool in fleet.node_pools_on(cluster.name)]
-    made = [cluster for cluster in clusters if not cluster.existing]
-    makes_clusters, own_network = bool(made), bool(fleet.new_clusters) and fleet.network.existing is None
+    new_clusters = [cluster for cluster in clusters if not cluster.existing]
+    makes_clusters, own_network = bool(new_clusters), bool(fleet.new_clusters) and fleet.network.existing is None
     alerts, dashboard = own and fleet.observability.alerts.enabled, own and fleet.observability.dashboard
     image = own and built_image(fleet) is not None
-    found = (
+    needs = (
         _role(
             "roles/container.admin",
             "clusters, node pools, and what is in the clusters",
@@ -76,13 +76,14 @@ def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
             "the roles by which members of teams, and the manager, connect",
             (
                 "iam.roles.create",
-                any(team.members for team in fleet.teams) or any(each.connects for each in manager_accounts(fleet)),
+                any(team.members for team in fleet.teams)
+                or any(manager_account.connects for manager_account in manager_accounts(fleet)),
             ),
         ),
         _role(
             "roles/gkehub.admin",
             "membership in the project's GKE fleet",
-            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in made)),
+            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in new_clusters)),
         ),
         _role(
             "roles/monitoring.editor",
@@ -119,7 +120,7 @@ def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
             ("serviceusage.quotas.get", True),
         ),
     )
-    return tuple(need for need in found if need.permissions)
+    return tuple(need for need in needs if need.permissions)
 
 
 def _role(role: str, reason: str, *permissions: tuple[str, bool]) -> RoleNeed:

@@ -185,7 +185,7 @@ def quota_needs(fleet: FleetSpec, project: str) -> list[QuotaNeed]:
     for cluster in clusters_in(fleet, project):
         for pool in fleet.every_pool_on(cluster.name):
             _pool(demand, pool, project)
-        cards = [each for pool in fleet.node_pools_on(cluster.name) for each in pool.networks if each.made]
+        cards = [network for pool in fleet.node_pools_on(cluster.name) for network in pool.networks if network.made]
         for metric, names in (
             ("NETWORKS", {of.network for of in cards}),
             ("SUBNETWORKS", {of.subnetwork for of in cards}),
@@ -210,8 +210,8 @@ def _pool(demand: _Demand, pool: ResolvedNodePool, project: str) -> None:
     demand.add(Metric("INSTANCES", pool.region), count, reason)
     if pool.disk_type in _DISKS:
         demand.add(Metric(_DISKS[pool.disk_type], pool.region), count * pool.disk_size_gb, reason)
-    for metric, each in _PER_GB.items() if pool.disk_type == "hyperdisk-balanced" else ():
-        demand.add(Metric(metric, pool.region), count * ceil(each * pool.disk_size_gb), reason)
+    for metric, gigabytes in _PER_GB.items() if pool.disk_type == "hyperdisk-balanced" else ():
+        demand.add(Metric(metric, pool.region), count * ceil(gigabytes * pool.disk_size_gb), reason)
     own = isinstance(capacity, Reserved) and capacity.project in (None, project)
     if own or isinstance(capacity, Calendar):
         # A reservation of the project has taken up the quota; its nodes take up none again.
@@ -240,13 +240,15 @@ def _flavors_without_pools(demand: _Demand, fleet: FleetSpec, cluster: str) -> N
     """GPUs and TPU chips of nodes that GKE makes: as many as queues may admit jobs for."""
     for flavor, count in _accelerator_quotas(fleet, cluster):
         labels = fleet.flavor_on(flavor, cluster).node_labels
-        wanted = flavor.compute_class
+        compute_class = flavor.compute_class
         # Of several kinds the first: `check` warns of them.
-        kind = next(iter(wanted.accelerators), None) if wanted is not None else accelerator_of(labels)
+        kind = next(iter(compute_class.accelerators), None) if compute_class is not None else accelerator_of(labels)
         if kind is None or fleet.flavor_nodes(flavor, cluster):
             continue
         spot = labels.get(SPOT) == "true" or labels.get(PROVISIONING) == "spot" or labels.get(FLEX_START) == "true"
-        preemptible = spot or _is_queued(fleet, flavor.name, cluster) or (wanted is not None and wanted.preemptible)
+        preemptible = (
+            spot or _is_queued(fleet, flavor.name, cluster) or (compute_class is not None and compute_class.preemptible)
+        )
         region = fleet.cluster(cluster).region
         demand.accelerators(kind, region, count, f"{cluster}/{flavor.name}", preemptible=preemptible)
 
@@ -266,8 +268,8 @@ def _is_queued(fleet: FleetSpec, flavor: str, cluster: str) -> bool:
     for queue in fleet.queues_on(cluster):
         for rule in queue_on(fleet, queue, cluster).check_rules:
             check = fleet.check(rule.name)
-            asked = check.provisioning_request if check is not None else None
-            queued = asked is not None and asked.provisioning_class_name == QUEUED_PROVISIONING_CLASS
+            request = check.provisioning_request if check is not None else None
+            queued = request is not None and request.provisioning_class_name == QUEUED_PROVISIONING_CLASS
             if queued and (not rule.on_flavors or flavor in rule.on_flavors):
                 return True
     return False

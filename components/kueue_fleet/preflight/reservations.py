@@ -23,24 +23,24 @@ def reservation_problems(
     `project_number` is that of the fleet's project, "" where nothing depends on it.
     """
     if need.own:
-        there = [each for each in there if each.zone in need.zones]
+        there = [reservation for reservation in there if reservation.zone in need.zones]
         if not there:
             return None
-    used = [each for each in there if not need.zones or each.zone in need.zones]
-    found = [*_missing(need, there)]
-    for each in used:
-        found += [*_machines(need, each), *_use(need, each, project_number)]
-    total = sum(each.machines for each in used)
+    used = [reservation for reservation in there if not need.zones or reservation.zone in need.zones]
+    problems = [*_missing(need, there)]
+    for reservation in used:
+        problems += [*_machines(need, reservation), *_use(need, reservation, project_number)]
+    total = sum(reservation.machines for reservation in used)
     if used and not need.own and total < need.nodes:
         wrong = f"it has {total} machines, but pools grow to {need.nodes} nodes"
-        found.append(
+        problems.append(
             RESERVATION_THERE.at(need.path, wrong, f"lower their limits to {total} nodes in all, or have it enlarged")
         )
-    return found
+    return problems
 
 
 def _missing(need: ReservationNeed, there: Sequence[Reservation]) -> Iterator[Problem]:
-    zones = [each.zone for each in there]
+    zones = [reservation.zone for reservation in there]
     elsewhere = f"it is in {listed(zones)}" if zones else f"{need.project} has no reservation {need.name}"
     if not zones and not need.zones:
         yield RESERVATION_THERE.at(need.path, elsewhere, f"name one that exists in {need.path}, or have it made")

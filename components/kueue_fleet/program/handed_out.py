@@ -63,7 +63,8 @@ def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, Any, An
     else:
         return path, one, other
     return next(
-        (found for at, mine, theirs in pairs if (found := first_difference(mine, theirs, at))), (path, one, other)
+        (difference for at, mine, theirs in pairs if (difference := first_difference(mine, theirs, at))),
+        (path, one, other),
     )
 
 

@@ -27,16 +27,16 @@ def fleets_in(project: Project, stack: str) -> list[DeclaredFleet]:
     config = {key.removeprefix(own): value for key, value in without_secrets(project.values(stack)).items()}
     variables = _map(project.settings.get("variables"))
     known = {**config, **variables, "pulumi": {"stack": stack, "project": project.name}}
-    found = []
+    declared_fleets = []
     for key, resource in _map(project.settings.get("resources")).items():
-        given = _map(_map(resource).get("properties"))
+        properties = _map(_map(resource).get("properties"))
         if _map(resource).get("type") in _FLEET:
-            name, of_program = resource.get("name", key), given.get("project")
+            name, of_program = resource.get("name", key), properties.get("project")
             later = isinstance(of_program, str) and not _is_known(of_program, known)
             place = f"{project.folder / PROJECT_FILE}: resources.{key}.properties"
-            spec = _filled(given.get("spec"), known, f"{place}.spec")
-            found.append(DeclaredFleet(name, spec, None if later else _filled(of_program, known, place)))
-    return found
+            spec = _filled(properties.get("spec"), known, f"{place}.spec")
+            declared_fleets.append(DeclaredFleet(name, spec, None if later else _filled(of_program, known, place)))
+    return declared_fleets
 
 
 def _map(value: Any) -> Mapping[str, Any]:
@@ -50,11 +50,11 @@ def _is_known(text: str, known: Mapping[str, Any]) -> bool:
 def _filled(value: Any, known: Mapping[str, Any], path: str) -> Any:
     """The value with what its references stand for."""
     if isinstance(value, list):
-        return [_filled(each, known, f"{path}[{index}]") for index, each in enumerate(value)]
+        return [_filled(item, known, f"{path}[{index}]") for index, item in enumerate(value)]
     if isinstance(value, Mapping):
         if functions := [key for key in value if str(key).startswith("fn::")]:
             raise _unknown(path, functions[0])
-        return {key: _filled(each, known, f"{path}.{key}") for key, each in value.items()}
+        return {key: _filled(item, known, f"{path}.{key}") for key, item in value.items()}
     if not isinstance(value, str):
         return value
     if whole := _REFERENCE.fullmatch(value):

@@ -51,14 +51,14 @@ class Project:
         """
         file = folder / PROJECT_FILE
         settings = _mapping(file, missing)
-        made = cls(folder, settings)
-        if made.language not in languages:
-            given = "is missing" if made.language is None else f"is {str(made.language)[:40]}"
-            raise ProjectError(file, f"runtime: {given}", others)
+        project = cls(folder, settings)
+        if project.language not in languages:
+            language_text = "is missing" if project.language is None else f"is {str(project.language)[:40]}"
+            raise ProjectError(file, f"runtime: {language_text}", others)
         for name in ("stackConfigDir", "main"):
             if not isinstance(settings.get(name, ""), str):
                 raise ProjectError(file, f"{name}: is not text", "write the name of a folder")
-        return made
+        return project
 
     @classmethod
     def above(cls, file: Path) -> Self | None:
@@ -67,7 +67,7 @@ class Project:
         Raises:
             ProjectError: its program is not in Python or YAML.
         """
-        folder = next((each for each in file.absolute().parents if (each / PROJECT_FILE).is_file()), None)
+        folder = next((parent for parent in file.absolute().parents if (parent / PROJECT_FILE).is_file()), None)
         return None if folder is None else cls.read(folder)
 
     @property
@@ -106,7 +106,7 @@ class Project:
 
     def stack_of(self, file: Path) -> str | None:
         """The stack that FILE is of; None: it is of none of this project."""
-        return next((each for each in self.stacks if file.samefile(self.stack_file(each))), None)
+        return next((stack for stack in self.stacks if file.samefile(self.stack_file(stack))), None)
 
     def stack_settings(self, stack: str) -> dict[str, Any]:
         """What the file of a stack holds. Raises ProjectError where there is none, but for the first of a project."""
@@ -144,13 +144,13 @@ class Project:
         Raises:
             ProjectError: the file of the stack cannot be read.
         """
-        found, secrets = {}, []
+        values, secrets = {}, []
         for whole, value in self.values(stack).items():
             plain = without_secrets(value)
-            found[whole] = plain if isinstance(plain, str) else json.dumps(plain, default=str)
+            values[whole] = plain if isinstance(plain, str) else json.dumps(plain, default=str)
             if plain != value:
                 secrets.append(whole)
-        return found, secrets
+        return values, secrets
 
     def values(self, stack: str) -> dict[str, Any]:
         """The config of a stack as its files have it, by whole keys. Raises ProjectError where one cannot be read."""
@@ -192,7 +192,7 @@ def _mapping(file: Path, fix: str) -> dict[str, Any]:
     except SpecError as refused:
         first = refused.problems[0]
         raise ProjectError(first.place, first.wrong, first.fix) from None
-    found = [each.data for each in documents if each.data is not None] or [{}]
-    if len(found) > 1 or not isinstance(found[0], Mapping):
+    mappings = [document.data for document in documents if document.data is not None] or [{}]
+    if len(mappings) > 1 or not isinstance(mappings[0], Mapping):
         raise ProjectError(file, "is not one map of fields", "write a map of fields")
-    return dict(found[0])
+    return dict(mappings[0])

@@ -210,7 +210,8 @@ class FleetQuotas(SpecModel):
     def at(self, now: datetime) -> Self:
         """The fleet as it is at `now`, by the dates of its pools and by its windows."""
         clusters = tuple(
-            each.model_copy(update={"pools": tuple(pool.at(now) for pool in each.pools)}) for each in self.clusters
+            cluster.model_copy(update={"pools": tuple(pool.at(now) for pool in cluster.pools)})
+            for cluster in self.clusters
         )
         return self.model_copy(update={"clusters": clusters}).within(names_open(self.windows, now))
 
@@ -259,8 +260,8 @@ class FleetQuotas(SpecModel):
     def _borrowable(self, queue: QueueQuotas) -> Mapping[str, Quantity] | None:
         if queue.lenders is None:
             return None
-        groups = {(False, each.name): each.resource_groups for each in self.cluster_queues}
-        groups |= {(True, each.name): each.resource_groups for each in self.cohorts}
+        groups = {(False, cluster_queue.name): cluster_queue.resource_groups for cluster_queue in self.cluster_queues}
+        groups |= {(True, cohort.name): cohort.resource_groups for cohort in self.cohorts}
         placed = (
             (self.groups_on(groups[lender.cohort, lender.name], worker), flavor)
             for lender in queue.lenders

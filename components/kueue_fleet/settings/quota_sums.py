@@ -73,9 +73,9 @@ def summed_groups(
         return ()
     flavors = tuple(
         FlavorQuotas.model_construct(
-            name=flavor, resources=tuple(_summed(name, each.get(name, ()), headroom_percent) for name in names)
+            name=flavor, resources=tuple(_summed(name, value.get(name, ()), headroom_percent) for name in names)
         )
-        for flavor, each in found.items()
+        for flavor, value in found.items()
     )
     return (ResourceGroup.model_construct(covered_resources=names, flavors=flavors),)
 
@@ -96,14 +96,18 @@ def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
 
 def lent(placed: Iterable[tuple[Iterable[ResourceGroup], str]], headroom_percent: int) -> Mapping[str, Quantity]:
     """What is lent of each resource, with the headroom: of the flavor that each groups are given with."""
-    found: dict[str, list[Quantity]] = {}
+    quantities: dict[str, list[Quantity]] = {}
     for groups, name in placed:
         for quota in (
-            each for group in groups for flavor in group.flavors if flavor.name == name for each in flavor.resources
+            resource
+            for group in groups
+            for flavor in group.flavors
+            if flavor.name == name
+            for resource in flavor.resources
         ):
             limit = quota.nominal_quota if quota.lending_limit is None else quota.lending_limit
-            found.setdefault(quota.name, []).append(min(quota.nominal_quota, limit))
-    return {name: Quantity.total(amounts).with_headroom(headroom_percent) for name, amounts in found.items()}
+            quantities.setdefault(quota.name, []).append(min(quota.nominal_quota, limit))
+    return {name: Quantity.total(amounts).with_headroom(headroom_percent) for name, amounts in quantities.items()}
 
 
 def with_former(

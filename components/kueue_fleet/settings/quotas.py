@@ -125,8 +125,8 @@ def _with_quotas(
     group: FleetResourceGroup, changed: Callable[[str, FleetResourceQuota], FleetResourceQuota]
 ) -> FleetResourceGroup:
     flavors = (
-        each.model_copy(update={"resources": tuple(changed(each.name, quota) for quota in each.resources)})
-        for each in group.flavors
+        flavor.model_copy(update={"resources": tuple(changed(flavor.name, quota) for quota in flavor.resources)})
+        for flavor in group.flavors
     )
     return group.model_copy(update={"flavors": tuple(flavors)})
 

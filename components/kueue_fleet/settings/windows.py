@@ -95,7 +95,9 @@ class CalendarWindow(RuledModel):
 def names_open(windows: Iterable[CalendarWindow], now: datetime) -> frozenset[str]:
     """The names of those that are open at `now`."""
     second = now + timedelta(seconds=1)
-    return frozenset(each.name for each in windows if any(start <= now < end for start, end in each.opens(now, second)))
+    return frozenset(
+        window.name for window in windows if any(start <= now < end for start, end in window.opens(now, second))
+    )
 
 
 @cache

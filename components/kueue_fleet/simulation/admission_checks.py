@@ -75,9 +75,9 @@ class Checks:
     def answers(self, job: FleetJob, cluster: str, name: str, at: float) -> Iterator[Answer]:
         """The sentence about a check that is Pending since `at`."""
         if name == BUDGET_CHECK and self.budgets is not None and not job.runs_on:
-            found = self.budgets.decide(job, at)
-            check = found.check
-            yield Answer(at, check.state, check.message, at, found.again, found.until, found.allowed)
+            answer = self.budgets.decide(job, at)
+            check = answer.check
+            yield Answer(at, check.state, check.message, at, answer.again, answer.until, answer.allowed)
             return
         if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
@@ -119,15 +119,15 @@ class Checks:
     def _by_rules(self, job: FleetJob, name: str, at: float) -> Iterator[Answer]:
         residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()
         regions = regions_of(self._fleet, job.record.cluster_queue)
-        found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
-        if found.state is not CheckState.PENDING:
-            yield Answer(at, found.state, found.message)
-        elif found.retry_at is not None:
-            again = found.retry_at - self._begin
-            while self._begin + again < found.retry_at:
+        decision = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
+        if decision.state is not CheckState.PENDING:
+            yield Answer(at, decision.state, decision.message)
+        elif decision.retry_at is not None:
+            again = decision.retry_at - self._begin
+            while self._begin + again < decision.retry_at:
                 # Rounding must not bring it there a moment too early, where nothing has changed yet.
                 again = math.nextafter(again, math.inf)
-            yield Answer(again, found.state, found.message)
+            yield Answer(again, decision.state, decision.message)
 
     def _is_managed(self, check: str, resources: set[str]) -> bool:
         """Whether the check has something to do; a ProvisioningRequest only for resources that it manages."""
@@ -141,7 +141,7 @@ class Checks:
         """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""
         if self._watchdog is None:
             return False
-        found = watch(worker, (Provisioning(job.record.key, asked_at),), job.given_up, self._watchdog, now)
-        if found.give_up:
+        verdict = watch(worker, (Provisioning(job.record.key, asked_at),), job.given_up, self._watchdog, now)
+        if verdict.give_up:
             job.given_up = add_given_up(job.given_up, worker, math.floor(now))
-        return found.give_up
+        return verdict.give_up

@@ -45,8 +45,8 @@ class Answers:
                     continue
                 for answer in self._checks.answers(job, cluster, name, at):
                     if answer.state is CheckState.PENDING and answer.message != states[name].message:
-                        said = CheckStateChanged(at, job.record.key, name, CheckState.PENDING, answer.message)
-                        self._clusters[cluster].handle(said)
+                        change = CheckStateChanged(at, job.record.key, name, CheckState.PENDING, answer.message)
+                        self._clusters[cluster].handle(change)
                     self._agenda.takes(answer.at - at)
                     self._plan(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
 

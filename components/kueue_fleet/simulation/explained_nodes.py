@@ -28,9 +28,9 @@ from kueue_fleet.gke.labels import (
 
 def with_nodes(snapshot: Snapshot, made: Explanation) -> Explanation:
     """The explanation with what the nodes of its flavors are, and whether they refuse its pods."""
-    workload = next((each for each in snapshot.workloads if each.key == made.workload), None)
-    names = {each.flavor for each in made.holdings or made.flavors}
-    flavors = [each for each in snapshot.objects.flavors if each.name in names]
+    workload = next((workload for workload in snapshot.workloads if workload.key == made.workload), None)
+    names = {holding.flavor for holding in made.holdings or made.flavors}
+    flavors = [flavor for flavor in snapshot.objects.flavors if flavor.name in names]
     if workload is None or not flavors:
         return made
     notes = [*made.nodes, *(note for flavor in flavors for note in _notes(snapshot, flavor, made))]
@@ -50,13 +50,13 @@ def _notes(snapshot: Snapshot, flavor: ResourceFlavor, made: Explanation) -> Ite
     labels = dict(flavor.node_labels)
     sharing, kind = GpuSharing.of_labels(labels), accelerator_of(labels) or "GPU"
     shares = if_known(lambda: sharing.shares(accelerator_of(labels)))
-    asked = sum(amount for each in made.requests for name, amount in each.amounts if name == GPU_RESOURCE)
-    if asked and sharing.labels:
+    gpus = sum(amount for request in made.requests for name, amount in request.amounts if name == GPU_RESOURCE)
+    if gpus and sharing.labels:
         parts = [f"parts of {sharing.partition_size}"] if sharing.partition_size else []
         parts += [f"shared by {sharing.labels[GPU_SHARING_STRATEGY]}"] if sharing.strategy else []
         whole = "how many to a GPU is not known"
         if shares is not None:
-            whole = f"{shares} to each {kind}: its {asked} are {asked / shares:.3g} of {kind}"
+            whole = f"{shares} to each {kind}: its {gpus} are {gpus / shares:.3g} of {kind}"
         yield f"Flavor {flavor.name}: quota counts a {GPU_RESOURCE} for each share ({', '.join(parts)}), {whole}"
     if (compute_class := labels.get(COMPUTE_CLASS)) is not None:
         ways = Counter(
@@ -77,8 +77,8 @@ def _refusals(snapshot: Snapshot, flavor: ResourceFlavor, workload: Workload) ->
     """The pod sets that no node of the flavor takes, of those that have it or have none yet."""
     labels = dict(flavor.node_labels)
     sharing = GpuSharing.of_labels(labels)
-    given = workload.status.admission.pod_sets if workload.status.admission is not None else ()
-    held = {each.name: dict(each.flavors).get(GPU_RESOURCE) for each in given}
+    assignments = workload.status.admission.pod_sets if workload.status.admission is not None else ()
+    gpus_by_node = {node.name: dict(node.flavors).get(GPU_RESOURCE) for node in assignments}
     nodes = [node for node in snapshot.objects.nodes if labels.items() <= dict(node.labels).items()]
     # Where no node is known: MPS gives a container more than one share on nodes with a single GPU.
     gpus = {accelerators_of_node(dict(node.allocatable), dict(node.labels)) for node in nodes} - {0} or {1}
@@ -86,7 +86,7 @@ def _refusals(snapshot: Snapshot, flavor: ResourceFlavor, workload: Workload) ->
     most = max((limit for limit in limits if limit is not None), default=0)
     for pod_set in workload.pod_sets if None not in limits else ():
         asked = dict(pod_set.in_container).get(GPU_RESOURCE, 0)
-        if held.get(pod_set.name, flavor.name) == flavor.name and asked > most:
+        if gpus_by_node.get(pod_set.name, flavor.name) == flavor.name and asked > most:
             yield (
                 f"a container of pod set {pod_set.name} requests {asked} {GPU_RESOURCE}, but those of flavor "
                 f"{flavor.name} are shared, and a container gets at most {most}"

@@ -60,17 +60,17 @@ class Fallback:
         if rules is None or started or begun != record.admitted_at or not self._holds_quota(job):
             return
         waits = {flavor: since for pod_set in admission.pod_sets for _, flavor in pod_set.flavors}
-        found = decide_fallback(rules, waits, job.workload.allowed_flavors, now)
-        if found is not None and found.give_up:
+        decision = decide_fallback(rules, waits, job.workload.allowed_flavors, now)
+        if decision is not None and decision.give_up:
             state, after = CheckState.RETRY, REQUEUE_SECONDS
-            job.workload = replace(job.workload, allowed_flavors=found.allowed)
-            self._handle(self._home, AllowedFlavorsChanged(now, record.key, found.allowed))
+            job.workload = replace(job.workload, allowed_flavors=decision.allowed)
+            self._handle(self._home, AllowedFlavorsChanged(now, record.key, decision.allowed))
             # Kueue may take it back between the two, as its pods were not ready in time.
             if self._holds_quota(job):
-                retry = CheckStateChanged(now, record.key, FALLBACK_CHECK, state, found.message, after)
+                retry = CheckStateChanged(now, record.key, FALLBACK_CHECK, state, decision.message, after)
                 self._handle(self._home, retry)
-        elif found is not None:
-            self._plan(found.due, job, where, partial(self._look, job, where, since, begun))
+        elif decision is not None:
+            self._plan(decision.due, job, where, partial(self._look, job, where, since, begun))
 
     def _holds_quota(self, job: FleetJob) -> bool:
         info = self._engine.workloads[job.record.key]

@@ -149,11 +149,11 @@ def _run_of(
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
-        given = [*claim_templates(claims), *(as_placed(each.data) for each in ordered)]
-        parsed = parse_fleet_objects(fleet, home, given, first_of_each(entries))
+        manifest_list = [*claim_templates(claims), *(as_placed(document.data) for document in ordered)]
+        parsed = parse_fleet_objects(fleet, home, manifest_list, first_of_each(entries))
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
-    run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
+    run = FleetRun(fleet, file, home, {name: value.objects for name, value in parsed.items()}, delays, seed)
     workloads = parsed[home].workloads
     first = {workload.key: workload for workload in workloads[len(ordered) :]}
     for entry, name, at, seconds in submitted:
@@ -214,11 +214,11 @@ def parse_fleet_objects(
         for cluster in fleet.cluster_names:
             configuration = parse_configuration(kueue_configuration(fleet, cluster), fleet.kueue_on(cluster).release)
             nodes = topology_nodes(fleet, cluster)
-            given = [*render_cluster(fleet, cluster), *nodes]
+            manifests = [*render_cluster(fleet, cluster), *nodes]
             if cluster == home:
-                parsed[cluster] = parse_objects([*given, *jobs], configuration, more)
+                parsed[cluster] = parse_objects([*manifests, *jobs], configuration, more)
             else:
-                parsed[cluster] = parse_objects(given, configuration)
+                parsed[cluster] = parse_objects(manifests, configuration)
     except ObjectError as error:
         raise SimulationError(error.problems) from None
     except NotModelledError as error:

@@ -296,8 +296,8 @@ class FleetRun(ClusterRun[FleetJob]):
         job.forget(worker)
         del job.offered[worker]
         key = job.record.key
-        held = worker in job.admissions and self.clusters[worker].engine.workloads[key].is_reserved
-        if held and worker != job.winner:
+        is_reserved = worker in job.admissions and self.clusters[worker].engine.workloads[key].is_reserved
+        if is_reserved and worker != job.winner:
             job.record.copies_thrown_away += 1
         job.admissions.pop(worker, None)
         job.why.pop(worker, None)
@@ -330,9 +330,9 @@ class FleetRun(ClusterRun[FleetJob]):
 
     def change(self, objects: Mapping[str, Objects], now: float) -> None:
         """Every cluster has other queues and quotas from now on."""
-        for name, found in objects.items():
-            self.handle(name, ObjectsChanged(now, found))
-            self.dispatcher.load(name, found)
+        for name, objects_there in objects.items():
+            self.handle(name, ObjectsChanged(now, objects_there))
+            self.dispatcher.load(name, objects_there)
         self._offer_again(now)
 
     # Workers that are lost

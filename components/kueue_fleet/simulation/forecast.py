@@ -64,8 +64,8 @@ class Forecast:
     def quantile(self, share: float) -> float | None:
         """Seconds within which this share of the simulations started it; None: fewer did at all."""
         ordered = sorted(math.inf if start is None else start for start in self.starts)
-        found = ordered[max(0, math.ceil(share * len(ordered)) - 1)]
-        return found if math.isfinite(found) else None
+        value = ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        return value if math.isfinite(value) else None
 
     @property
     def not_started(self) -> int:
@@ -87,9 +87,9 @@ class RunTimes:
 
     def find(self, workload: PrintedWorkload) -> tuple[str, Distribution | Sequence[float]] | None:
         """Where the run time of a workload is from, and what it is drawn from; None: nothing is known."""
-        said = list(_said(workload))
-        if said:
-            return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(said))
+        reasons = list(_said(workload))
+        if reasons:
+            return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(reasons))
         names = [workload.name, *(owner.name for owner in workload.owners)]
         for entry in self._entries:
             numbered = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
@@ -108,8 +108,8 @@ def remaining(times: Distribution | Sequence[float], ran: float, source: random.
             return times.draw_from(source)
         drawn = [times.draw_from(source) for _ in range(_TRIES if ran else 1)]
     else:
-        drawn = [each for each in times if each > ran] and [source.choice([each for each in times if each > ran])]
-    return next((each - ran for each in drawn if each > ran), ran * source.random())
+        drawn = [time for time in times if time > ran] and [source.choice([time for time in times if time > ran])]
+    return next((run_time - ran for run_time in drawn if run_time > ran), ran * source.random())
 
 
 def forecast(
@@ -128,11 +128,11 @@ def forecast(
     """
     queues = _queues(fleet)
     here = [workload for workload in map(PrintedWorkload.of, workloads) if workload.local_queue in queues]
-    live = [each for each in here if not each.is_true("Finished") and each.is_active]
+    live = [workload for workload in here if not workload.is_true("Finished") and workload.is_active]
     submitted = [] if isinstance(job, str) else _submitted(fleet, job)
     objects, jobs = _read(fleet, live, submitted)
     target = job if isinstance(job, str) else jobs[-1].key
-    times = RunTimes(file, (each for each in here if each.is_true("Finished")), usual)
+    times = RunTimes(file, (workload for workload in here if workload.is_true("Finished")), usual)
     plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submitted[0].data if submitted else {})
     unknown = [step.workload.key for step in plan.steps if step.times is None and step.workload.key != target]
     if unknown:
@@ -159,13 +159,13 @@ def forecast(
         step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
-    found = Forecast(
+    estimate = Forecast(
         target, queue, place, len(waiting), starts, tuple(_rests_on(fleet, queue, plan, file)), own, objects
     )
     if why is None:
-        return found
-    not_known = why.not_known if found.not_started == len(starts) else ""
-    return replace(found, reason=why.reason, message=why.message, not_known=not_known)
+        return estimate
+    not_known = why.not_known if estimate.not_started == len(starts) else ""
+    return replace(estimate, reason=why.reason, message=why.message, not_known=not_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +205,12 @@ def _read(
     fleet: FleetSpec, live: Sequence[PrintedWorkload], submitted: Sequence[Document]
 ) -> tuple[dict[str, Objects], list[Workload]]:
     """The objects of each cluster, and the workloads as they were submitted."""
-    given: list[Manifest] = [{**each.fields.data, "kind": "Workload", "status": {}} for each in live]
+    manifests: list[Manifest] = [{**workload.fields.data, "kind": "Workload", "status": {}} for workload in live]
     try:
-        parsed = parse_fleet_objects(fleet, fleet.home, [*given, *(each.data for each in submitted)])
+        parsed = parse_fleet_objects(fleet, fleet.home, [*manifests, *(document.data for document in submitted)])
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, (), submitted, UNNAMED)) from None
-    return {name: found.objects for name, found in parsed.items()}, list(parsed[fleet.home].workloads)
+    return {name: value.objects for name, value in parsed.items()}, list(parsed[fleet.home].workloads)
 
 
 def _steps(
@@ -268,7 +268,7 @@ def _start(
 
 def _rests_on(fleet: FleetSpec, queue: str, plan: _Plan, file: WorkloadFile) -> Iterator[str]:
     entry = fleet.queue(queue)
-    flavors = {each.name for group in (entry.resource_groups if entry else ()) for each in group.flavors}
+    flavors = {flavor.name for group in (entry.resource_groups if entry else ()) for flavor in group.flavors}
     others = [step for step in plan.steps if step.workload.key != plan.target]
     running = sum(step.admitted is not None for step in others)
     yield f"jobs: {running} that run, on the clusters that run them, and {len(others) - running} that wait"

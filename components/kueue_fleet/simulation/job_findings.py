@@ -65,10 +65,12 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
     problems = [problem for job in queued_jobs(fleet, named, claims) for problem in check_job(fleet, job)]
-    found = JobFindings(list(errors_of(problems)), [each for each in problems if each.severity == "warning"])
-    if found.problems:
-        return found
-    times = QuotaTimes(fleet, {name: each.objects for name, each in parsed.items()}, None)
+    job_findings = JobFindings(
+        list(errors_of(problems)), [problem for problem in problems if problem.severity == "warning"]
+    )
+    if job_findings.problems:
+        return job_findings
+    times = QuotaTimes(fleet, {name: value.objects for name, value in parsed.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     queues = cluster_queue_of(fleet)
     for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
@@ -76,10 +78,12 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
         faults = list(itertools.takewhile(bool, starts))
         if len(faults) == len(at_times) and faults[0] is not None:
-            (found.problems if faults[0].severity == "error" else found.warnings).append(faults[0])
+            (job_findings.problems if faults[0].severity == "error" else job_findings.warnings).append(faults[0])
         elif fault := uncounted(fleet, queues.get(workload.local_queue, ""), dict(workload.requests)):
-            found.warnings.append(replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning"))
-    return found
+            job_findings.warnings.append(
+                replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning")
+            )
+    return job_findings
 
 
 def _not_started(
@@ -92,7 +96,10 @@ def _not_started(
             return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
         if why := job.record.why_not_started:
             fix = "change what it asks for, or the quotas and nodes of its queue"
-            rooms = [roomier(fleet, job.record.cluster_queue, each) for each in pod_set_templates(document.data)]
+            rooms = [
+                roomier(fleet, job.record.cluster_queue, pod_set_template)
+                for pod_set_template in pod_set_templates(document.data)
+            ]
             if job.record.runs and any(rooms):
                 fix = f"let its pods select {next(filter(None, rooms))}, whose nodes hold them, or {fix}"
             more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)

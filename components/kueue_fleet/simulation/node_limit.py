@@ -69,7 +69,7 @@ class Nodes:
         self._places: dict[str, dict[str, list[_Place]]] = {}
         self._waiting: dict[str, Callable[[float], bool]] = {}
         self._cluster = cluster
-        self._stock_outs = [each for each in file.stock_outs if each.cluster in (None, cluster)]
+        self._stock_outs = [stock_out for stock_out in file.stock_outs if stock_out.cluster in (None, cluster)]
 
     def place(self, job: FleetJob, now: float, requested: Collection[str] = ()) -> str:
         """Give the pods their places, all or none, but for pod sets that have theirs. Empty, or why not.
@@ -78,7 +78,11 @@ class Nodes:
         """
         if not self._fleet.cluster(self._cluster).runs_jobs:
             return not_dispatched(self._fleet, job.record.cluster_queue)
-        out = {each.flavor for each in self._stock_outs if each.at <= now < each.at + each.seconds and not job.runs_on}
+        out = {
+            stock_out.flavor
+            for stock_out in self._stock_outs
+            if stock_out.at <= now < stock_out.at + stock_out.seconds and not job.runs_on
+        }
         have = self._places.setdefault(job.record.key, {})
         places: dict[str, list[_Place]] = {}
         by_name = {pod_set.name: pod_set for pod_set in job.workload.pod_sets}
@@ -87,7 +91,7 @@ class Nodes:
                 continue
             flavors = {flavor for _, flavor in assignment.flavors}
             pools = self._pools_of(flavors)
-            given = places[assignment.name] = []
+            place_list = places[assignment.name] = []
             pods = by_name[assignment.name]
             why = self._kept_away(pods, job.record.cluster_queue)
             if why:
@@ -101,9 +105,9 @@ class Nodes:
                     if place is None:
                         why = _why_not(pools, requests, sorted(flavors))
                         break
-                    given.append(place)
+                    place_list.append(place)
             if why:
-                _take_back(place for made in places.values() for place in made)
+                _take_back(place for place_there in places.values() for place in place_there)
                 none = ", ".join(sorted(flavors & out))
                 return f"{why}, and there are no more of {none} now" if none else why
         have |= places
@@ -116,12 +120,12 @@ class Nodes:
 
         Kueue looks at the labels and taints of flavors alone: it admits such a job, and its pods stay pending.
         """
-        asked = (queue, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
-        if asked not in self._kept:
+        shape = (queue, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
+        if shape not in self._kept:
             entry = self._fleet.queue(queue)
             fault = nowhere_on(self._fleet, entry, pods, self._cluster) if entry is not None else None
-            self._kept[asked] = fault.wrong if fault is not None and fault is not NO_FLAVOR else ""
-        return self._kept[asked]
+            self._kept[shape] = fault.wrong if fault is not None and fault is not NO_FLAVOR else ""
+        return self._kept[shape]
 
     def wait(self, job: FleetJob, seek: Callable[[float], bool]) -> None:
         """Call `seek` whenever there is room or stock again, until it returns True or the job leaves."""
@@ -157,8 +161,11 @@ class Nodes:
 
     def _end(self, pool: _Pool) -> Mapping[str, int]:
         pool.most = 0
-        places = {key: [place for given in pods.values() for place in given] for key, pods in self._places.items()}
-        lost = {key: sum(place.pool is pool for place in given) for key, given in places.items()}
+        places = {
+            key: [place for places_there in pods.values() for place in places_there]
+            for key, pods in self._places.items()
+        }
+        lost = {key: sum(place.pool is pool for place in places_there) for key, places_there in places.items()}
         return {key: count for key, count in lost.items() if count}
 
     @property
@@ -174,7 +181,7 @@ class Nodes:
     def leave(self, key: str, now: float) -> None:
         """Take the workload's pods away; it waits no longer, and others get its room."""
         self._waiting.pop(key, None)
-        places = [place for given in self._places.pop(key, {}).values() for place in given]
+        places = [place for places_there in self._places.pop(key, {}).values() for place in places_there]
         _take_back(places)
         if places:
             self.give(now)
@@ -189,10 +196,10 @@ class Nodes:
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
     allocatable = pool.allocatable if pool.machine is not None else {}
-    made = _Pool(pool.name, pool.min_nodes, pool.max_nodes, allocatable, queued=pool.queued)
+    new_pool = _Pool(pool.name, pool.min_nodes, pool.max_nodes, allocatable, queued=pool.queued)
     if begin is not None and isinstance(pool.capacity, Calendar):
-        made.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
-    return made
+        new_pool.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
+    return new_pool
 
 
 def _find(

@@ -100,9 +100,9 @@ class KueueDispatcher:
         if self._step is None:
             return Offer(tuple(sorted(workers)))
         rounds, next_round = rounds_begun(started, ROUND_SECONDS, now)
-        asked = self._step * rounds
+        seconds = self._step * rounds
         workers = tuple(sorted(workers)) if self._by_name else workers
-        return Offer(workers[:asked], next_round if asked < len(workers) else None)
+        return Offer(workers[:seconds], next_round if seconds < len(workers) else None)
 
     def touch(self, cluster: str, key: str) -> None:
         """Nothing depends on it."""

@@ -52,8 +52,8 @@ def compare_jobs(fleet: FleetSpec, to: str, file: WorkloadFile, manifests: Seque
     """
     versions = listed(list(dict.fromkeys(fleet.kueue_on(name).version for name in fleet.cluster_names)))
     sides = [
-        (name, lambda each=each: prepare_fleet(each, file, Delays(), manifests=manifests))
-        for name, each in ((versions, fleet), (to, with_version(fleet, to)))
+        (name, lambda each=fleet_then: prepare_fleet(each, file, Delays(), manifests=manifests))
+        for name, fleet_then in ((versions, fleet), (to, with_version(fleet, to)))
     ]
     return _compare(sides, name_documents(manifests))
 
@@ -65,13 +65,13 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
     them, those of the cluster where the fleet's jobs are submitted.
     Raises SimulationError with every problem of the objects.
     """
-    found = next(configurations_in(document.data for document in documents), None)
+    configuration = next(configurations_in(document.data for document in documents), None)
     runs = release_in(document.data for document in documents)
     notes: dict[str, None] = {}
 
     def side(of: FleetSpec, kueue: Release) -> tuple[str, Callable[[], Prepared]]:
         def prepare() -> Prepared:
-            data = kueue_configuration(of, of.home) if found is None else found[1]
+            data = kueue_configuration(of, of.home) if configuration is None else configuration[1]
             raw = read_raw(documents, _read(data, kueue))
             notes.update(dict.fromkeys(raw.notes))
             return prepare_objects(raw, Delays())
@@ -83,7 +83,7 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
         side(fleet, runs or before),
         side(after, after.kueue_on(fleet.home).release),
     ]
-    compared = _compare(sides, [each for each in documents if each.data["kind"] in QUEUED])
+    compared = _compare(sides, [document for document in documents if document.data["kind"] in QUEUED])
     return replace(compared, notes=(*notes, *compared.notes))
 
 
@@ -110,11 +110,13 @@ def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], named: Iterabl
     if refused:
         return Compared(0, (), refused)
     before, after = results
-    found = differences(before, after)
+    changes = differences(before, after)
     places = {_place(document.data["metadata"]): document.where for document in named}
     unsure = f"Kueue {versions[-1]} never ran here: what it decides is known from its source and changelog alone"
     notes = () if nearest(versions[-1]).run_here else (unsure,)
-    return Compared(len(before.records), found, [_problem(each, versions, places) for each in found], notes)
+    return Compared(
+        len(before.records), changes, [_problem(difference, versions, places) for difference in changes], notes
+    )
 
 
 def _place(metadata: Mapping[str, Any]) -> _Place:
@@ -123,10 +125,10 @@ def _place(metadata: Mapping[str, Any]) -> _Place:
 
 def _problem(each: Mapping[str, Any], versions: Sequence[str], places: Mapping[_Place, str]) -> Problem:
     key = each["namespace"], each["name"]
-    told = [_told(each[side]) for side in ("before", "after")]
-    if told[0] == told[1]:
-        told = [f"{text}, {_when(each[side])}" for text, side in zip(told, ("before", "after"), strict=True)]
-    wrong = "; ".join(f"with Kueue {version} {text}" for version, text in zip(versions, told, strict=True))
+    texts = [_told(each[side]) for side in ("before", "after")]
+    if texts[0] == texts[1]:
+        texts = [f"{text}, {_when(each[side])}" for text, side in zip(texts, ("before", "after"), strict=True)]
+    wrong = "; ".join(f"with Kueue {version} {text}" for version, text in zip(versions, texts, strict=True))
     fix = "see docs/releases.md, and change the job or its queue first where it must not be so"
     problem = DECIDED_OTHERWISE.at("/".join(key), f"is decided differently: {wrong}", fix)
     return problem.behind(places[key]) if key in places else problem

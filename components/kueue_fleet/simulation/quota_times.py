@@ -77,5 +77,5 @@ class QuotaTimes:
 
 
 def _queues_on(fleet: FleetSpec, cluster: str) -> tuple[ClusterQueue, ...]:
-    made = [each for each in render_cluster(fleet, cluster) if each["kind"] == "ClusterQueue"]
-    return parse_objects(made).objects.cluster_queues
+    queues = [manifest for manifest in render_cluster(fleet, cluster) if manifest["kind"] == "ClusterQueue"]
+    return parse_objects(queues).objects.cluster_queues

@@ -60,7 +60,11 @@ class Recorder:
                 self._records[key] = None if workload.is_true("Finished") else self._record(key, workload)
             record = self._records[key]
             if record is not None and record.finished_at is None:
-                of_it = {name: PrintedWorkload.of(found[key]) for name, found in copies.items() if key in found}
+                of_it = {
+                    name: PrintedWorkload.of(objects_there[key])
+                    for name, objects_there in copies.items()
+                    if key in objects_there
+                }
                 self._go_on(record, workload, of_it, by_job)
 
     def _record(self, key: str, workload: PrintedWorkload) -> Record:
@@ -130,9 +134,9 @@ class Recorder:
                     record.reclaim(_not_before(record, lost), "its nodes were reclaimed")
             elif (at := pod.since("PodScheduled")) is not None:
                 came[pod.uid] = at
-        wanted = sum(each.count for each in record.admission.pod_sets)
-        if record.phases[-1][1] is not Phase.RUNNING and len(came) >= wanted:
-            record.start(_not_before(record, sorted(came.values())[wanted - 1]))
+        pod_count = sum(pod_set.count for pod_set in record.admission.pod_sets)
+        if record.phases[-1][1] is not Phase.RUNNING and len(came) >= pod_count:
+            record.start(_not_before(record, sorted(came.values())[pod_count - 1]))
 
     @property
     def records(self) -> list[Record]:
@@ -169,12 +173,12 @@ _PodsByJob = Mapping[str, Mapping[tuple[str, str], Sequence[PrintedPod]]]
 
 
 def _by_job(pods: Iterable[PrintedPod]) -> dict[tuple[str, str], list[PrintedPod]]:
-    found: dict[tuple[str, str], list[PrintedPod]] = {}
+    printed_pods: dict[tuple[str, str], list[PrintedPod]] = {}
     for pod in pods:
         name = next((pod.labels.text(label) for label in _JOB_LABELS if label in pod.labels), None)
         if name is not None:
-            found.setdefault((pod.namespace, name), []).append(pod)
-    return found
+            printed_pods.setdefault((pod.namespace, name), []).append(pod)
+    return printed_pods
 
 
 def _not_before(record: Record, at: float) -> float:

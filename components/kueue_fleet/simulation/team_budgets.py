@@ -39,21 +39,21 @@ def simulated_budgets(
 ) -> Iterator[SimulatedBudget]:
     """Each amount of each budget, where it is used up most; `end` is when the simulation is over."""
     budgeted = [team for team in fleet.teams if team.budget is not None]
-    held = list(_held(fleet, records, end)) if budgeted else []
+    usage = list(_held(fleet, records, end)) if budgeted else []
     for team in budgeted:
         assert team.budget is not None
         length = _SECONDS[team.budget.per]
-        own = [each for each in held if each.team == team.name]
+        own = [use for use in usage if use.team == team.name]
         begins = sorted(
-            {begin * length for each in own for begin in range(_nth(each.begin, length), _nth(each.end, length) + 1)}
+            {begin * length for use in own for begin in range(_nth(use.begin, length), _nth(use.end, length) + 1)}
         )
-        found: dict[str, SimulatedBudget] = {}
+        budgets: dict[str, SimulatedBudget] = {}
         for begin in begins or [0.0]:
             used = spending(fleet, own, prices, begin, begin + length)[team.name]
             for use in budget_use(team.name, team.budget, used):
-                if use.of not in found or _amount(use) > _amount(found[use.of]):
-                    found[use.of] = SimulatedBudget(**asdict(use), begin=begin)
-        yield from found.values()
+                if use.of not in budgets or _amount(use) > _amount(budgets[use.of]):
+                    budgets[use.of] = SimulatedBudget(**asdict(use), begin=begin)
+        yield from budgets.values()
 
 
 def _amount(use: BudgetUse) -> tuple[float, float]:
@@ -97,8 +97,8 @@ class HeldBack:
         devices = any(name in ACCELERATOR_RESOURCES for name, _ in job.workload.requests)
         over = None
         if team is not None and devices:
-            self._ledger.count((run for each in self._running.values() for run in self._runs(each)), now)
-            self._running = {key: each for key, each in self._running.items() if each.record.finished_at is None}
+            self._ledger.count((run for job_runs in self._running.values() for run in self._runs(job_runs)), now)
+            self._running = {key: value for key, value in self._running.items() if value.record.finished_at is None}
             over = self._ledger.over(team, now)
         left = self._rules.left_to(team, job.record.cluster_queue)
         return decide_budget(over, Exemption(), left, job.workload.allowed_flavors, now)
@@ -106,9 +106,9 @@ class HeldBack:
     def _runs(self, job: FleetJob) -> Iterator[TeamRun]:
         for run in job.record.runs:
             prices = self._rules.usd.get(run.cluster or self._rules.cluster, {})
-            held = {key: count for key, count in run.usage.items() if key[1] in ACCELERATOR_RESOURCES}
-            gpus = sum(count for (_, resource), count in held.items() if resource == GPU_RESOURCE)
-            usd = sum(count * prices.get(flavor, 0.0) for (flavor, _), count in held.items())
+            counts = {key: count for key, count in run.usage.items() if key[1] in ACCELERATOR_RESOURCES}
+            gpus = sum(count for (_, resource), count in counts.items() if resource == GPU_RESOURCE)
+            usd = sum(count * prices.get(flavor, 0.0) for (flavor, _), count in counts.items())
             team = self._rules.namespaces[job.record.namespace]
             yield TeamRun(team, gpus, usd, run.admitted_at, run.ended_at)
 

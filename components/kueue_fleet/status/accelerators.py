@@ -13,26 +13,30 @@ from kueue_admission.read.printed import Printed, PrintedWorkload
 
 def accelerators_held(workload: PrintedWorkload, resource: str) -> int:
     """How many GPUs or TPU chips it has quota for."""
-    return sum(amount_of(each.child("resourceUsage").data, resource) for each in workload.assignments)
+    return sum(amount_of(assignment.child("resourceUsage").data, resource) for assignment in workload.assignments)
 
 
 def accelerators_asked(workload: PrintedWorkload, resource: str) -> int:
     """How many GPUs or TPU chips its pods ask for; an init container's are among those of the others."""
     total = 0
     for pod_set in workload.pod_sets:
-        needs = [each.child("resources") for each in pod_set.child("template").child("spec").children("containers")]
-        found = sum(amount_of({**each.child("limits").data, **each.child("requests").data}, resource) for each in needs)
-        total += pod_set.integer("count", 1) * found
+        needs = [
+            container.child("resources") for container in pod_set.child("template").child("spec").children("containers")
+        ]
+        amount = sum(
+            amount_of({**need.child("limits").data, **need.child("requests").data}, resource) for need in needs
+        )
+        total += pod_set.integer("count", 1) * amount
     return total
 
 
 def reserved(queue: Printed, resource: str, which: Literal["total", "borrowed"]) -> dict[str, int]:
     """Flavor → how much of the resource the ClusterQueue has reserved, or borrowed."""
     return {
-        flavor.text("name"): amount_of({resource: each.data.get(which) or "0"}, resource)
+        flavor.text("name"): amount_of({resource: use_here.data.get(which) or "0"}, resource)
         for flavor in queue.status.children("flavorsReservation")
-        for each in flavor.children("resources")
-        if each.text("name") == resource
+        for use_here in flavor.children("resources")
+        if use_here.text("name") == resource
     }
 
 
@@ -45,5 +49,5 @@ def quotas_in(queue: Printed) -> Iterator[tuple[str, Fields]]:
 
 def amount_of(amounts: Manifest, resource: str) -> int:
     """The amount of the resource, in whole units."""
-    found = amounts.get(resource)
-    return 0 if found is None else Quantity(str(found)).value
+    quantity = amounts.get(resource)
+    return 0 if quantity is None else Quantity(str(quantity)).value

@@ -45,16 +45,16 @@ def fleet_status(
     """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams` and
     `budgets` are of its file, `stuck` is what `stuck_workloads` found, `goals` what
     `judge_recorded`."""
-    home = next((name for name, found in clusters.items() if found.role != "worker"), "")
+    home = next((name for name, objects in clusters.items() if objects.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
         fleet=fleet,
-        clusters=tuple(_cluster(name, found, connections.get(name)) for name, found in clusters.items()),
-        queues=tuple(queue for name, found in clusters.items() for queue in _queues(name, found)),
+        clusters=tuple(_cluster(name, objects, connections.get(name)) for name, objects in clusters.items()),
+        queues=tuple(queue for name, objects in clusters.items() for queue in _queues(name, objects)),
         pending=tuple(sorted(_pending(home, clusters, now), key=lambda each: -each.waiting_seconds)),
         requests=tuple(
             sorted(
-                (request for name, found in clusters.items() for request in _requests(name, found, now)),
+                (request for name, objects in clusters.items() for request in _requests(name, objects, now)),
                 key=lambda each: -each.age_seconds,
             )
         ),
@@ -71,9 +71,9 @@ def fleet_status(
 
 def _lost(clusters: Mapping[str, ClusterObjects]) -> Iterator[LostCapacity]:
     """Of the clusters with the nodes; the manager repeats it."""
-    for found in clusters.values():
-        if found.role != "manager":
-            for queue in found.of("clusterqueues"):
+    for objects in clusters.values():
+        if objects.role != "manager":
+            for queue in objects.of("clusterqueues"):
                 yield from lost_capacity(queue)
 
 
@@ -85,7 +85,7 @@ def calendar_status(fleet: FleetSpec, now: datetime) -> Iterator[CalendarStatus]
             if isinstance(capacity, Calendar) and now < capacity.end:
                 is_open = capacity.start <= now
                 starts, ends = (
-                    each.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ") for each in (capacity.start, capacity.end)
+                    moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ") for moment in (capacity.start, capacity.end)
                 )
                 days = ((capacity.end if is_open else capacity.start) - now).days
                 yield CalendarStatus(pool.name, cluster, capacity.reservation, starts, ends, days, is_open)
@@ -98,15 +98,15 @@ def _connections(manager: ClusterObjects | None) -> dict[str, tuple[bool, str]]:
 
 def _active(item: Printed) -> tuple[bool, str]:
     """Whether Kueue can use it, and what it says if not."""
-    told = item.message("Active") if "Active" in item.conditions else "not looked at yet"
-    return (True, "") if item.is_true("Active") else (False, told)
+    text = item.message("Active") if "Active" in item.conditions else "not looked at yet"
+    return (True, "") if item.is_true("Active") else (False, text)
 
 
 def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | None) -> ClusterStatus:
-    workloads = [each for each in found.workloads if not each.is_true("Finished")]
+    workloads = [workload for workload in found.workloads if not workload.is_true("Finished")]
     # What was evicted or deleted is not admitted any more, whatever it still holds.
-    admitted = sum(each.is_true("Admitted") and each.left_at is None for each in workloads)
-    reserved = sum(each.is_true("QuotaReserved") for each in workloads) - admitted
+    admitted = sum(workload.is_true("Admitted") and workload.left_at is None for workload in workloads)
+    reserved = sum(workload.is_true("QuotaReserved") for workload in workloads) - admitted
     known = found.knows("workloads")
     return ClusterStatus(
         name=name,
@@ -141,13 +141,13 @@ def _use(queue: Printed) -> Iterator[Use]:
         for resource in flavor.children("resources")
     }
     for flavor, quota in quotas_in(queue):
-        held = reserved.get((flavor, quota.text("name")), {})
+        reserved_here = reserved.get((flavor, quota.text("name")), {})
         yield Use(
             flavor=flavor,
             resource=quota.text("name"),
-            used=str(held.get("total", "0")),
+            used=str(reserved_here.get("total", "0")),
             nominal=str(quota.data["nominalQuota"]),
-            borrowed=str(held.get("borrowed") or "0"),
+            borrowed=str(reserved_here.get("borrowed") or "0"),
         )
 
 
@@ -156,8 +156,8 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
     if home not in clusters:
         return
     copies: dict[str, dict[str, PrintedWorkload]] = {}
-    for name, found in clusters.items():
-        for workload in found.workloads if name != home else ():
+    for name, objects in clusters.items():
+        for workload in objects.workloads if name != home else ():
             copies.setdefault(workload.key, {})[name] = workload
     is_manager = clusters[home].role == "manager"
     for workload in clusters[home].workloads:
@@ -170,7 +170,7 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
         # A worker that only waits for others' quota is nearer than one that can never take it.
         cluster, (reason, message) = min(reasons.items(), key=lambda each: (each[1][0] == "ExceedsMaxQuota", each[0]))
         fits_nowhere = home not in reasons and all(why == "ExceedsMaxQuota" for why, _ in reasons.values())
-        held = workload.held if fits_nowhere else {}
+        amounts = workload.held if fits_nowhere else {}
         yield PendingWorkload(
             namespace=workload.namespace,
             name=workload.job_name,
@@ -179,7 +179,7 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
             reason=reason,
             message=message,
             waiting_seconds=_age(workload, now),
-            keeps=listed([f"{amount} {resource}" for resource, amount in held.items()]),
+            keeps=listed([f"{amount} {resource}" for resource, amount in amounts.items()]),
         )
 
 

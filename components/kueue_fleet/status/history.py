@@ -42,16 +42,16 @@ def team_weeks(
             waits[team].append(admitted - created)
         if admitted is None and not workload.is_true("Finished"):
             waiting[team] = max(waiting[team], now.timestamp() - created)
-    for team, found in used.items():
+    for team, use in used.items():
         times = waits[team]
         yield TeamWeek(
             team=team,
-            gpu_hours=round(found.gpu_hours, 3),
-            whole_gpu_hours=round(found.whole_gpu_hours, 3),
-            usd_least=round(found.usd_least, 2),
-            usd_most=round(found.usd_most, 2),
-            unpriced=found.unpriced_hours,
-            not_in_usd=tuple(dict.fromkeys(unpriced.why for _, unpriced in found.unpriced)),
+            gpu_hours=round(use.gpu_hours, 3),
+            whole_gpu_hours=round(use.whole_gpu_hours, 3),
+            usd_least=round(use.usd_least, 2),
+            usd_most=round(use.usd_most, 2),
+            unpriced=use.unpriced_hours,
+            not_in_usd=tuple(dict.fromkeys(unpriced.why for _, unpriced in use.unpriced)),
             started=len(times),
             mean_wait_seconds=sum(times) / len(times) if times else None,
             longest_wait_seconds=max(times, default=None),
@@ -108,9 +108,11 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
     """
     if not _home(fleet, clusters).knows("workloads"):
         return None
-    held = []
+    records = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
-    copies = {(cluster, each.key): each for cluster, found in clusters.items() for each in found.workloads}
+    copies = {
+        (cluster, workload.key): workload for cluster, objects in clusters.items() for workload in objects.workloads
+    }
     for team, workload in _of_teams(fleet, clusters):
         since = workload.changed_at("Admitted")
         if since is None:
@@ -124,13 +126,15 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
         for resource in ACCELERATOR_RESOURCES:
             if count := accelerators_held(workload, resource) or accelerators_asked(workload, resource):
                 places = _assigned(cluster, copy, resource) or possible_places(fleet, cluster, queue, resource)
-                held.append(Held(team, resource, count, places, begin, end))
-    return held
+                records.append(Held(team, resource, count, places, begin, end))
+    return records
 
 
 def _assigned(cluster: str, workload: PrintedWorkload | None, resource: str) -> frozenset[tuple[str, str]]:
     """The cluster and flavor that the Workload on that cluster says."""
-    flavors = [] if workload is None else [each.child("flavors").text(resource) for each in workload.assignments]
+    flavors = (
+        [] if workload is None else [assignment.child("flavors").text(resource) for assignment in workload.assignments]
+    )
     return frozenset((cluster, flavor) for flavor in flavors if flavor)
 
 

@@ -38,30 +38,30 @@ def parse_job_name(text: str) -> JobName:
     if not name or "/" in first or (slash and not first):
         raise ValueError("is not a name of a job; write NAME, NAMESPACE/NAME or kind/NAME")
     kind = _kinds().get(first.lower())
-    for each in (name, *([first] if slash and not kind else [])):
-        if wrong := syntax.dns_subdomain(each):
+    for kind_or_name in (name, *([first] if slash and not kind else [])):
+        if wrong := syntax.dns_subdomain(kind_or_name):
             raise ValueError(str(wrong))
     return JobName(name, kind, "") if kind else JobName(name, "", first)
 
 
 def _kinds() -> dict[str, str]:
     """Kind by each of its names, in lower case: kind, plural, and the plural with its group."""
-    found: dict[str, str] = {}
-    for each in KINDS.values():
-        for name in (each.kind.lower(), each.plural, f"{each.plural}.{each.group}"):
-            found.setdefault(name, each.kind)
-    return found
+    kinds: dict[str, str] = {}
+    for job_kind in KINDS.values():
+        for name in (job_kind.kind.lower(), job_kind.plural, f"{job_kind.plural}.{job_kind.group}"):
+            kinds.setdefault(name, job_kind.kind)
+    return kinds
 
 
 def jobs_called(wanted: JobName, workloads: Iterable[PrintedWorkload]) -> list[PrintedWorkload]:
     """The Workloads of the job, or those that have this name themselves; the latest of a job's is the first."""
-    found = []
+    printed_workloads = []
     for workload in workloads:
         kind, name = owner_of(workload)
         own = workload.name == wanted.name and not wanted.kind
         if own or (name == wanted.name and wanted.kind in ("", kind)):
-            found.append(workload)
-    return sorted(found, key=lambda each: each.created or 0.0, reverse=True)
+            printed_workloads.append(workload)
+    return sorted(printed_workloads, key=lambda each: each.created or 0.0, reverse=True)
 
 
 def owner_of(workload: PrintedWorkload) -> tuple[str, str]:
@@ -73,13 +73,13 @@ def owner_of(workload: PrintedWorkload) -> tuple[str, str]:
 def pods_of(workload: PrintedWorkload, pods: Iterable[PrintedPod]) -> list[PrintedPod]:
     """Those of its pods, by name: Kueue says which, where topology-aware scheduling is on; else their owner does."""
     owner = owner_of(workload)
-    found = []
+    printed_pods = []
     for pod in pods:
-        said = pod.annotations.text(WORKLOAD_ANNOTATION)
-        owners = [(each.kind, each.name) for each in pod.owners]
-        if said == workload.name or (not said and owner in [*owners, ("Pod", pod.name)]):
-            found.append(pod)
-    return sorted(found, key=lambda each: each.name)
+        workload_name = pod.annotations.text(WORKLOAD_ANNOTATION)
+        owners = [(owner.kind, owner.name) for owner in pod.owners]
+        if workload_name == workload.name or (not workload_name and owner in [*owners, ("Pod", pod.name)]):
+            printed_pods.append(pod)
+    return sorted(printed_pods, key=lambda each: each.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +205,15 @@ def job_status(
 def timeline(workload: PrintedWorkload) -> list[str]:
     """What happened to a job, as far as its Workload says: a line for each of its conditions and admission checks, as
     they are now, the last at the end."""
-    found = [(workload.metadata.text("creationTimestamp"), f"submitted to LocalQueue {workload.queue}")]
+    events = [(workload.metadata.text("creationTimestamp"), f"submitted to LocalQueue {workload.queue}")]
     for kind, condition in workload.conditions.items():
         if kind != WAITING_CONDITION:
             state = kind if workload.is_true(kind) else f"not {kind}"
-            found.append((str(condition.get("lastTransitionTime", "")), _told(state, workload.message(kind))))
+            events.append((str(condition.get("lastTransitionTime", "")), _told(state, workload.message(kind))))
     for check in workload.checks:
         state = f"AdmissionCheck {check.text('name')}: {check.text('state')}"
-        found.append((check.text("lastTransitionTime"), _told(state, check.text("message"))))
-    return [f"{at or 'not known when'}  {what}" for at, what in sorted(found)]
+        events.append((check.text("lastTransitionTime"), _told(state, check.text("message"))))
+    return [f"{at or 'not known when'}  {what}" for at, what in sorted(events)]
 
 
 def _told(state: str, message: str) -> str:
@@ -234,15 +234,15 @@ def latest_event(events: Sequence[Mapping[str, Any]]) -> str:
 
 def _pod(pod: PrintedPod, event: str) -> PodStatus:
     containers = list(pod.status.children("containerStatuses"))
-    waiting = [each.child("state").child("waiting").text("reason") for each in containers]
+    waiting = [container.child("state").child("waiting").text("reason") for container in containers]
     phase = (pod.is_over and pod.status.text("reason")) or pod.phase
     if not pod.is_over and any(waiting):
         phase = next(filter(None, waiting))
     return PodStatus(
         name=pod.name,
         phase=phase,
-        ready=bool(containers) and all(each.flag("ready") for each in containers),
-        restarts=sum(each.integer("restartCount") for each in containers),
+        ready=bool(containers) and all(container.flag("ready") for container in containers),
+        restarts=sum(container.integer("restartCount") for container in containers),
         node=pod.node,
         event=event,
     )

@@ -64,8 +64,10 @@ def job_rows(
     read = clusters.get(home, ClusterObjects(""))
     if not read.knows("workloads"):
         return None
-    waiting = {(each.namespace, each.name): each for each in pending}
-    rows = [_row(home, each, waiting, teams, now) for each in read.workloads if not each.is_true("Finished")]
+    waiting = {(pending_workload.namespace, pending_workload.name): pending_workload for pending_workload in pending}
+    rows = [
+        _row(home, workload, waiting, teams, now) for workload in read.workloads if not workload.is_true("Finished")
+    ]
     return sorted(rows, key=lambda row: (row["state"] == "Admitted", -row["seconds"]))
 
 

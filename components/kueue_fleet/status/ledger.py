@@ -29,13 +29,13 @@ class Entry:
 
 def ledger(fleet: FleetSpec, past: Past, prices: Prices, per: Period) -> Iterator[Entry]:
     """Each team that used something, in the order of time. Teams that are not in the file any more are left out."""
-    held = list(_held(fleet, past))
-    if not held:
+    usage = list(_held(fleet, past))
+    if not usage:
         return
-    begin, end = period_of(min(each.begin for each in held), per)
+    begin, end = period_of(min(entry.begin for entry in usage), per)
     while begin < past.end:
-        for team, used in spending(fleet, held, prices, begin, end).items():
-            entry = next(each for each in fleet.teams if each.name == team)
+        for team, used in spending(fleet, usage, prices, begin, end).items():
+            entry = next(team_entry for team_entry in fleet.teams if team_entry.name == team)
             budget = entry.budget if entry.budget is not None and entry.budget.per == per else None
             if used.gpu_hours or used.usd_most or used.unpriced:
                 day = datetime.fromtimestamp(begin, UTC).date().isoformat()
@@ -55,11 +55,11 @@ def _held(fleet: FleetSpec, past: Past) -> Iterator[Held]:
         arrival = job.arrival
         team = arrival.team or fleet.team_of.get(arrival.namespace, "")
         queue = arrival.cluster_queue or queues.get(f"{arrival.namespace}/{arrival.queue}", "")
-        asked = {
+        counts = {
             name: round(count) for name, count in (arrival.requests or {}).items() if name in ACCELERATOR_RESOURCES
         }
         for run in job.runs if team in teams else ():
-            for resource, count in asked.items():
+            for resource, count in counts.items():
                 possible = possible_places(fleet, run.cluster, queue, resource)
                 known = frozenset(place for place in possible if place[1] in run.flavors)
                 end = past.end if run.ended is None else run.ended

@@ -36,7 +36,7 @@ class ClusterObjects:
 
     def of(self, plural: str) -> Sequence[Printed]:
         """The objects of a kind."""
-        return [Printed.of(each) for each in self.objects.get(plural, ())]
+        return [Printed.of(manifest) for manifest in self.objects.get(plural, ())]
 
     @property
     def workloads(self) -> Iterator[PrintedWorkload]:
@@ -50,7 +50,7 @@ class ClusterObjects:
     @property
     def nodes(self) -> Sequence[PrintedNode]:
         """Its Nodes."""
-        return [PrintedNode.of(each) for each in self.objects.get("nodes", ())]
+        return [PrintedNode.of(node) for node in self.objects.get("nodes", ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class Top:
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""
         document: dict[str, Any] = _camel({"schemaVersion": SCHEMA_VERSION, **asdict(self)})
-        document["goals"] = [each.to_dict() for each in self.goals]
+        document["goals"] = [goal.to_dict() for goal in self.goals]
         return document
 
 
@@ -301,15 +301,15 @@ class FleetStatus:
         document = {"schemaVersion": SCHEMA_VERSION, **asdict(self)}
         document["rotate_by"] = self.rotate_by.isoformat() if self.rotate_by else None
         camel: dict[str, Any] = _camel(document)
-        camel["lost"] = [{**asdict(each), "amounts": dict(each.amounts)} for each in self.lost]
-        camel["goals"] = [each.to_dict() for each in self.goals]
+        camel["lost"] = [{**asdict(loss), "amounts": dict(loss.amounts)} for loss in self.lost]
+        camel["goals"] = [goal.to_dict() for goal in self.goals]
         return camel
 
 
 def _camel(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_name(key): _camel(each) for key, each in value.items()}
-    return [_camel(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_name(key): _camel(item) for key, item in value.items()}
+    return [_camel(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _name(key: str) -> str:

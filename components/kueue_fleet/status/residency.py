@@ -107,8 +107,8 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
             continue
         nowhere = cluster == fleet.manager_name
         region = "" if nowhere else event.region if cluster == event.cluster else _region(fleet, cluster)
-        wanted = labels.get((event.namespace, event.workload), {}).get(REGIONS_LABEL)
-        bound = read_residency(wanted, None, regions.get(team), groups).forbids(region) if region else None
+        regions_label = labels.get((event.namespace, event.workload), {}).get(REGIONS_LABEL)
+        bound = read_residency(regions_label, None, regions.get(team), groups).forbids(region) if region else None
         yield Stay(
             team,
             event.namespace,

@@ -24,26 +24,30 @@ def stuck_workloads(
 
     What has no time is not known to be overdue.
     """
-    found = (each for each in _stuck_workloads(clusters, settings, now) if each.seconds < now.timestamp())
-    return sorted(found, key=lambda each: -each.seconds)
+    workloads_there = (
+        stuck_workload
+        for stuck_workload in _stuck_workloads(clusters, settings, now)
+        if stuck_workload.seconds < now.timestamp()
+    )
+    return sorted(workloads_there, key=lambda each: -each.seconds)
 
 
 def _stuck_workloads(
     clusters: Mapping[str, ClusterObjects], settings: WatchdogSettings, now: datetime
 ) -> Iterator[StuckWorkload]:
     moment = now.timestamp()
-    copies = {(name, each.key): each for name, found in clusters.items() for each in found.workloads}
-    for cluster, found in clusters.items():
-        for workload in found.workloads:
+    copies = {(name, workload.key): workload for name, objects in clusters.items() for workload in objects.workloads}
+    for cluster, objects in clusters.items():
+        for workload in objects.workloads:
             what = _of_workload(workload, settings, moment)
-            if what is None and found.role == "manager":
+            if what is None and objects.role == "manager":
                 what = _not_dispatched(workload, settings, moment) or _lost_end(
                     workload, copies.get((workload.cluster_name, workload.key)), settings, moment
                 )
             if what is not None:
                 why, message, began = what
                 yield _stuck(cluster, workload, why, message, moment - began)
-        for request in found.of("provisioningrequests"):
+        for request in objects.of("provisioningrequests"):
             accepted = request.since("Accepted")
             over = any(map(request.is_true, ("Provisioned", "Failed", "BookingExpired")))
             if accepted is not None and not over and moment >= accepted + settings.provisioning_timeout:
@@ -59,9 +63,9 @@ def _of_workload(workload: PrintedWorkload, settings: WatchdogSettings, now: flo
     if workload.is_true("QuotaReserved"):
         if left is None or now < left + settings.stuck_after:
             return None
-        held = listed([f"{amount} {resource}" for resource, amount in workload.held.items()])
+        amounts_text = listed([f"{amount} {resource}" for resource, amount in workload.held.items()])
         how = "Evicted" if workload.is_true("Evicted") else "Deleted"
-        what = f"{how}, and still has its quota{': ' if held else ''}{held}"
+        what = f"{how}, and still has its quota{': ' if amounts_text else ''}{amounts_text}"
         is_copy = ORIGIN_LABEL in workload.labels and not workload.owners
         return STUCK_COPY if is_copy else STUCK_EVICTION, what, left
     if not workload.is_active or workload.deleted_at is not None:

@@ -17,19 +17,19 @@ from kueue_fleet.status.model import ClusterObjects, FlavorTop, QueueTop
 def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:
     """Each ClusterQueue with GPUs on each cluster that could be read."""
     leads_to = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
-    for cluster, found in clusters.items():
+    for cluster, objects in clusters.items():
         pending: dict[str, list[PrintedWorkload]] = {}
-        for workload in found.workloads:
+        for workload in objects.workloads:
             if not (workload.is_true("QuotaReserved") or workload.is_true("Finished")):
                 pending.setdefault(leads_to.get((workload.namespace, workload.queue), ""), []).append(workload)
-        for queue in found.of("clusterqueues"):
+        for queue in objects.of("clusterqueues"):
             for resource in ACCELERATOR_RESOURCES:
                 quotas = [amount for _, amount in _quotas(queue, resource)]
                 if quotas:
                     used = sum(reserved(queue, resource, "total").values())
                     borrowed = sum(reserved(queue, resource, "borrowed").values())
                     quota = sum(quotas)
-                    asked = sum(accelerators_asked(each, resource) for each in pending.get(queue.name, ()))
+                    asked = sum(accelerators_asked(workload, resource) for workload in pending.get(queue.name, ()))
                     free = max(0, quota - (used - borrowed))
                     yield QueueTop(queue.name, cluster, resource, quota, used, borrowed, free, asked)
 
@@ -37,14 +37,16 @@ def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:
 def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
     """Each flavor with GPUs on each cluster that runs jobs, and the nodes of its pools."""
     for cluster in fleet.job_clusters:
-        found = clusters.get(cluster, ClusterObjects("", unreachable="not read"))
+        objects = clusters.get(cluster, ClusterObjects("", unreachable="not read"))
         for entry in fleet.flavors:
             for resource in ACCELERATOR_RESOURCES:
-                queues = [queue for queue in found.of("clusterqueues") if entry.name in dict(_quotas(queue, resource))]
+                queues = [
+                    queue for queue in objects.of("clusterqueues") if entry.name in dict(_quotas(queue, resource))
+                ]
                 if not queues:
                     continue
                 pools = fleet.flavor_nodes(entry, cluster)
-                own = list(_ready(found.nodes, fleet, entry, cluster, resource)) if found.knows("nodes") else None
+                own = list(_ready(objects.nodes, fleet, entry, cluster, resource)) if objects.knows("nodes") else None
                 yield FlavorTop(
                     flavor=entry.name,
                     cluster=cluster,

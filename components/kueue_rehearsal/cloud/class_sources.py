@@ -44,10 +44,10 @@ class ClassSource:
             return f"compute class {self.name}: the pod does not select it"
         reason = "it has no priorities"
         for index, priority in enumerate(self.spec.get("priorities") or ()):
-            found = self.provisioning.offer(replace(needs, node_selector=_selector(needs, priority)))
-            if not isinstance(found, str):
-                return found
-            reason = f"priorities[{index}]: {found}"
+            offered = self.provisioning.offer(replace(needs, node_selector=_selector(needs, priority)))
+            if not isinstance(offered, str):
+                return offered
+            reason = f"priorities[{index}]: {offered}"
         return f"compute class {self.name}: {reason}"
 
     def take(self, template: NodeTemplate) -> None:

@@ -164,9 +164,9 @@ class QueuedProvisioning:
         namespace = request.key.partition("/")[0]
         templates: dict[str, Json] = {}
         for name, _ in request.pod_sets:
-            found = await self._view.api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
-            if found is not None:
-                templates[name] = found
+            template = await self._view.api.find(f"/api/v1/namespaces/{namespace}/podtemplates/{name}")
+            if template is not None:
+                templates[name] = template
             elif now - parse_timestamp(request.created) < _TEMPLATE_GRACE_SECONDS:
                 return None
         try:

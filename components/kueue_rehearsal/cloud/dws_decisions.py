@@ -97,8 +97,8 @@ class Request:
 
     def holds(self, condition: str) -> bool:
         """Whether the condition is True."""
-        found = self.conditions.get(condition)
-        return found is not None and found["status"] == "True"
+        printed_condition = self.conditions.get(condition)
+        return printed_condition is not None and printed_condition["status"] == "True"
 
     @property
     def is_terminal(self) -> bool:
@@ -181,19 +181,19 @@ class Supply:
     def sources(self, request: Request, seconds: int, now: float) -> tuple[NodeSource, ...]:
         """The sources of the nodes of one request, which live for `seconds` at most."""
         bound = {RESIZE_REQUEST: request.resize_request}
-        made: list[NodeSource] = []
+        node_sources: list[NodeSource] = []
         for pool in self.pools:
             longest = min(seconds, pool.view.max_run_seconds or LONGEST_RUN_SECONDS)
             labels = bound | {MAX_RUN_DURATION: str(longest)}
             end = {TERMINATION_TIME: timestamp(now + longest)}
-            made.append(PoolSource(pool, self.place, {}, labels=labels, annotations=end, whole=True))
+            node_sources.append(PoolSource(pool, self.place, {}, labels=labels, annotations=end, whole=True))
         if self.autopilot or self.limits is not None:
             labels = bound | {
                 QUEUED: "true",
                 PROVISIONING: FLEX_START_PROVISIONING,
                 MAX_RUN_DURATION: str(seconds),
             }
-            made.append(
+            node_sources.append(
                 AutoProvisioning(
                     self.place,
                     limits=self.limits,
@@ -203,7 +203,7 @@ class Supply:
                     annotations={TERMINATION_TIME: timestamp(now + seconds)},
                 )
             )
-        return tuple(made)
+        return tuple(node_sources)
 
 
 def plan_request(request: Request, templates: Mapping[str, Manifest], supply: Supply, now: float) -> NodePlan:

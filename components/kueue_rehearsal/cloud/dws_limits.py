@@ -17,7 +17,7 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
     not count: the job moves on to another flavor.
     """
     checks = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
-    if not any(each.text("name") in checks and each.text("state") != "Ready" for each in workload.checks):
+    if not any(check.text("name") in checks and check.text("state") != "Ready" for check in workload.checks):
         return None
     region = fleet.cluster(cluster).region
     queue = fleet.queue(workload.cluster_queue)
@@ -36,11 +36,11 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
 
 def _accelerators(workload: PrintedWorkload, kinds: Mapping[str, str]) -> dict[str, int]:
     """GPUs and TPU chips of each kind for which it has quota."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for assigned in workload.assignments:
         for resource in ACCELERATOR_RESOURCES:
             kind = kinds.get(assigned.child("flavors").text(resource))
             amount = str(assigned.child("resourceUsage").data.get(resource, ""))
             if kind and amount.isdigit():
-                found[kind] = found.get(kind, 0) + int(amount)
-    return found
+                totals[kind] = totals.get(kind, 0) + int(amount)
+    return totals

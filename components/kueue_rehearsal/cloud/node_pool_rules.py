@@ -41,15 +41,15 @@ def refusals(
 ) -> list[str]:
     """Why GKE would not have such a pool; empty when it would. Clusters are taken to be on a release channel."""
     pool = read_pool(body, region=region, zones=cluster_zones, zone_count=len(cluster_zones), release_channel=True)
-    found = []
+    problems = []
     if not _NAME.fullmatch(name):
-        found.append(f"name: {name!r}: up to 40 lower case letters, digits and hyphens, beginning with a letter")
+        problems.append(f"name: {name!r}: up to 40 lower case letters, digits and hyphens, beginning with a letter")
     if pool.machine is None:
-        found.append(f"nodeConfig.machineType: the rehearsal does not know {pool.machine_type}")
+        problems.append(f"nodeConfig.machineType: the rehearsal does not know {pool.machine_type}")
     for rule, breach in breaches(pool):
         if rule.refused:
-            found.append(f"{property_path(pool, breach)}: {breach.wrong}; {breach.fix}")
-    return found + list(_reservation(pool, reservations))
+            problems.append(f"{property_path(pool, breach)}: {breach.wrong}; {breach.fix}")
+    return problems + list(_reservation(pool, reservations))
 
 
 def reservation_end(body: Manifest, reservations: Sequence[Reservation]) -> float | None:

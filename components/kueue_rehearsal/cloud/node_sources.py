@@ -72,11 +72,11 @@ class ResourceLimits:
     @classmethod
     def of(cls, limits: Sequence[Manifest], nodes: Iterable[Manifest]) -> ResourceLimits:
         """From `clusterAutoscaling.resourceLimits` and the nodes of all pools."""
-        made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
+        resource_limits = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
         for node in nodes:
             labels = node["metadata"].get("labels") or {}
-            made.add(amounts(node["status"].get("capacity") or {}), labels)
-        return made
+            resource_limits.add(amounts(node["status"].get("capacity") or {}), labels)
+        return resource_limits
 
     def add(self, capacity: Mapping[str, int], labels: Mapping[str, str]) -> None:
         """Counts a node; GPUs whole, shared or not."""

@@ -193,8 +193,8 @@ class NodeProvisioner:
     async def _classes(self, waiting: Sequence[PodNeeds]) -> Sequence[Manifest]:
         """The compute classes of the cluster that pods select."""
         selected = {needs.node_selector.get(COMPUTE_CLASS) for needs in waiting} - {None}
-        found = await self._view.api.get(COMPUTE_CLASSES) if selected else {}
-        return [each for each in found.get("items", ()) if each["metadata"]["name"] in selected]
+        classes_there = await self._view.api.get(COMPUTE_CLASSES) if selected else {}
+        return [item for item in classes_there.get("items", ()) if item["metadata"]["name"] in selected]
 
     def _sources(self, nodes: Mapping[str, Manifest], now: float, classes: Sequence[Manifest] = ()) -> list[NodeSource]:
         """The pools, the smallest machine first, then compute classes, then auto-provisioning."""
@@ -211,13 +211,15 @@ class NodeProvisioner:
             )
             for pool in sorted(pools, key=lambda one: (one.machine.gpus, one.machine.cpus, one.name))
         ]
-        made = AutoProvisioning(
+        auto_provisioning = AutoProvisioning(
             self._store.auto_provisioning_place, limits=limits, autopilot=self._store.autopilot, stock=stock
         )
-        for each in classes:
-            name = each["metadata"]["name"]
-            sources.append(ClassSource(name, each["spec"], replace(made, labels={COMPUTE_CLASS: name})))
-        return [*sources, made] if self._store.auto_provisions else sources
+        for compute_class in classes:
+            name = compute_class["metadata"]["name"]
+            sources.append(
+                ClassSource(name, compute_class["spec"], replace(auto_provisioning, labels={COMPUTE_CLASS: name}))
+            )
+        return [*sources, auto_provisioning] if self._store.auto_provisions else sources
 
     async def _tell_once(self, pod: dict[str, Any], reason: str) -> None:
         uid = pod["metadata"]["uid"]

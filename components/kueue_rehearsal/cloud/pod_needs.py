@@ -50,7 +50,7 @@ def requests_of(spec: Manifest) -> dict[str, int]:
 
 
 def _amounts(quantities: Mapping[str, Quantity]) -> dict[str, int]:
-    return {name: each.counted(name) for name, each in quantities.items()}
+    return {name: quantity.counted(name) for name, quantity in quantities.items()}
 
 
 def pod_needs(key: str, uid: str, spec: Manifest, created: str = "") -> PodNeeds:

@@ -142,11 +142,11 @@ class RehearsalAuthority:
         except (OSError, ValueError, TypeError, InvalidSignature):
             return False
         try:
-            found = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+            names = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
         except x509.ExtensionNotFound:
-            found = []
+            names = []
         return (
-            found == list(alternatives)
+            names == list(alternatives)
             and key.public_key() == certificate.public_key()
             and certificate.not_valid_after_utc - now > _RENEW_BEFORE
         )

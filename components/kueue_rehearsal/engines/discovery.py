@@ -144,8 +144,8 @@ def _installed_wheels() -> dict[str, EngineCache]:
 
 def _first_entry(places: Iterable[tuple[EngineCache, str]], name: str, key: str) -> tuple[Path, str] | None:
     """The first place that has the whole entry: its folder there, and what the place is called."""
-    found = ((root.entry(name, key), origin) for root, origin in places)
-    return next(((folder, origin) for folder, origin in found if folder), None)
+    entries = ((root.entry(name, key), origin) for root, origin in places)
+    return next(((folder, origin) for folder, origin in entries if folder), None)
 
 
 def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused: list[Refused]) -> Program | None:
@@ -192,8 +192,8 @@ def program_version(engine: Engine, path: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(done.stdout)
-    return "v" + found[1].decode() if found and done.returncode == 0 else None
+    match = _VERSION.search(done.stdout)
+    return "v" + match[1].decode() if match and done.returncode == 0 else None
 
 
 def recorded_version(path: Path, module: str) -> str | None:

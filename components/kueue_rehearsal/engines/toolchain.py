@@ -51,8 +51,8 @@ class GoToolchain:
 
 def parse_go_version(text: str) -> tuple[int, int] | None:
     """The minor release of `go1.26.8`; None for any other text."""
-    found = re.match(r"go(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"go(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def find_go(environ: Mapping[str, str]) -> GoToolchain | None:

@@ -82,8 +82,8 @@ def blocked(pod: RefusedPod, operation: Operation) -> str | None:
 
 def _part(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The object at a key; empty for one that is not there, or that Pulumi masks as a secret."""
-    found = inputs.get(key)
-    return found if isinstance(found, Mapping) else {}
+    value = inputs.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(slots=True)

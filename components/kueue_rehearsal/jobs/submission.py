@@ -86,14 +86,14 @@ def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]
         if workload.is_true("Finished")
         for owner in workload.owners
     }
-    found = []
+    jobs = []
     for kind in kinds:
         for item in clients.list(home, kind.group, kind.version, kind.plural):
             job = PrintedJob.of(item)
             ended = job.uid in over or job.ended_at is not None
             if QUEUE_LABEL in job.labels and not job.owners and not ended:
-                found.append({**item, "kind": kind.kind})
-    return sorted(found, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
+                jobs.append({**item, "kind": kind.kind})
+    return sorted(jobs, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
 
 
 def follow_jobs(
@@ -122,7 +122,9 @@ def follow_jobs(
         complete = submission is None
         submitted = [Printed.of(job) for job in tuple(jobs)]
         listed = {name: clients.list(name, *WORKLOADS) for name in clients.names}
-        workloads = {name: [PrintedWorkload.of(each) for each in found] for name, found in listed.items()}
+        workloads = {
+            name: [PrintedWorkload.of(manifest) for manifest in manifests] for name, manifests in listed.items()
+        }
         placements |= admitted_placements(workloads, home)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
         if watch is not None:

@@ -116,7 +116,7 @@ def only_wait_for_each_other(
         if workload.is_true("Finished"):
             continue
         reasons = _reasons(workload, home, by_key, beyond).values()
-        if not reasons or not all(each.hopeless or each.reason in _WAITING_FOR_OTHERS for each in reasons):
+        if not reasons or not all(reason.hopeless or reason.reason in _WAITING_FOR_OTHERS for reason in reasons):
             return False
     return True
 
@@ -130,19 +130,19 @@ def all_have_workloads(
 
 def _by_key(workloads: Mapping[str, Sequence[PrintedWorkload]]) -> dict[str, dict[str, PrintedWorkload]]:
     """The Workloads of each cluster, by their key."""
-    return {cluster: {each.key: each for each in listed} for cluster, listed in workloads.items()}
+    return {cluster: {workload.key: workload for workload in listed} for cluster, listed in workloads.items()}
 
 
 def _by_owner(workloads: Iterable[PrintedWorkload], owners: Mapping[str, str]) -> dict[str, list[PrintedWorkload]]:
     """The Workloads of each job, by its uid: those that it owns, and those of its pods."""
-    found: dict[str, list[PrintedWorkload]] = {}
-    for each in workloads:
-        for owner in each.owners:
+    printed_workloads: dict[str, list[PrintedWorkload]] = {}
+    for workload in workloads:
+        for owner in workload.owners:
             uid: str | None = owner.uid
             while uid is not None:
-                found.setdefault(uid, []).append(each)
+                printed_workloads.setdefault(uid, []).append(workload)
                 uid = owners.get(uid)
-    return found
+    return printed_workloads
 
 
 def in_vain(view: JobView) -> JobView:
@@ -181,11 +181,11 @@ def _reasons(
         if cluster != home and workload.key in of_cluster
     }
     own = _or_equal(workload, workloads[home].values())
-    found = {}
+    reasons = {}
     for cluster, (reason, message) in dominant_reasons(home, own, copies).items():
         never = beyond(cluster, copies.get(cluster, own)) if reason == "UnsatisfiedAdmissionChecks" else None
-        found[cluster] = _Reason(reason, never or message, never is not None or reason in HOPELESS_REASONS)
-    return found
+        reasons[cluster] = _Reason(reason, never or message, never is not None or reason in HOPELESS_REASONS)
+    return reasons
 
 
 def _or_equal(workload: PrintedWorkload, others: Iterable[PrintedWorkload]) -> PrintedWorkload:
@@ -250,4 +250,6 @@ def admitted_placements(workloads: Mapping[str, Iterable[PrintedWorkload]], home
 
 
 def _flavors(workload: PrintedWorkload) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(flavor for each in workload.assignments for _, flavor in each.pairs("flavors")))
+    return tuple(
+        dict.fromkeys(flavor for assignment in workload.assignments for _, flavor in assignment.pairs("flavors"))
+    )

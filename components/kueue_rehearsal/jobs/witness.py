@@ -153,11 +153,11 @@ class Witnesses:
 
     def places(self) -> dict[str, set[str]]:
         """By job: the workers that ever had a copy of its Workload."""
-        found: dict[str, set[str]] = {}
+        places_by_job: dict[str, set[str]] = {}
         for worker, witness in self.copies.items():
             for name in witness.names():
-                found.setdefault(job_of(name), set()).add(worker)
-        return found
+                places_by_job.setdefault(job_of(name), set()).add(worker)
+        return places_by_job
 
     def there(self) -> set[str]:
         """The jobs of which a worker has anything now."""
@@ -176,14 +176,14 @@ class Witnesses:
 
     def runs_of(self, namespace: str, name: str) -> list[tuple[str, Json]]:
         """Each Job of a job that there ever was, and where, as they were seen: itself, or those of a JobSet."""
-        found = []
+        runs = []
         for cluster, witness in self.jobs.items():
             for sighting in list(witness.seen.values()):
                 metadata = sighting.item["metadata"]
                 names = metadata["name"], (metadata.get("labels") or {}).get(_JOBSET)
                 if metadata["namespace"] == namespace and name in names:
-                    found.append((sighting.seen_at, cluster, sighting.item))
-        return [(cluster, item) for _, cluster, item in sorted(found, key=lambda each: each[0])]
+                    runs.append((sighting.seen_at, cluster, sighting.item))
+        return [(cluster, item) for _, cluster, item in sorted(runs, key=lambda each: each[0])]
 
     def overlaps(self) -> list[str]:
         """Jobs that were on workers twice at one time."""

@@ -111,8 +111,8 @@ class NodeAgent:
         return [delay for worker in self._workers.values() if (delay := worker.delay()) is not None]
 
     def _backends(self) -> list[Backend]:
-        found = (worker.backend() for worker in self._workers.values())
-        return [backend for backend in found if backend is not None]
+        backends = (worker.backend() for worker in self._workers.values())
+        return [backend for backend in backends if backend is not None]
 
     def _pod_changed(self, _: str, old: Json | None, new: Json | None) -> None:
         old_uid = old["metadata"]["uid"] if old else None

@@ -261,8 +261,8 @@ def port_number(container: Manifest, port: int | str) -> int:
 def minor_release(image: str) -> str:
     """The minor release in the image's tag, such as `0.18` of `v0.18.3`; empty where that is not a version."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    found = re.match(r"v?(\d+\.\d+)\.\d", tag)
-    return found[1] if found else ""
+    match = re.match(r"v?(\d+\.\d+)\.\d", tag)
+    return match[1] if match else ""
 
 
 def image_repository(image: str) -> str:

@@ -51,20 +51,20 @@ async def describe_refusals(api: ControlPlaneApi, workers: Iterable[PodWorker]) 
 
 async def _maker(api: ControlPlaneApi, pod: Json) -> Json | None:
     """The Deployment, StatefulSet or DaemonSet of a pod, else what is nearest to it; None once that is gone."""
-    found: Json = {**pod, "kind": "Pod"}
-    while reference := _controller(found):
-        namespace = found["metadata"]["namespace"]
+    owner: Json = {**pod, "kind": "Pod"}
+    while reference := _controller(owner):
+        namespace = owner["metadata"]["namespace"]
         path = f"/apis/apps/v1/namespaces/{namespace}/{_PLURALS[reference['kind']]}/{reference['name']}"
         above = await api.find(path)
         if above is None or above["metadata"]["uid"] != reference["uid"]:
             return None
-        found = {**above, "kind": reference["kind"]}
-    return found
+        owner = {**above, "kind": reference["kind"]}
+    return owner
 
 
 def _controller(item: Json) -> Json | None:
     for reference in item["metadata"].get("ownerReferences") or ():
         if reference.get("controller") and reference["kind"] in _PLURALS and reference["apiVersion"] == "apps/v1":
-            found: Json = reference
-            return found
+            owner: Json = reference
+            return owner
     return None

@@ -102,24 +102,24 @@ def client_configs(
 ) -> list[ClientConfig]:
     """All places that name a Service. `webhooks` maps the resource (`mutatingwebhookconfigurations` …) to its
     objects."""
-    found = []
+    configs = []
     for resource, objects in webhooks.items():
         for name, configuration in objects.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{resource}/{name}"
             for index, hook in enumerate(configuration["webhooks"]):
                 config = hook["clientConfig"]
                 if config.get("service"):
-                    found.append(_config(path, "webhooks", config["service"], config, index, hook["name"]))
+                    configs.append(_config(path, "webhooks", config["service"], config, index, hook["name"]))
     for name, crd in crds.items():
         config = crd["clientConfig"]
         if config.get("service"):
             path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-            found.append(_config(path, "crd", config["service"], config))
+            configs.append(_config(path, "crd", config["service"], config))
     for name, apiservice in apiservices.items():
         if apiservice["service"]:
             path = f"/apis/apiregistration.k8s.io/v1/apiservices/{name}"
-            found.append(_config(path, "apiservice", apiservice["service"], {}))
-    return found
+            configs.append(_config(path, "apiservice", apiservice["service"], {}))
+    return configs
 
 
 def _config(path: str, kind: str, service: Json, config: Json, index: int = 0, name: str = "") -> ClientConfig:

@@ -122,7 +122,7 @@ class PodWorker:
         """Why the pod is not ready, with the folder of its logs; None once it is ready or is being deleted."""
         if self._ending.is_set() or self._ready_since is not None:
             return None
-        states = self._refused or [each.state for each in (*self._init, *self._main)]
+        states = self._refused or [container.state for container in (*self._init, *self._main)]
         why = ", ".join(str(state) for state in states if not state.ready)
         return f"{self.path}: {why or 'no container has begun'}; logs: {self._folder}"
 

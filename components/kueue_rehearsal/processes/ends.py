@@ -25,7 +25,7 @@ def runs(process: psutil.Process) -> bool:
 def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those of the processes that have not ended after so many seconds; returns as soon as there are none."""
     deadline = time.monotonic() + seconds
-    while (left := [each for each in processes if runs(each)]) and time.monotonic() < deadline:
+    while (left := [process for process in processes if runs(process)]) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
         processes = left
     return left
@@ -34,7 +34,7 @@ def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[p
 def kill(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Kill the processes; those that have not ended after so many seconds."""
     killed = list(processes)
-    for each in killed:
+    for process in killed:
         with suppress(psutil.NoSuchProcess):
-            each.kill()
+            process.kill()
     return still_running(killed, seconds)

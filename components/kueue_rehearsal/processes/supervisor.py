@@ -233,7 +233,7 @@ class Supervisor:
     async def _refused_pods(self, request: web.Request) -> web.Response:
         clusters = [cluster for cluster in self._control_planes.clusters.values() if cluster.state == "running"]
         rows = await asyncio.gather(*(cluster.refused_pods() for cluster in clusters))
-        return web.json_response({"pods": [row for each in rows for row in each]})
+        return web.json_response({"pods": [row for pod_rows in rows for row in pod_rows]})
 
     async def _late_pods(self, request: web.Request) -> web.Response:
         pods = [pod for cluster in self._control_planes.clusters.values() for pod in cluster.late_pods()]

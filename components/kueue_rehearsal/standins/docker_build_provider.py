@@ -209,17 +209,17 @@ def _logins(inputs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
 def context_hash(inputs: Mapping[str, Any]) -> str:
     """A digest of the Dockerfile, and of contents, names and modes of the files that are not ignored."""
     root, dockerfile = Path(inputs.get("context", {}).get("location", ".")), _dockerfile(inputs)
-    found = hashlib.sha256(dockerfile.read_bytes() if dockerfile.is_file() else b"")
+    digest = hashlib.sha256(dockerfile.read_bytes() if dockerfile.is_file() else b"")
     own, shared = dockerfile.with_name(f"{dockerfile.name}.dockerignore"), root / ".dockerignore"
     patterns = next((file.read_text(encoding="utf-8") for file in (own, shared) if file.is_file()), "").splitlines()
     rules = [_rule(line.strip()) for line in patterns if line.strip() and not line.startswith("#")]
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
         if path.is_file() and not _is_ignored(name, rules):
-            found.update(path.read_bytes())
-            found.update(name.as_posix().encode())
-            found.update(stat.filemode(os.stat(path).st_mode).encode())
-    return found.hexdigest()
+            digest.update(path.read_bytes())
+            digest.update(name.as_posix().encode())
+            digest.update(stat.filemode(os.stat(path).st_mode).encode())
+    return digest.hexdigest()
 
 
 def _rule(line: str) -> tuple[bool, re.Pattern[str]]:

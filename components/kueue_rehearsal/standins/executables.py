@@ -100,13 +100,13 @@ PARTS: Final = (LANGUAGE_HOST, POLICY_ANALYZER, KUBERNETES, GCP, DOCKER_BUILD, G
 
 def find_real_parts(path: str, pulumi_home: Path) -> dict[str, Path]:
     """The real counterparts that are installed, by executable: on `path`, or among Pulumi's plugins."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for part in PARTS:
         if (on_path := shutil.which(part.executable, path=path)) and not _is_standin(Path(on_path)):
-            found[part.executable] = Path(on_path)
+            paths[part.executable] = Path(on_path)
         elif part.plugin and (plugin := _installed_plugin(part, pulumi_home / "plugins")):
-            found[part.executable] = plugin
-    return found
+            paths[part.executable] = plugin
+    return paths
 
 
 def _is_standin(path: Path) -> bool:

@@ -302,11 +302,11 @@ class GcpProvider(StandInProvider):
 
     def _found(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
         """A cluster or pool that the state does not have, by its id; empty where there is none."""
-        found = _IDS[request.type].fullmatch(request.id)
-        if found is None:
+        match = _IDS[request.type].fullmatch(request.id)
+        if match is None:
             form = "projects/P/locations/L/clusters/NAME" + ("/nodePools/NAME" if request.type == NODE_POOL else "")
             raise PluginError(f"{request.id}: is not an id of a {request.type}; write {form}")
-        place = found.groupdict()
+        place = match.groupdict()
         cluster = place.get("cluster") or place["name"]
         live = self._ask(request.urn, f"Reading {cluster}", lambda client: _cluster_or_none(client, cluster))
         if live is None or any(live[key] != place[key] for key in ("project", "location")):

@@ -106,7 +106,7 @@ def _inputs(
         if "default" in said:
             words.append(f"default={json.dumps(said['default'])}")
         if "enum" in target:
-            words.append(f"in={'|'.join(each['value'] for each in target['enum'])}")
+            words.append(f"in={'|'.join(choice['value'] for choice in target['enum'])}")
         yield f"{path}{name}", " ".join(words)
         inside = f"{path}{name}." if item is said else f"{path}{name}[]."
         yield from _inputs(target.get("properties", {}), target.get("required", ()), types, inside)

@@ -132,17 +132,19 @@ def _assign_group(
         if resource in chosen:
             continue
         if group is None:
-            found: dict[str, FlavorChoice] = {}
+            flavor_choices: dict[str, FlavorChoice] = {}
             reasons: list[Evidence] = [ResourceUnavailable(resource)]
             attempts: list[FlavorAttempt] = []
         else:
-            wanted = [(name, totals[name]) for name in ordered if name in group.covered]
-            found, reasons, attempts = _find_flavor(search, members, wanted, resource, group, assignment.usage)
+            amounts_needed = [(name, totals[name]) for name in ordered if name in group.covered]
+            flavor_choices, reasons, attempts = _find_flavor(
+                search, members, amounts_needed, resource, group, assignment.usage
+            )
         considered.append((resource, attempts))
-        if not found:
+        if not flavor_choices:
             is_found, evidence = False, reasons
             break
-        chosen.update(found)
+        chosen.update(flavor_choices)
         evidence += reasons
     overrides: dict[str, QuotaReservedReason] = {}
     results = []
@@ -243,9 +245,9 @@ def _against(
     if allowed is not None and flavor not in allowed and search.cache.gates.concurrent_admission:
         return FlavorNotAllowed(flavor)
     for _, requests in members:
-        found = search.cache.eligibility(requests, flavor, search.queue, group)
-        if found is not None:
-            return found
+        evidence = search.cache.eligibility(requests, flavor, search.queue, group)
+        if evidence is not None:
+            return evidence
     return None
 
 
@@ -309,18 +311,18 @@ def _fits_quota(
     """How `amount` of one flavor-resource could be had: the possibility, borrow level, what is missing and why."""
     queue = search.queue
     earlier = assumed.get(fr, 0)
-    wanted = earlier + amount
+    total = earlier + amount
     capacity = queue.potential.get(fr, 0)
-    if wanted > capacity:
+    if total > capacity:
         against = ExceedsCapacity(flavor, resource, earlier, amount, capacity)
         return Possibility.NO_FIT, 0, against, QuotaReservedReason.EXCEEDS_MAX_QUOTA
-    level, may_reclaim = borrow_level(queue, fr, wanted)
+    level, may_reclaim = borrow_level(queue, fr, total)
     free = available(queue, fr)
-    if wanted <= free:
+    if total <= free:
         return Possibility.FIT, level, None, None
-    missing = InsufficientQuota(flavor, resource, wanted, free)
-    if queue.nominal.get(fr, 0) >= wanted or may_reclaim or queue.can_preempt_while_borrowing:
-        possibility, level = search.oracle(queue, search.info, fr, wanted)
+    missing = InsufficientQuota(flavor, resource, total, free)
+    if queue.nominal.get(fr, 0) >= total or may_reclaim or queue.can_preempt_while_borrowing:
+        possibility, level = search.oracle(queue, search.info, fr, total)
         return possibility, level, missing, None
     return Possibility.NO_FIT, level, missing, QuotaReservedReason.WAITING_FOR_QUOTA
 

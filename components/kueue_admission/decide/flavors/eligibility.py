@@ -79,6 +79,6 @@ def _has_levels(pod_set: PodSet, topology: Topology) -> bool:
     request = pod_set.topology
     if request is None:
         return False
-    wanted = [level for level in (request.required, request.preferred) if level]
-    wanted += [constraint.level for constraint in request.slices]
-    return all(level in topology.levels for level in wanted)
+    levels = [level for level in (request.required, request.preferred) if level]
+    levels += [constraint.level for constraint in request.slices]
+    return all(level in topology.levels for level in levels)

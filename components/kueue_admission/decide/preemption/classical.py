@@ -96,11 +96,11 @@ def _may_only_borrow(context: PreemptionContext) -> bool:
 def own_candidates(context: PreemptionContext) -> list[Candidate]:
     """Candidates of the queue itself."""
     queue = context.queue
-    found = candidates_in(
+    infos = candidates_in(
         queue, context.info, queue.spec.preemption.within_cluster_queue, context.frs, context.cache.gates
     )
-    found.sort(key=victim_key(context.cache.by_usage))
-    return [(info, Variant.WITHIN_QUEUE, None) for info in found]
+    infos.sort(key=victim_key(context.cache.by_usage))
+    return [(info, Variant.WITHIN_QUEUE, None) for info in infos]
 
 
 def _count_evicted(candidates: list[Candidate]) -> int:

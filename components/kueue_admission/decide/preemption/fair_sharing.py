@@ -53,12 +53,12 @@ def fair_candidates(context: PreemptionContext) -> list[WorkloadInfo]:
     """The workloads that may be preempted where the shares allow it."""
     queue, gates = context.queue, context.cache.gates
     policies = queue.spec.preemption
-    found = candidates_in(queue, context.info, policies.within_cluster_queue, context.frs, gates)
+    workload_infos = candidates_in(queue, context.info, policies.within_cluster_queue, context.frs, gates)
     if queue.parent is not None and policies.reclaim_within_cohort != "Never":
         for other in queues_below(queue.root()):
             if other is not queue and any(borrows_with(other, fr, 0) for fr in context.frs):
-                found += candidates_in(other, context.info, policies.reclaim_within_cohort, context.frs, gates)
-    return found
+                workload_infos += candidates_in(other, context.info, policies.reclaim_within_cohort, context.frs, gates)
+    return workload_infos
 
 
 def _fits(context: PreemptionContext) -> bool:
@@ -171,9 +171,9 @@ class TargetOrder:
             return own if id(own) not in self._pruned and self.has_workload(own) else None
         root = own.root()
         while id(root) not in self._pruned:
-            found = self._descend(root)
-            if found is not None:
-                return found
+            queue_node = self._descend(root)
+            if queue_node is not None:
+                return queue_node
         return None
 
     def has_workload(self, queue: QueueNode) -> bool:

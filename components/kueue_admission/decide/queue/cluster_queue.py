@@ -82,8 +82,8 @@ class QueueNode(TreeNode):
         self.groups = tuple(GroupLayout(group, ids) for group in spec.groups)
         self.group_of = {resource: group for group in reversed(self.groups) for resource in group.covered}
         flavors = frozenset(flavor for group in self.groups for flavor in group.flavors)
-        found = {check.name: frozenset(check.on_flavors) or flavors for check in spec.checks}
-        self.checks = dict(sorted(found.items()))
+        flavors_of_checks = {check.name: frozenset(check.on_flavors) or flavors for check in spec.checks}
+        self.checks = dict(sorted(flavors_of_checks.items()))
         self.checks_of_all = [name for name, on_flavors in self.checks.items() if on_flavors >= flavors]
         preemption = spec.preemption
         self.can_preempt_while_borrowing = preemption.borrow_within_cohort.policy != "Never" or (
@@ -121,24 +121,24 @@ class QueueNode(TreeNode):
         provisioning = by_controller.get(PROVISIONING_CONTROLLER, [])
         self.has_multikueue = bool(multikueue)
         self.provisioning_flavors = frozenset(flavor for name in provisioning for flavor in self.checks[name])
-        found: list[tuple[InactiveReason, str]] = []
+        reasons: list[tuple[InactiveReason, str]] = []
         if self.spec.terminating:
-            found.append((InactiveReason.TERMINATING, ""))
+            reasons.append((InactiveReason.TERMINATING, ""))
         if self.spec.stop_policy != "None":
-            found.append((InactiveReason.STOPPED, "is stopped"))
+            reasons.append((InactiveReason.STOPPED, "is stopped"))
         if missing:
-            found.append(
+            reasons.append(
                 (InactiveReason.FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(missing)}")
             )
-        found += self._check_reasons(checks, multikueue, provisioning, frozenset(names))
+        reasons += self._check_reasons(checks, multikueue, provisioning, frozenset(names))
         if not multikueue:
-            found += [
+            reasons += [
                 (InactiveReason.TOPOLOGY_NOT_FOUND, f'there is no Topology "{topology}" for TAS flavor "{name}"')
                 for name, topology in self.tas_flavors.items()
                 if topology not in topologies
             ]
-        self.inactive = tuple(found)
-        self.active = not found
+        self.inactive = tuple(reasons)
+        self.active = not reasons
 
     def _check_reasons(
         self,

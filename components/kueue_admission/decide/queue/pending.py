@@ -259,7 +259,7 @@ class PendingQueue:
             if self._usage:
                 self._locals[local] = None
                 group.parked_for = next(
-                    (each.parked_for for each in self._of_shape(info.shape) if each.parked_for), None
+                    (group.parked_for for group in self._of_shape(info.shape) if group.parked_for), None
                 )
                 if group.parked_for is not None:
                     self._parked_groups[id(group)] = group

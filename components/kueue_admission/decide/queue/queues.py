@@ -149,12 +149,12 @@ class Queues:
         cohorts = {cohort.name for cohort in {*now.cohorts} ^ {*before.cohorts}}
         roots = {self.cache.cohorts[name].root().name for name in cohorts if name in self.cache.cohorts}
         specs = {queue.name: queue for queue in before.cluster_queues}
-        found = []
+        queue_names = []
         for name in self.names:
             queue = self.cache.queues[name]
             if queue.spec != specs.get(name) or (queue.parent is not None and queue.root().name in roots):
-                found.append(name)
-        return found
+                queue_names.append(name)
+        return queue_names
 
     def wake_others(self, info: WorkloadInfo) -> None:
         """Quota came free: parked workloads of the tree are looked at again.

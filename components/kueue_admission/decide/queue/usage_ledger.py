@@ -54,11 +54,11 @@ class UsageLedger:
     def configure(self, settings: AdmissionFairSharing, local_queues: Iterable[LocalQueue]) -> None:
         """Take over settings and LocalQueues; a new one begins with the usage in its status."""
         self.settings = settings
-        given = {queue.key: queue for queue in local_queues}
-        self._weights = {key: queue.fair_weight for key, queue in given.items()}
+        queues = {queue.key: queue for queue in local_queues}
+        self._weights = {key: queue.fair_weight for key, queue in queues.items()}
         self.used = {
             key: self.used.get(key) or Used(dict(queue.consumed), self.now if queue.sampled is None else queue.sampled)
-            for key, queue in given.items()
+            for key, queue in queues.items()
         }
 
     def usage(self, local_queue: str) -> float:
@@ -144,12 +144,12 @@ class UsageLedger:
 
     def as_local_queues(self, local_queues: Iterable[LocalQueue]) -> tuple[LocalQueue, ...]:
         """The LocalQueues with the usage that they have now."""
-        found = []
+        queues = []
         for queue in local_queues:
             used = self.used[queue.key]
             self.catch_up(used)
-            found.append(replace(queue, consumed=tuple(sorted(used.consumed.items())), sampled=used.updated))
-        return tuple(found)
+            queues.append(replace(queue, consumed=tuple(sorted(used.consumed.items())), sampled=used.updated))
+        return tuple(queues)
 
     def _alpha(self, seconds: float) -> float:
         """How much of the usage of so many seconds ago does not count any more."""
@@ -165,13 +165,13 @@ class UsageLedger:
 
 def amounts_of(info: WorkloadInfo, resources: Iterable[str] | None = None) -> Amounts:
     """What a workload asks for or holds in total."""
-    wanted = None if resources is None else frozenset(resources)
-    found: Amounts = {}
+    names = None if resources is None else frozenset(resources)
+    amounts: Amounts = {}
     for requests in info.pod_sets:
         for name, amount in requests.requests:
-            if wanted is None or name in wanted:
-                found[name] = found.get(name, 0) + amount * (_NANO_OF_CPU if name == "cpu" else NANO)
-    return found
+            if names is None or name in names:
+                amounts[name] = amounts.get(name, 0) + amount * (_NANO_OF_CPU if name == "cpu" else NANO)
+    return amounts
 
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:

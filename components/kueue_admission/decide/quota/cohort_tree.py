@@ -41,11 +41,11 @@ class FlavorResources:
     def id(self, flavor: str, resource: str) -> int:
         """The number of a pair; a new one if it was not seen before."""
         key = (flavor, resource)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = len(self.names)
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = len(self.names)
             self.names.append(key)
-        return found
+        return number
 
 
 class TreeNode:
@@ -151,8 +151,8 @@ def raw_available(node: TreeNode, fr: int) -> int:
 
 def available(node: TreeNode, fr: int) -> int:
     """How much more a ClusterQueue could use without preempting any workload; 0 rather than negative."""
-    found = raw_available(node, fr)
-    return found if found > 0 else 0
+    amount = raw_available(node, fr)
+    return amount if amount > 0 else 0
 
 
 def add_usage(node: TreeNode, fr: int, amount: int) -> None:

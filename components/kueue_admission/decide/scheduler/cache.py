@@ -248,13 +248,13 @@ class Cache:
             return None, None
         flavors = queue.groups[0].flavors
         own = next((index for index, name in enumerate(flavors) if family.get(name) is info), len(flavors))
-        held = [
+        variants = [
             other
             if (other := family.get(name)) is not None and other.is_admitted and other.key in queue.workloads
             else None
             for name in flavors
         ]
-        return next(filter(None, held[:own]), None), next(filter(None, held[own + 1 :]), None)
+        return next(filter(None, variants[:own]), None), next(filter(None, variants[own + 1 :]), None)
 
     def use_topology(self, info: WorkloadInfo, sign: int, *, trial: bool = False) -> None:
         """Add (`sign` 1) or subtract (-1) what the workload uses of nodes.
@@ -332,9 +332,9 @@ class Cache:
             flavor.topology is not None or queue.tas_only or requests.pod_set.topology is not None
         ):
             topology = self.topology_specs.get(flavor.topology or "")
-            found = check_topology(requests.pod_set, flavor, queue, group, topology)
-            if found is not None:
-                return found
+            evidence = check_topology(requests.pod_set, flavor, queue, group, topology)
+            if evidence is not None:
+                return evidence
         keys = None if self.gates.behaviours.looks_at_own_labels_of_flavor else self._label_keys(group)
         key = (requests.placement, flavor_name, keys)
         try:

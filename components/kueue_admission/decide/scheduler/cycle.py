@@ -101,8 +101,8 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float, tried: int = -1) ->
         return entry
     progress, info.last_progress = info.last_progress, None
     if tried >= 0:
-        each = [dict.fromkeys((name for name, _ in requests.requests), tried) for requests in info.pod_sets]
-        info.last_progress = ScanProgress(tuple(each), entry.queue.generation, 0, info.shape)
+        tried_by_pod_set = [dict.fromkeys((name for name, _ in requests.requests), tried) for requests in info.pod_sets]
+        info.last_progress = ScanProgress(tuple(tried_by_pod_set), entry.queue.generation, 0, info.shape)
     cycle = _Cycle(cache, 0, now)
     _record(cycle, entry)
     _process(cycle, entry)
@@ -182,8 +182,8 @@ def find_assignment(cycle: _Cycle, info: WorkloadInfo) -> tuple[Assignment, list
             reduced = assign(cache, info, cycle.oracle, cycle=cycle.number, counts=counts)
             if reduced.mode is Mode.FIT:
                 return reduced, []
-            found = find_targets(cache, info, reduced, cycle.simulated) if reduced.mode is Mode.PREEMPT else []
-            return (reduced, found) if found else None
+            targets = find_targets(cache, info, reduced, cycle.simulated) if reduced.mode is Mode.PREEMPT else []
+            return (reduced, targets) if targets else None
 
         partial = search_counts(info.workload.pod_sets, fits)
         if partial is not None:
@@ -413,10 +413,10 @@ def search_counts(pod_sets: tuple[PodSet, ...], fits: Callable[[list[int]], T | 
     low, high = 0, total + 1
     while low < high:
         middle = (low + high) // 2
-        found = fits([count - delta * middle // total for count, delta in zip(full, deltas, strict=True)])
-        if found is None:
+        result = fits([count - delta * middle // total for count, delta in zip(full, deltas, strict=True)])
+        if result is None:
             low = middle + 1
         else:
             high = middle
-            good_index, good = middle, found
+            good_index, good = middle, result
     return good if low == good_index else None

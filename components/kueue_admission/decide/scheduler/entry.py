@@ -86,10 +86,10 @@ class Entry:
 
     def leaving(self) -> dict[str, WorkloadInfo]:
         """By key: who is gone by the time that it has its quota."""
-        found = {target.info.key: target.info for target in self.targets}
+        workload_infos = {target.info.key: target.info for target in self.targets}
         if self.replaced is not None:
-            found[self.replaced.key] = self.replaced
-        return found
+            workload_infos[self.replaced.key] = self.replaced
+        return workload_infos
 
     def message(self) -> str:
         """Kueue's message for it."""

@@ -106,20 +106,20 @@ def _fewest(domains: Sequence[Domain], needed: int, plan: Plan, *, by_entropy: b
         return None
     ordered = sorted(domains, key=_by_entropy if by_entropy else lambda domain: domain.values)
     # By number of domains: those that leave so many leaders and pods without a place; the first of equal ones.
-    found: list[dict[tuple[int, int], tuple[Domain, ...]]] = [{} for _ in range(greedy.number + 1)]
-    found[0][(plan.leaders, needed * plan.slice_size)] = ()
+    fewest_by_leaf: list[dict[tuple[int, int], tuple[Domain, ...]]] = [{} for _ in range(greedy.number + 1)]
+    fewest_by_leaf[0][(plan.leaders, needed * plan.slice_size)] = ()
     for domain in ordered:
         for number in range(greedy.number, 0, -1):
-            for leaders, pods in sorted(found[number - 1]):
+            for leaders, pods in sorted(fewest_by_leaf[number - 1]):
                 if leaders <= 0 and pods <= 0:
                     continue
-                more = (*found[number - 1][(leaders, pods)], domain)
+                more = (*fewest_by_leaf[number - 1][(leaders, pods)], domain)
                 if leaders > 0 and domain.leaders > 0:
-                    found[number].setdefault((leaders - domain.leaders, pods - domain.pods_with_leader), more)
+                    fewest_by_leaf[number].setdefault((leaders - domain.leaders, pods - domain.pods_with_leader), more)
                 if domain.slices > 0:
-                    found[number].setdefault((leaders, pods - domain.pods), more)
-    best = max((pods for leaders, pods in found[-1] if leaders == 0 and pods <= 0), default=None)
-    return None if best is None else found[-1][(0, best)]
+                    fewest_by_leaf[number].setdefault((leaders, pods - domain.pods), more)
+    best = max((pods for leaders, pods in fewest_by_leaf[-1] if leaders == 0 and pods <= 0), default=None)
+    return None if best is None else fewest_by_leaf[-1][(0, best)]
 
 
 def _by_entropy(domain: Domain) -> tuple[int, int, float, tuple[str, ...]]:

@@ -45,19 +45,21 @@ def place(
         workers, leader = members[0], members[1] if len(members) > 1 else None
         if leader is not None and leader.count > workers.count:
             workers, leader = leader, workers
-        kept = _kept(state, workers, leader)
+        previous = _kept(state, workers, leader)
         more = workers.count
-        if kept:
-            more -= sum(domain.count for domain in kept[workers.pod_set.name])
-            leader = None if leader is None or leader.pod_set.name in kept else leader
-            _assume(assumed, members, kept)
+        if previous:
+            more -= sum(domain.count for domain in previous[workers.pod_set.name])
+            leader = None if leader is None or leader.pod_set.name in previous else leader
+            _assume(assumed, members, previous)
         if more > 0 or leader is not None:
-            found = place_group(state, replace(workers, count=more), leader, assumed, within, empty=empty)
-            if isinstance(found, str):
-                return Failure((workers if kept else members[0]).pod_set.name, found)
-            _assume(assumed, members, found)
-            kept |= {name: state.merged((*domains, *kept.get(name, ()))) for name, domains in found.items()}
-        placed |= kept
+            domains_there = place_group(state, replace(workers, count=more), leader, assumed, within, empty=empty)
+            if isinstance(domains_there, str):
+                return Failure((workers if previous else members[0]).pod_set.name, domains_there)
+            _assume(assumed, members, domains_there)
+            previous |= {
+                name: state.merged((*domains, *previous.get(name, ()))) for name, domains in domains_there.items()
+            }
+        placed |= previous
     return placed
 
 
@@ -71,12 +73,16 @@ def _assume(assumed: Usage, members: Sequence[PlacementRequest], placed: dict[st
 
 def _kept(state: TopologyState, workers: PlacementRequest, leader: PlacementRequest | None) -> dict[str, Domains]:
     """The places in which pods of a group stay; empty if all of it is placed again."""
-    before = {each.pod_set.name: each.previous for each in (workers, leader) if each is not None and each.previous}
+    before = {
+        request.pod_set.name: request.previous
+        for request in (workers, leader)
+        if request is not None and request.previous
+    }
     if workers.pod_set.name not in before or any(state.stale(domains) for domains in before.values()):
         return {}
-    kept: list[DomainAssignment] = []
+    domain_assignments: list[DomainAssignment] = []
     left = workers.count
     for domain in before[workers.pod_set.name]:
-        kept.append(DomainAssignment(domain.values, min(domain.count, left)))
-        left -= kept[-1].count
-    return {**before, workers.pod_set.name: tuple(domain for domain in kept if domain.count)}
+        domain_assignments.append(DomainAssignment(domain.values, min(domain.count, left)))
+        left -= domain_assignments[-1].count
+    return {**before, workers.pod_set.name: tuple(domain for domain in domain_assignments if domain.count)}

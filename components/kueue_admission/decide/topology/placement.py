@@ -41,7 +41,7 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
     A contradiction becomes the pod set's error, for which its job is refused where the release does that. Placement is
     left for later where a check first has to find the cluster (MultiKueue) or make the nodes (ProvisioningRequest).
     """
-    found: TopologyRequests = {}
+    requests_by_flavor: TopologyRequests = {}
     is_elastic = info.workload.elastic and cache.gates.elastic_jobs_via_workload_slices_with_tas
     places = _places_of(cache.replaced(info)) if is_elastic else {}
     results = {result.name: result for result in assignment.pod_sets}
@@ -67,17 +67,21 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
             previous = places.get(pod_set.name)
             is_implied = is_topology_implied(pod_set, queue)
             request = PlacementRequest(pod_set, result.count, is_implied, previous, info.key)
-            found.setdefault(flavors[0], []).append(request)
+            requests_by_flavor.setdefault(flavors[0], []).append(request)
         if result.error and cache.gates.behaviours.refuses_pods_without_topology_flavor:
             assignment.forget_mode()
-    return found
+    return requests_by_flavor
 
 
 def _places_of(replaced: WorkloadInfo | None) -> dict[str, Domains]:
     """By pod set: where the pods are of the slice that is replaced."""
     if replaced is None or replaced.admission is None:
         return {}
-    return {given.name: given.topology for given in replaced.admission.pod_sets if given.topology is not None}
+    return {
+        assignment.name: assignment.topology
+        for assignment in replaced.admission.pod_sets
+        if assignment.topology is not None
+    }
 
 
 def _has_lost(info: WorkloadInfo, domains: Iterable[DomainAssignment]) -> bool:
@@ -120,12 +124,12 @@ def _place_all(
         state = cache.topologies[flavor]
         assumed = by_host if state.by_host else {}
         if info.lost_nodes:
-            found = _replace(cache, info, state, requests[flavor], assumed)
+            placements = _replace(cache, info, state, requests[flavor], assumed)
         else:
-            found = place(state, requests[flavor], empty=empty, assumed=assumed)
-        if isinstance(found, Failure):
-            return found, flavor
-        placed.update(found)
+            placements = place(state, requests[flavor], empty=empty, assumed=assumed)
+        if isinstance(placements, Failure):
+            return placements, flavor
+        placed.update(placements)
     return placed
 
 
@@ -133,10 +137,10 @@ def _replace(
     cache: Cache, info: WorkloadInfo, state: TopologyState, requests: list[PlacementRequest], assumed: Usage
 ) -> dict[str, Domains] | Failure:
     """Other places for the pods on the node that failed first."""
-    held = {ps.name: ps.topology or () for ps in (info.admission.pod_sets if info.admission is not None else ())}
+    previous = {ps.name: ps.topology or () for ps in (info.admission.pod_sets if info.admission is not None else ())}
     if info.workload.owned_by_pod and cache.gates.skip_reassignment_for_pod_owned_workloads:
-        return {request.pod_set.name: held[request.pod_set.name] for request in requests}
-    return replace_node(state, requests, held, info.lost_nodes[0], assumed)
+        return {request.pod_set.name: previous[request.pod_set.name] for request in requests}
+    return replace_node(state, requests, previous, info.lost_nodes[0], assumed)
 
 
 def _note(cache: Cache, assignment: Assignment, placed: dict[str, Domains], requests: TopologyRequests) -> None:
@@ -173,18 +177,18 @@ def place_for_preemption(
 
 def _net_usage(cache: Cache, entry: Entry) -> list[tuple[str, PodSetResult, Domains]]:
     """Flavor, pod set and domains that the entry would add to what its workload holds already."""
-    found = []
-    held: dict[str, dict[tuple[str, ...], int]] = {}
+    usage_left = []
+    usage: dict[str, dict[tuple[str, ...], int]] = {}
     if entry.info.admission is not None:
         for psa in entry.info.admission.pod_sets:
-            held[psa.name] = {domain.values: domain.count for domain in psa.topology or ()}
+            usage[psa.name] = {domain.values: domain.count for domain in psa.topology or ()}
     for result in entry.assignment.pod_sets:
         if result.topology is None:
             continue
         flavors = sorted({c.flavor for c in result.flavors.values() if c.flavor in entry.queue.tas_flavors})
         if len(flavors) != 1:
             continue
-        before = held.get(result.name, {})
+        before = usage.get(result.name, {})
         if before and not cache.gates.behaviours.counts_places_of_replaced_nodes:
             continue
         more = tuple(
@@ -192,8 +196,8 @@ def _net_usage(cache: Cache, entry: Entry) -> list[tuple[str, PodSetResult, Doma
             for domain in result.topology
             if domain.count > before.get(domain.values, 0)
         )
-        found.append((flavors[0], result, more))
-    return found
+        usage_left.append((flavors[0], result, more))
+    return usage_left
 
 
 def reserve_topology(cache: Cache, entry: Entry, sign: int) -> None:

@@ -35,12 +35,12 @@ from kueue_admission.forms.names import HOSTNAME_LABEL
 def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:
     """The nodes that Kueue looks at again: other readiness, taints or pods, new, or gone (None)."""
     old = {node.name: node for node in before}
-    found: dict[str, Node | None] = {}
+    nodes_changed: dict[str, Node | None] = {}
     for node in after:
         known = old.pop(node.name, None)
         if known is None or (known.ready, known.taints, known.running) != (node.ready, node.taints, node.running):
-            found[node.name] = node
-    return {**found, **dict.fromkeys(old)}
+            nodes_changed[node.name] = node
+    return {**nodes_changed, **dict.fromkeys(old)}
 
 
 def judge_nodes(
@@ -52,19 +52,19 @@ def judge_nodes(
 ) -> dict[str, bool]:
     """Of the nodes that changed, those that the workload has places on, and whether they have failed for its pods."""
     tolerations = {pod_set.name: pod_set.tolerations for pod_set in workload.pod_sets}
-    found: dict[str, bool] = {}
-    for given in admission.pod_sets:
-        names = dict.fromkeys(domain.values[-1] for domain in given.topology or ())
-        for name in names if given.topology_levels[-1:] == (HOSTNAME_LABEL,) else ():
+    verdicts: dict[str, bool] = {}
+    for assignment in admission.pod_sets:
+        names = dict.fromkeys(domain.values[-1] for domain in assignment.topology or ())
+        for name in names if assignment.topology_levels[-1:] == (HOSTNAME_LABEL,) else ():
             if name in changed:
-                used = {flavor for _, flavor in given.flavors if flavor in flavors}
-                by_flavors = [each for flavor in used for each in flavors[flavor].tolerations]
+                used = {flavor for _, flavor in assignment.flavors if flavor in flavors}
+                by_flavors = [toleration for flavor in used for toleration in flavors[flavor].tolerations]
                 if not gates.behaviours.tolerates_taints_by_flavor:
                     by_flavors = []
-                tolerated = (*tolerations.get(given.name, ()), *by_flavors)
+                tolerated = (*tolerations.get(assignment.name, ()), *by_flavors)
                 failed = _has_failed(changed[name], workload.namespace, tolerated, gates)
-                found[name] = found.get(name, False) or failed
-    return found
+                verdicts[name] = verdicts.get(name, False) or failed
+    return verdicts
 
 
 def _has_failed(node: Node | None, namespace: str, tolerations: tuple[Toleration, ...], gates: Gates) -> bool:
@@ -77,7 +77,7 @@ def _has_failed(node: Node | None, namespace: str, tolerations: tuple[Toleration
     if has_pods or not gates.tas_replace_node_on_node_taints:
         return False
     taints = (taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute"))
-    return any(not any(each.tolerates(taint) for each in tolerations) for taint in taints)
+    return any(not any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
 
 
 def replace_node(
@@ -87,30 +87,34 @@ def replace_node(
     placed: dict[str, Domains] = {}
     for request in requests:
         name = request.pod_set.name
-        kept = tuple(domain for domain in held[name] if domain.values[-1] != node)
-        lost = sum(domain.count for domain in held[name]) - sum(domain.count for domain in kept)
-        stale = state.stale(kept)
+        domains = tuple(domain for domain in held[name] if domain.values[-1] != node)
+        lost = sum(domain.count for domain in held[name]) - sum(domain.count for domain in domains)
+        stale = state.stale(domains)
         if stale is not None:
             why = (
                 "Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale"
             )
             return Failure(name, f"{why} domain {stale.values[0]}")
-        within = _required_domain(state, request, kept, lost)
-        asked = replace(request, count=lost)
+        within = _required_domain(state, request, domains, lost)
+        request_left = replace(request, count=lost)
         if within and request.constraints and lost % request.constraints[0].size:
-            asked = replace(asked, pod_set=replace(request.pod_set, topology=_for_the_rest(request, lost)))
-        found = place(state, [asked], empty=False, assumed=assumed, within=within)
-        if isinstance(found, Failure):
-            return found
-        if not found[name]:
+            request_left = replace(
+                request_left, pod_set=replace(request.pod_set, topology=_for_the_rest(request, lost))
+            )
+        replacement = place(state, [request_left], empty=False, assumed=assumed, within=within)
+        if isinstance(replacement, Failure):
+            return replacement
+        if not replacement[name]:
             return Failure(name, f"cannot find replacement assignment for unhealthy node: {node}")
-        placed[name] = state.merged((*kept, *found[name]))
+        placed[name] = state.merged((*domains, *replacement[name]))
     return placed
 
 
 def _for_the_rest(request: PlacementRequest, lost: int) -> TopologyRequest:
     """The wishes of pods that are part of a slice: those of the innermost slices that they fill."""
-    fitting: Sequence[SliceConstraint] = [each for each in request.constraints if lost % each.size == 0]
+    fitting: Sequence[SliceConstraint] = [
+        constraint for constraint in request.constraints if lost % constraint.size == 0
+    ]
     assert request.pod_set.topology is not None
     return replace(request.pod_set.topology, slices=tuple(fitting[-1:]))
 
@@ -120,7 +124,7 @@ def _required_domain(state: TopologyState, request: PlacementRequest, kept: Doma
     topology = request.pod_set.topology
     if not kept or topology is None:
         return ()
-    broken = [each for each in request.constraints if lost % each.size]
+    broken = [constraint for constraint in request.constraints if lost % constraint.size]
     if broken and lost % request.constraints[0].size:
         return _incomplete_slice(state, kept, lost, broken[-1])
     if topology.required is None or topology.required not in state.levels:

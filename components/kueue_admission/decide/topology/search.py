@@ -41,10 +41,10 @@ def place_group(
         return plan
     stats = fill_counts(state, workers, leader, plan, assumed, within, empty=empty)
     even = balanced(state, plan)
-    found = even or _find_level(state, plan, plan.level, stats)
-    if isinstance(found, str):
-        return found
-    level, domains = found
+    domains_chosen = even or _find_level(state, plan, plan.level, stats)
+    if isinstance(domains_chosen, str):
+        return domains_chosen
+    level, domains = domains_chosen
     domains = _take(domains, plan.count, plan.leaders, plan.slice_size, plan, slices=True)
     lowest = len(state.levels) - 1
     while even is None and level < min(lowest, plan.slice_level):
@@ -149,8 +149,8 @@ def _not_fit(state: TopologyState, plan: Plan, level: int, fitting: int, needed:
         text = f'topology "{state.name}" doesn\'t allow to fit'
         for layer in plan.constraints:
             target = state.levels.index(layer.level)
-            found = _slices_below(best, level, target, layer.size)
-            text += f"; {found}/{plan.count // layer.size} slice(s) fit on level {layer.level}"
+            slices_below = _slices_below(best, level, target, layer.size)
+            text += f"; {slices_below}/{plan.count // layer.size} slice(s) fit on level {layer.level}"
         return text + stats.text
     unit = "pod" if plan.slice_size == 1 else "slice"
     if fitting == 0:

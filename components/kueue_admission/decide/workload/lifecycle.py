@@ -22,17 +22,17 @@ def required_checks(info: WorkloadInfo, queue: QueueNode, behaviours: Behaviours
         return []
     if info.admission is None:
         return queue.checks_of_all
-    taken = {flavor for pod_set in info.admission.pod_sets for _, flavor in pod_set.flavors}
-    if not taken and not behaviours.needs_no_checks_without_flavors:
+    flavors_used = {flavor for pod_set in info.admission.pod_sets for _, flavor in pod_set.flavors}
+    if not flavors_used and not behaviours.needs_no_checks_without_flavors:
         return list(queue.checks)
-    return [name for name, flavors in queue.checks.items() if not flavors.isdisjoint(taken)]
+    return [name for name, flavors in queue.checks.items() if not flavors.isdisjoint(flavors_used)]
 
 
 def sync_checks(info: WorkloadInfo, queue: QueueNode, now: float, behaviours: Behaviours) -> None:
     """Add checks it needs as Pending and forget those it does not need."""
-    wanted = required_checks(info, queue, behaviours)
-    if list(info.checks) != wanted:
-        info.checks = {name: info.checks.get(name) or WorkloadCheck(name, since=now) for name in wanted}
+    names = required_checks(info, queue, behaviours)
+    if list(info.checks) != names:
+        info.checks = {name: info.checks.get(name) or WorkloadCheck(name, since=now) for name in names}
 
 
 def reserve(info: WorkloadInfo, admission: Admission, now: float) -> None:
@@ -149,7 +149,7 @@ def set_check(
 
 def describe_checks(info: WorkloadInfo, state: CheckState) -> str:
     """Kueue's words about the checks in one state."""
-    found = [check for name, check in sorted(info.checks.items()) if check.state is state]
-    parts = [f'"{check.name}" ({check.message})' if check.message else f'"{check.name}"' for check in found]
-    noun = "AdmissionCheck" if len(found) == 1 else "AdmissionChecks"
+    checks = [check for name, check in sorted(info.checks.items()) if check.state is state]
+    parts = [f'"{check.name}" ({check.message})' if check.message else f'"{check.name}"' for check in checks]
+    noun = "AdmissionCheck" if len(checks) == 1 else "AdmissionChecks"
     return f"{noun} in {state.value} state: {'; '.join(parts)}"

@@ -309,11 +309,11 @@ def refresh_requests(info: WorkloadInfo, ids: FlavorResources, gates: Gates, pla
     usage: dict[int, int] = {}
     frs: set[int] = set()
     for requests in info.pod_sets:
-        given = {resource: ids.id(flavor, resource) for resource, flavor in (requests.flavors or {}).items()}
-        frs.update(given.values())
+        usage_ids = {resource: ids.id(flavor, resource) for resource, flavor in (requests.flavors or {}).items()}
+        frs.update(usage_ids.values())
         for resource, amount in requests.requests:
-            if resource in given:
-                fr = given[resource]
+            if resource in usage_ids:
+                fr = usage_ids[resource]
                 usage[fr] = usage.get(fr, 0) + amount
     info.usage = tuple(usage.items())
     info.frs = frozenset(frs)

@@ -66,14 +66,14 @@ class Variants:
         self._opens_at.pop(info.key, None)
         family = self._families.get(info.workload.parent)
         if family is not None:
-            for flavor in [flavor for flavor, each in family.items() if each is info]:
+            for flavor in [flavor for flavor, value in family.items() if value is info]:
                 del family[flavor]
 
     def settle(self, *keys: str) -> None:
         """Let the families of the workloads of these names, and of those about which was decided, take their steps."""
         if not self._families:
             return
-        touched = {self._family_of(key) for key in (*keys, *(each.key for each in self._queues.decisions))}
+        touched = {self._family_of(key) for key in (*keys, *(decision.key for decision in self._queues.decisions))}
         for key in sorted(touched & self._families.keys()):
             while self._reconcile(key):
                 pass
@@ -109,14 +109,14 @@ class Variants:
             self._forget(variant)
         variants = [family[flavor] for flavor in flavors]
         changed = bool(missing or stale)
-        evicted = next((each for each in variants if each.is_evicted and each.is_reserved), None)
+        evicted = next((variant for variant in variants if variant.is_evicted and variant.is_reserved), None)
         if evicted is not None and parent.is_reserved:
             # The quota of the variant is the parent's: the job's pods stop first.
             return self._evict(parent, EvictionReason.VARIANT_EVICTED, "Admitted variant was evicted") or changed
         if evicted is not None:
             self._controller.release(evicted, Step.STOP)
             changed = True
-        admitted = next((each for each in variants if each.is_admitted), None)
+        admitted = next((variant for variant in variants if variant.is_admitted), None)
         active = _active(parent, variants, admitted, queue.spec.migration.mode, queue.last_acceptable)
         changed = self._share_admission(parent, admitted) or changed
         for variant in variants:
@@ -168,7 +168,7 @@ class Variants:
 
     def _open_gate(self, parent: WorkloadInfo, variants: Sequence[WorkloadInfo]) -> bool:
         """Let the most preferred variant preempt that needs to, one each five minutes."""
-        waiting = [each for each in variants if each.is_admissible(self._queues.cache.gates)]
+        waiting = [variant for variant in variants if variant.is_admissible(self._queues.cache.gates)]
         for each in waiting:
             if GATE not in each.open_gates and not each.considered:
                 return False
@@ -193,11 +193,14 @@ class Variants:
 
 def as_one(snapshot: Snapshot, key: str) -> Snapshot:
     """The snapshot in which the workload `key` waits for its flavors by itself, as it would without its variants."""
-    if not any(each.parent == key for each in snapshot.workloads):
+    if not any(workload.parent == key for workload in snapshot.workloads):
         return snapshot
-    kept = (each for each in snapshot.workloads if each.parent != key)
+    others = (workload for workload in snapshot.workloads if workload.parent != key)
     # As a variant of itself it is queued and counted.
-    return replace(snapshot, workloads=tuple(replace(each, parent=key) if each.key == key else each for each in kept))
+    return replace(
+        snapshot,
+        workloads=tuple(replace(workload, parent=key) if workload.key == key else workload for workload in others),
+    )
 
 
 def _active(
@@ -209,9 +212,9 @@ def _active(
 ) -> dict[str, bool]:
     """By key the variants that are to be active, or not; the others stay as they are."""
     if not parent.workload.active or admitted is None:
-        return {each.key: parent.workload.active for each in variants}
+        return {variant.key: parent.workload.active for variant in variants}
     if mode == "RetainFirstAdmission":
-        return {each.key: False for each in variants if each is not admitted}
+        return {variant.key: False for variant in variants if variant is not admitted}
     best = variants.index(admitted)
     last = best if last_acceptable is None else last_acceptable
-    return {each.key: index <= last and index < best for index, each in enumerate(variants) if index != best}
+    return {variant.key: index <= last and index < best for index, variant in enumerate(variants) if index != best}

@@ -98,8 +98,8 @@ def check_fleet(fleet: FleetSpec) -> list[Problem]:
 
 def check_scope(scope: Scope) -> list[Problem]:
     """Every problem of what the scope has of a fleet, in the order of the file."""
-    found = [*_entry_problems(scope), *(problem for check in _RULES for problem in as_far_as_read(check(scope)))]
-    return scope.in_file_order(as_one(found))
+    all_problems = [*_entry_problems(scope), *(problem for check in _RULES for problem in as_far_as_read(check(scope)))]
+    return scope.in_file_order(as_one(all_problems))
 
 
 class FirstProblem:

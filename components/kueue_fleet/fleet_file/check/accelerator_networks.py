@@ -59,16 +59,18 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         if pool.networks and not cluster.existing and not cluster.multi_networking:
             wrong = "set, but nodes of {cluster} cannot have several networks"
             yield MULTI_NETWORKING.at(at, wrong, "set multiNetworking: true on {cluster}").on(cluster.name)
-        made = any(each.made for each in pool.networks)
-        if made and not entry.existing and fleet.network_project != fleet.project_of(cluster.name):
+        makes_networks = any(network.made for network in pool.networks)
+        if makes_networks and not entry.existing and fleet.network_project != fleet.project_of(cluster.name):
             wrong = f"made by the fleet, in {fleet.project_of(cluster.name)}, but the nodes' own network is in "
             fix = "name networks of that project in existing"
             yield NODE_NETWORK_PROJECT.at(at, f"{wrong}{fleet.network_project}", fix)
-        for each in pool.networks:
-            zone = pool.zones if each.made and each.card.device_mode == "RDMA" else ()
-            other, there = first.setdefault(each.card.network, (pool.name, (each.network, each.subnetwork, zone)))
-            if there != (each.network, each.subnetwork, zone):
-                wrong = f"{each.card.network} is another network on {{cluster}} than for pool {other}"
+        for network in pool.networks:
+            zone = pool.zones if network.made and network.card.device_mode == "RDMA" else ()
+            other, there = first.setdefault(
+                network.card.network, (pool.name, (network.network, network.subnetwork, zone))
+            )
+            if there != (network.network, network.subnetwork, zone):
+                wrong = f"{network.card.network} is another network on {{cluster}} than for pool {other}"
                 fix = "name the same networks, or put the pool on another cluster"
                 yield NETWORKS_DIFFER.at(at, f"{wrong}{' (another zone)' if zone else ''}", fix).on(cluster.name)
                 break
@@ -80,14 +82,16 @@ def _shared_networks(path: str, pool: ResolvedNodePool, of_nodes: str) -> Iterat
     Source: https://cloud.google.com/vpc/docs/multiple-interfaces-concepts (each interface in another network),
     https://cloud.google.com/vpc/docs/create-vpc-network-rdma.
     """
-    for index, each in enumerate(pool.networks):
+    for index, network in enumerate(pool.networks):
         before = pool.networks[:index]
-        alone = [one for one in before if "NetDevice" in (one.card.device_mode, each.card.device_mode)]
-        if each.network in (of_nodes, *(one.network for one in alone)):
-            which = "that of the nodes" if each.network == of_nodes else "another card's too"
-            yield LISTED_TWICE.at(f"{path}[{index}].network", f"{each.network} is {which}", "name a network for each")
-        elif each.subnetwork in (one.subnetwork for one in before):
-            wrong = f"{each.subnetwork} is another card's too"
+        alone = [one for one in before if "NetDevice" in (one.card.device_mode, network.card.device_mode)]
+        if network.network in (of_nodes, *(one.network for one in alone)):
+            which = "that of the nodes" if network.network == of_nodes else "another card's too"
+            yield LISTED_TWICE.at(
+                f"{path}[{index}].network", f"{network.network} is {which}", "name a network for each"
+            )
+        elif network.subnetwork in (one.subnetwork for one in before):
+            wrong = f"{network.subnetwork} is another card's too"
             yield LISTED_TWICE.at(f"{path}[{index}].subnetwork", wrong, "name a subnet for each")
 
 

@@ -60,8 +60,13 @@ def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str])
     groups = [group for queue in queues for group in queue.resource_groups]
     priced = (group for group in groups if not set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources))
     flavors = sorted({flavor.name for group in priced for flavor in group.flavors})
-    places = ((name, each) for name in flavors for each in fleet.job_clusters if name in fleet.flavors_on(each))
-    costs = ((name, accelerator_hour(fleet, each, name, prices)) for name, each in places)
+    places = (
+        (name, job_cluster)
+        for name in flavors
+        for job_cluster in fleet.job_clusters
+        if name in fleet.flavors_on(job_cluster)
+    )
+    costs = ((name, accelerator_hour(fleet, place, name, prices)) for name, place in places)
     unpriced = dict.fromkeys(name for name, cost in costs if isinstance(cost, Unpriced))
     if budget.usd is not None and unpriced:
         wrong = f"hours of {', '.join(unpriced)} have no price, so they hold no job back"

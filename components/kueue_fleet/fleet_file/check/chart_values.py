@@ -36,12 +36,12 @@ def check_chart_values(kueue: KueueInstallation, values: Mapping[str, Any]) -> I
         yield NO_EFFECT.at("", wrong, "write it in the values, or remove the values")
     yield from _missing(kueue, values)
     for path, default in kueue.release.chart_values.items():
-        given = _value_at(values, path)
-        if default in ("true", "false") and isinstance(given, str):
-            yield WRONG_TYPE.at(path, f"{given!r} is text, which the chart takes for true", "give True or False")
+        value = _value_at(values, path)
+        if default in ("true", "false") and isinstance(value, str):
+            yield WRONG_TYPE.at(path, f"{value!r} is text, which the chart takes for true", "give True or False")
     for path in sorted(kueue.release.value_maps):
-        given = _value_at(values, path)
-        if isinstance(given, str | int | list):
+        value = _value_at(values, path)
+        if isinstance(value, str | int | list):
             yield WRONG_TYPE.at(path, "is not a map, so Helm passes over it", "give a dict")
     text = _value_at(values, CONFIGURATION_VALUE)
     if isinstance(text, str | Mapping):
@@ -56,8 +56,8 @@ def _missing(kueue: KueueInstallation, values: Mapping[str, Any]) -> Iterator[Pr
     for path in release.missing_values(values):
         having = which_have(partial(Release.has_value, path=path))
         above, _, name = path.rpartition(".")
-        beside = [each for each in known if each.rpartition(".")[0] == above]
-        same = [each for each in known if each.rpartition(".")[2] == name]
+        beside = [value_path for value_path in known if value_path.rpartition(".")[0] == above]
+        same = [value_path for value_path in known if value_path.rpartition(".")[2] == name]
         near = nearest(path, beside) or (same[0] if len(same) == 1 else None)
         wrong = f"the chart of Kueue {release.version} has no such value, and Helm passes over it"
         rule, fix = (

@@ -56,8 +56,8 @@ def _name(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 def _order(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[Problem]:
     """AnyBestEffort takes on-demand nodes where no reservation has any, and never comes to what is after it."""
     path = f"{scope.path(flavor)}.computeClass.priorities"
-    for index, each in enumerate(wanted.priorities[:-1]):
-        if each.reservations is not None and each.reservations.affinity == "AnyBestEffort":
+    for index, priority in enumerate(wanted.priorities[:-1]):
+        if priority.reservations is not None and priority.reservations.affinity == "AnyBestEffort":
             yield CLASS_ORDER.at(
                 f"{path}[{index}].reservations.affinity",
                 "AnyBestEffort, with which GKE takes on-demand nodes where no reservation has any, and does not come "
@@ -120,8 +120,8 @@ def _counted(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A GPU is a GPU to Kueue, whichever priority its node is of."""
     for group in queue.resource_groups:
         covered = [name for name in group.covered_resources if name in ACCELERATOR_RESOURCES]
-        for each in group.flavors if covered else ():
-            flavor = scope.fleet.flavor(each.name)
+        for flavor_quotas in group.flavors if covered else ():
+            flavor = scope.fleet.flavor(flavor_quotas.name)
             if flavor is not None and flavor.compute_class is not None:
                 yield from _accelerators(scope, flavor, flavor.compute_class, queue.name, covered)
 

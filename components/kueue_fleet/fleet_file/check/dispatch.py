@@ -71,7 +71,7 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
 def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     queues = scope.fleet.cluster_queues
-    works = any(each.fallback or each.quota_follows == "capacity" or each.windows for each in queues)
+    works = any(queue.fallback or queue.quota_follows == "capacity" or queue.windows for queue in queues)
     if not section.checks and not works and not budgeted_queues(scope.fleet) and section.history is None:
         does = "checks, fallback, quotaFollows, during, enforced budget or history"
         what = f"set, but there is no multiKueue section, and no {does}"
@@ -139,9 +139,9 @@ def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
 def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
     fleet = scope.fleet
-    asked = [check.name for check in fleet.admission_checks if check.provisioning_request is not None]
-    asked += [pool.name for pool in fleet.node_pools if isinstance(pool.capacity, FlexStart)]
-    if not asked:
+    check_names = [check.name for check in fleet.admission_checks if check.provisioning_request is not None]
+    check_names += [pool.name for pool in fleet.node_pools if isinstance(pool.capacity, FlexStart)]
+    if not check_names:
         return
     for path, value in (
         ("dispatch.giveUpAfter", section.dispatch.give_up_after),
@@ -150,8 +150,8 @@ def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Proble
         if value < _DAY:
             yield PATIENCE.at(
                 f"{_AT}.{path}",
-                f"{value}, but {asked[0]} asks DWS for capacity, which may take days, and a job that is taken back "
-                "loses its place there",
+                f"{value}, but {check_names[0]} asks DWS for capacity, which may take days, and a job that is taken "
+                "back loses its place there",
                 "write 24h or more",
             )
 

@@ -97,13 +97,13 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
     A job that waits for DWS is not admitted yet, so that this is not for it.
     """
-    asked = [
+    useds = [
         used
         for used in queue.check_rules
         if (check := scope.fleet.check(used.name)) is not None and check.provisioning_request is not None
     ]
     for index, entry in enumerate(queue.fallback):
-        if any(not used.on_flavors or entry.flavor in used.on_flavors for used in asked):
+        if any(not used.on_flavors or entry.flavor in used.on_flavors for used in useds):
             continue
         for name in scope.fleet.clusters_of(queue):
             timeout = _timeout(scope, name)
@@ -121,5 +121,7 @@ def _timeout(scope: Scope, cluster: str) -> Duration:
     written = [scope.fleet.kueue.configuration.wait_for_pods_ready]
     if cluster in scope.fleet.cluster_names:
         written.insert(0, scope.fleet.cluster(cluster).kueue.configuration.wait_for_pods_ready)
-    found = (one.timeout for one in written if one is not None and one.timeout is not None and one.timeout.seconds)
-    return next(found, Duration("30m"))
+    first_timeout = (
+        one.timeout for one in written if one is not None and one.timeout is not None and one.timeout.seconds
+    )
+    return next(first_timeout, Duration("30m"))

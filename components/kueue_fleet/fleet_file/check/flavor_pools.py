@@ -174,7 +174,7 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
             yield AUTOPILOT_LABELS.at(at, wrong, f"name a zone there, or {leave}").on(cluster.name)
         else:
             # Jobs may tolerate it themselves.
-            yield from (replace(each, severity="warning") for each in _separated(at, flavor, key, value))
+            yield from (replace(problem, severity="warning") for problem in _separated(at, flavor, key, value))
 
 
 @where_read
@@ -206,10 +206,10 @@ def _shared_gpus(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Itera
     labels = flavor.node_labels
     for fault in GpuSharing.of_labels(labels).faults(accelerator_of(labels), auto_provisioned=True):
         yield UNKNOWN_LABEL_VALUE.at(f"{path}.nodeLabels[{fault.label}]", fault.wrong, fault.fix, "error")
-    given = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in labels]
-    if cluster.platform == "Autopilot" and len(given) == 1:
+    labels_given = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in labels]
+    if cluster.platform == "Autopilot" and len(labels_given) == 1:
         yield AUTOPILOT_LABELS.at(
-            f"{path}.nodeLabels[{given[0]}]",
+            f"{path}.nodeLabels[{labels_given[0]}]",
             f"is given alone, but Autopilot refuses pods that select only one of {GPU_SHARING_STRATEGY} and "
             f"{MAX_SHARED_CLIENTS}",
             "add the other",

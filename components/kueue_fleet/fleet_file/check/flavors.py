@@ -100,11 +100,11 @@ def _levels(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
     Source: kueue@v0.19.2 pkg/cache/scheduler/tas_flavor.go (nodes without the label of a level are left out).
     """
-    topology = next((each for each in scope.fleet.topologies if each.name == flavor.topology_name), None)
+    topology = next((topology for topology in scope.fleet.topologies if topology.name == flavor.topology_name), None)
     for index, level in enumerate(topology.levels if topology is not None else ()):
         for cluster in scope.fleet.clusters_of(flavor):
             pools = scope.fleet.flavor_nodes(flavor, cluster) if cluster in scope.fleet.cluster_names else ()
-            pool = next((each for each in pools if not _may_have(each, level.node_label)), None)
+            pool = next((pool for pool in pools if not _may_have(pool, level.node_label)), None)
             if topology is None or pool is None:
                 continue
             label = level.node_label

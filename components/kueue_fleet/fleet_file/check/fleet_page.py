@@ -37,7 +37,7 @@ def _viewers(scope: Scope, iap: FleetPageIap) -> Iterator[Problem]:
             "write that of the ingress once it is made (docs/live-page.md)",
         )
     members = {member for team in scope.fleet.teams for member in team.members}
-    groups = sorted(each.partition(":")[2] for each in members if each.startswith("group:"))
+    groups = sorted(member.partition(":")[2] for member in members if member.startswith("group:"))
     for group in iap.groups:
         if group not in groups:
             yield UNKNOWN_NAME.at(
@@ -47,7 +47,7 @@ def _viewers(scope: Scope, iap: FleetPageIap) -> Iterator[Problem]:
             )
     for team in scope.fleet.teams:
         missing = [m.partition(":")[2] for m in team.members if m.startswith("group:")]
-        missing = [each for each in missing if each not in iap.groups]
+        missing = [group for group in missing if group not in iap.groups]
         if missing:
             yield NO_VIEWERS.at(
                 f"{scope.path(team)}.members",

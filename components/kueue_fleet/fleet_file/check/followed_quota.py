@@ -59,7 +59,9 @@ def _slack(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         yield SLACK.at(at, f"true, but LocalQueue {submitted[0]} leads to it, whose jobs could use what is lost", fix)
     root = root_of(queue.cohort_name, fleet.cohort_parents)
     first = next(
-        each for each in fleet.cluster_queues if each.slack and root_of(each.cohort_name, fleet.cohort_parents) == root
+        cluster_queue
+        for cluster_queue in fleet.cluster_queues
+        if cluster_queue.slack and root_of(cluster_queue.cohort_name, fleet.cohort_parents) == root
     )
     if first is not queue:
         yield SLACK.at(at, f"true, and {first.name} is the slack queue of that cohort already", "keep one of them")

@@ -82,8 +82,8 @@ def _submitters(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Sequence[
 
 @where_read
 def _hours(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Iterator[Problem]:
-    wanted = owner.goals.gpu_hours_per_week if owner.goals is not None else None
-    if wanted is None:
+    hours = owner.goals.gpu_hours_per_week if owner.goals is not None else None
+    if hours is None:
         return
     fleet, queues = scope.fleet, _queues(scope, owner)
     most = 0
@@ -95,6 +95,6 @@ def _hours(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Iterator[Probl
                 if resource == GPU_RESOURCE:
                     by_flavor[flavor] = by_flavor.get(flavor, 0) + int(amount.decimal)
         most += sum(by_flavor.values())
-    if queues and wanted > most * _HOURS_OF_WEEK:
-        wrong = f"{wanted:,}, but its quota gives at most {most * _HOURS_OF_WEEK:,}, of {most:,} GPUs"
+    if queues and hours > most * _HOURS_OF_WEEK:
+        wrong = f"{hours:,}, but its quota gives at most {most * _HOURS_OF_WEEK:,}, of {most:,} GPUs"
         yield GOAL_OUT_OF_REACH.at(f"{scope.path(owner)}.goals.gpuHoursPerWeek", wrong, "write less, or more quota")

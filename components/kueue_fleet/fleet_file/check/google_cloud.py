@@ -55,13 +55,13 @@ def _names(scope: Scope) -> Iterator[Problem]:
         return
     path = "network.name" if fleet.network.name else "name"
     longest = max((cluster.region for cluster in fleet.new_clusters), key=len, default="")
-    made = f"{fleet.network_name}-{longest}"
-    if longest and len(made) > LONGEST_NAME:
-        excess = len(made) - LONGEST_NAME
+    network_name = f"{fleet.network_name}-{longest}"
+    if longest and len(network_name) > LONGEST_NAME:
+        excess = len(network_name) - LONGEST_NAME
         yield GOOGLE_NAME.at(
             path,
-            f"the subnet, router and NAT gateway of {longest} would be called {made}, of {len(made)} characters, but "
-            f"names have at most {LONGEST_NAME}",
+            f"the subnet, router and NAT gateway of {longest} would be called {network_name}, of "
+            f"{len(network_name)} characters, but names have at most {LONGEST_NAME}",
             f"write a shorter name, by {excess} character{'s' if excess > 1 else ''}"
             + ("" if fleet.network.name else ", or set network.name"),
         )
@@ -71,17 +71,17 @@ def _names(scope: Scope) -> Iterator[Problem]:
 def _labels(scope: Scope) -> Iterator[Problem]:
     ours = OWN_LABELS - set(scope.fleet.labels)
     left = MOST_LABELS - len(ours)
-    found = len(scope.fleet.labels)
-    if found > left:
+    label_count = len(scope.fleet.labels)
+    if label_count > left:
         yield GOOGLE_LABELS.at(
             "labels",
-            f"{found}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
-            f"remove {found - left}",
+            f"{label_count}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
+            f"remove {label_count - left}",
         )
-    elif found > left - len(GKE_LABELS):
+    elif label_count > left - len(GKE_LABELS):
         yield MANY_LABELS.at(
             "labels",
-            f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
+            f"{label_count}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
             f"keep at most {left - len(GKE_LABELS)}",
         )
 

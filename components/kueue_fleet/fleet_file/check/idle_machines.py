@@ -44,13 +44,15 @@ def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
     fleet, users = scope.fleet, users_of(scope)
     by_others = {flavor.node_labels.get(RESERVATION_NAME) for flavor in fleet.flavors}
     for flavor in fleet.flavors:
-        for each in flavor.compute_class.priorities if flavor.compute_class is not None else ():
-            by_others |= {one.name for one in each.reservations.specific} if each.reservations is not None else set()
-    made: list[ReservationEntry | FutureReservationEntry] = [*fleet.reservations, *fleet.future_reservations]
-    for entry in made:
+        for priority in flavor.compute_class.priorities if flavor.compute_class is not None else ():
+            by_others |= (
+                {one.name for one in priority.reservations.specific} if priority.reservations is not None else set()
+            )
+    entries_there: list[ReservationEntry | FutureReservationEntry] = [*fleet.reservations, *fleet.future_reservations]
+    for entry in entries_there:
         pools = users.get(entry.name, [])
-        kept = isinstance(entry, ReservationEntry) and entry.purpose == "backup"
-        if not pools or kept or entry.shared_with or entry.name in by_others:
+        is_backup = isinstance(entry, ReservationEntry) and entry.purpose == "backup"
+        if not pools or is_backup or entry.shared_with or entry.name in by_others:
             continue
         total = sum(pool.full_nodes for pool in pools)
         surge = sum(1 if pool.entry.upgrades is None else pool.entry.upgrades.max_surge or 1 for pool in pools)
@@ -73,13 +75,17 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
         if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
             continue
         for resource in _covered(scope, flavor, cluster):
-            held, total = held_by(pools, resource), promised.get(resource, 0)
-            if held is not None and (held - total) * _SPARE > held and held - total >= _MANY:
+            promised_total, total = held_by(pools, resource), promised.get(resource, 0)
+            if (
+                promised_total is not None
+                and (promised_total - total) * _SPARE > promised_total
+                and promised_total - total >= _MANY
+            ):
                 yield UNUSED.at(
                     scope.path(flavor),
-                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold {held}, so "
-                    f"that {held - total} are paid for and no job gets them",
-                    f"raise nominalQuota by {held - total}, in a queue or its cohort",
+                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold "
+                    f"{promised_total}, so that {promised_total - total} are paid for and no job gets them",
+                    f"raise nominalQuota by {promised_total - total}, in a queue or its cohort",
                 ).on(cluster)
 
 
@@ -87,11 +93,11 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
 def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
     """Quota for at most one CPU of each large node: it is likely to be a number of nodes."""
     for flavor, pools, promised in _with_own_nodes(scope, cluster):
-        total, held, nodes = promised.get("cpu", 0), held_by(pools, "cpu"), sum(pool.full_nodes for pool in pools)
-        if held is None or any(pool.devices_per_node for pool in pools):
+        total, usage, nodes = promised.get("cpu", 0), held_by(pools, "cpu"), sum(pool.full_nodes for pool in pools)
+        if usage is None or any(pool.devices_per_node for pool in pools):
             continue
-        if 0 < total <= nodes * _CPU and held >= nodes * _LARGE:
-            texts = [f"{each / _CPU:.10g}" for each in (total, held)]
+        if 0 < total <= nodes * _CPU and usage >= nodes * _LARGE:
+            texts = [f"{amount / _CPU:.10g}" for amount in (total, usage)]
             yield UNIT.at(
                 scope.path(flavor),
                 f"queues may use {texts[0]} cpu of it on {{cluster}}, not more than one of each of its {nodes} nodes, "

@@ -42,9 +42,9 @@ def _queue(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Ite
 @where_read
 def _priority(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
     name, allowed = template.priority, allowed_priority_classes(scope.fleet, team)
-    classes = [each.name for each in scope.fleet.workload_priority_classes]
+    classes = [workload_priority_class.name for workload_priority_class in scope.fleet.workload_priority_classes]
     if name is not None and (name not in classes or name not in allowed):
-        there = [each for each in classes if each in allowed]
+        there = [class_name for class_name in classes if class_name in allowed]
         wrong = f"there is no WorkloadPriorityClass {name}" if name not in classes else f"the team may not use {name}"
         fix = suggest.instead(name, there, "classes") if there else "remove it"
         yield UNKNOWN_NAME.at(f"{at}.priority", wrong, fix)
@@ -58,15 +58,15 @@ def _gpus(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iter
     queue = fleet.queue(name)
     if queue is None or not gpus or queue.windows or _transforms(scope):
         return
-    wanted = gpus * (template.nodes or 1)
-    clusters = [each for each in fleet.clusters_of(queue) if each in fleet.job_clusters]
-    amounts = [most_quota(fleet, each).get(name, {}).get(GPU_RESOURCE, ZERO) for each in clusters]
-    closed = any(fleet.is_closed(flavor, each) for each in clusters for flavor in queue.flavor_names)
-    if amounts and not closed and max(amounts) < Quantity(wanted):
+    gpus_needed = gpus * (template.nodes or 1)
+    clusters = [cluster for cluster in fleet.clusters_of(queue) if cluster in fleet.job_clusters]
+    amounts = [most_quota(fleet, cluster).get(name, {}).get(GPU_RESOURCE, ZERO) for cluster in clusters]
+    closed = any(fleet.is_closed(flavor, cluster) for cluster in clusters for flavor in queue.flavor_names)
+    if amounts and not closed and max(amounts) < Quantity(gpus_needed):
         yield TEMPLATE.at(
             f"{at}.gpus",
-            f"{wanted} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one flavor, so "
-            "that no such job is ever admitted",
+            f"{gpus_needed} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one "
+            "flavor, so that no such job is ever admitted",
             "write less, or name another queue",
         )
 

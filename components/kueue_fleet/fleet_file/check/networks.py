@@ -61,7 +61,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
 
 def _unused(scope: Scope, path: str, region: str) -> Problem:
     """Of a region where the fleet makes no cluster."""
-    there = [each.name for each in scope.fleet.clusters if each.region == region]
+    there = [cluster.name for cluster in scope.fleet.clusters if cluster.region == region]
     wrong = f"{there[0]} exists, and keeps its own" if there else f"no cluster is in {region}"
     return UNUSED.at(path, wrong, "remove it" if there else "remove it, or add a cluster")
 
@@ -70,7 +70,7 @@ def _unused(scope: Scope, path: str, region: str) -> Problem:
 def _room(scope: Scope, region: str) -> Iterator[Problem]:
     """The nodes of a region, and their pods, have addresses; of what GKE makes by itself the number is not known."""
     fleet, network = scope.fleet, scope.fleet.network
-    clusters = [each.name for each in fleet.new_clusters if each.region == region]
+    clusters = [cluster.name for cluster in fleet.new_clusters if cluster.region == region]
     pools = [pool for name in clusters for pool in fleet.every_pool_on(name)]
     if network.existing is not None:
         subnet, at = network.existing.subnets.get(region), f"network.existing.subnets[{region}]"
@@ -105,7 +105,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
         here = f"{at}[{region}]"
         if region not in regions:
             yield _unused(scope, here, region)
-        projects = [fleet.project_of(each.name) for each in fleet.new_clusters if each.region == region] or [
+        projects = [fleet.project_of(cluster.name) for cluster in fleet.new_clusters if cluster.region == region] or [
             fleet.project
         ]
         if any(project != fleet.network_project for project in projects) and subnet.pod_range_name is None:

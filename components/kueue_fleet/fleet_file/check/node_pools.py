@@ -67,10 +67,10 @@ def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 @where_read
 def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """An imported cluster may have pools that stay their owner's; `import` writes `upsertExistingObjects` there."""
-    new = [each.name for each in scope.fleet.new_clusters if not each.upsert_existing_objects]
-    made = [name for name in new if name in scope.fleet.clusters_of(pool)]
-    if pool.existing and made:
-        wrong = f"true, but the fleet makes {made[0]}, on which it is, so that no pool is there"
+    new = [cluster.name for cluster in scope.fleet.new_clusters if not cluster.upsert_existing_objects]
+    new_clusters = [name for name in new if name in scope.fleet.clusters_of(pool)]
+    if pool.existing and new_clusters:
+        wrong = f"true, but the fleet makes {new_clusters[0]}, on which it is, so that no pool is there"
         fix = "remove it, or set existing on the cluster too"
         yield EXISTING_POOL.at(f"{scope.path(pool)}.existing", wrong, fix)
 
@@ -108,13 +108,20 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     others = [pool for pool in pools[1:] if not any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
     if cluster.existing or others or cluster.node_auto_provisioning is not None:
         return  # Nodes that may take them.
-    asked, machine, given = scope.fleet.kueue_on(cluster.name).resources.requests, cluster.system_pool, pools[0]
-    cpu, memory = Quantity(f"{given.allocatable['cpu']}m"), Quantity(f"{given.allocatable['memory'] // 2**20}Mi")
-    for name, left, wanted in (("cpu", cpu, asked.cpu), ("memory", memory, asked.memory)):
-        if left < wanted:
+    kueue_requests, machine, allocatable = (
+        scope.fleet.kueue_on(cluster.name).resources.requests,
+        cluster.system_pool,
+        pools[0],
+    )
+    cpu, memory = (
+        Quantity(f"{allocatable.allocatable['cpu']}m"),
+        Quantity(f"{allocatable.allocatable['memory'] // 2**20}Mi"),
+    )
+    for name, left, needed in (("cpu", cpu, kueue_requests.cpu), ("memory", memory, kueue_requests.memory)):
+        if left < needed:
             yield SYSTEM_POOL_TOO_SMALL.at(
                 f"{scope.path(cluster)}.systemPool.machineType",
-                f"{machine.machine_type} leaves pods {left} of {name}, and each of Kueue's asks for {wanted}",
+                f"{machine.machine_type} leaves pods {left} of {name}, and each of Kueue's asks for {needed}",
                 "write a larger machine, or request less in kueue.resources",
             )
 
@@ -209,8 +216,8 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
         return
     for problem in pool_problems_on(pool.on(cluster), scope.fleet.cluster(cluster)):
         own = "" if cluster in pool.per_cluster else ", or give {cluster} another value under perCluster"
-        told = replace(problem, wrong=f"{problem.wrong} (on {{cluster}})", fix=problem.fix + own)
-        yield told.on(cluster).at(path_on(scope, pool, cluster))
+        problem_there = replace(problem, wrong=f"{problem.wrong} (on {{cluster}})", fix=problem.fix + own)
+        yield problem_there.on(cluster).at(path_on(scope, pool, cluster))
 
 
 @where_read

@@ -93,7 +93,7 @@ def _storage(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _credentials(scope: Scope) -> Iterator[Problem]:
-    plain = next((each.name for each in scope.fleet.clusters if each.platform == "Kubernetes"), None)
+    plain = next((cluster.name for cluster in scope.fleet.clusters if cluster.platform == "Kubernetes"), None)
     if plain is not None and profile_credentials(scope.fleet) is not None:
         yield NOT_OF_GKE.at(
             "multiKueue.credentials",

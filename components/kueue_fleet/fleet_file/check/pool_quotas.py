@@ -136,19 +136,21 @@ def _one_flavor(
         yield from _no_nodes(scope, cluster, flavor, pools, promised)
         return
     for resource, by_entry in promised.items() if pools else ():
-        held, total = held_by(pools, resource), sum(by_entry.values())
-        if held is None or total <= held:
+        machines_have, total = held_by(pools, resource), sum(by_entry.values())
+        if machines_have is None or total <= machines_have:
             continue
         named = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
         more = (
-            "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
+            "add nodes"
+            if machines_have or not scarce
+            else f"use machines that have {resource}, or attach them to N1 machines"
         )
         yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
-            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
-            f"lower nominalQuota to {_text(resource, held)} in all, or {more}",
+            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, machines_have)} (nodes: {named})",
+            f"lower nominalQuota to {_text(resource, machines_have)} in all, or {more}",
             # What somebody else made may have nodes that the file does not tell of.
             "error" if scarce and not cluster.existing else "warning",
         ).on(cluster.name)
@@ -199,7 +201,7 @@ def _shares(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
                 at = f"{scope.path(queue)}.resourceGroups[{g}].flavors[{quotas.name}]"
                 amounts = {name: amount for (of, name), amount in most[queue.name].items() if of == quotas.name}
                 for problem in _share(amounts, pools):
-                    quota = next(each for each in quotas.resources if each.name == problem.path)
+                    quota = next(resource for resource in quotas.resources if resource.name == problem.path)
                     own = quota.per_cluster.get(cluster.name)
                     where = "" if own is None or own.nominal_quota is None else f".perCluster[{cluster.name}]"
                     yield replace(problem, path=f"{at}.resources[{quota.name}]{where}.nominalQuota")
@@ -271,19 +273,21 @@ def _shared_pools(
         sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promised, flavor)]
         if len(sharing) < 2 or not nodes:
             continue
-        held = held_by([pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE)
-        if held is None or any(
+        machines_have = held_by(
+            [pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE
+        )
+        if machines_have is None or any(
             _gpus(promised, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
         ):
             continue
         total = sum(_gpus(promised, flavor) for flavor in sharing)
-        if total > held:
+        if total > machines_have:
             names = ", ".join(flavor.name for flavor in sharing)
             by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
             yield SHARED_NODES.at(
                 scope.path(by_labels),
                 f"flavors {names} share nodes on {{cluster}}, and queues may use {total} {GPU_RESOURCE} of them, "
-                f"but the nodes hold {held}",
+                f"but the nodes hold {machines_have}",
                 "give each flavor a node pool of its own, or lower nominalQuota",
             ).on(cluster.name)
             continue
@@ -329,17 +333,19 @@ def _auto_provisioning(
     limits = cluster.node_auto_provisioning
     if limits is None:
         return
-    made = [flavor for flavor in flavors if not scope.fleet.flavor_nodes(flavor, cluster.name)]
-    wanted: dict[str, int] = {}
+    without_pools = [flavor for flavor in flavors if not scope.fleet.flavor_nodes(flavor, cluster.name)]
+    counts: dict[str, int] = {}
     for flavor in flavors:
         pools = scope.fleet.flavor_nodes(flavor, cluster.name)
         kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
-        held = sum(sum(promised[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES)
+        promised_amount = sum(
+            sum(promised[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES
+        )
         for kind in kinds - {None}:
-            wanted[kind or ""] = wanted.get(kind or "", 0) + -(-held // shares_of(flavor, pools))
-    relied_on = {accelerator_of(flavor.node_labels) for flavor in made}
+            counts[kind or ""] = counts.get(kind or "", 0) + -(-promised_amount // shares_of(flavor, pools))
+    relied_on = {accelerator_of(flavor.node_labels) for flavor in without_pools}
     path = f"{scope.path(cluster)}.nodeAutoProvisioning.resourceLimits"
-    for kind, count in wanted.items():
+    for kind, count in counts.items():
         limit = limits.limit(kind)
         if kind in relied_on and limit is not None and count > limit:
             yield PROVISIONING_LIMIT.at(
@@ -350,7 +356,7 @@ def _auto_provisioning(
     for resource, unit, name in (("cpu", 1000, "cpu"), ("memory", _GIB, "memory")):
         total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
         limit = limits.limit(name)
-        if made and limit is not None and total > limit * unit:
+        if without_pools and limit is not None and total > limit * unit:
             yield PROVISIONING_LIMIT_LOW.at(
                 path,
                 f"{name} {limit}, but queues may use {_text(resource, total)}",
@@ -359,9 +365,9 @@ def _auto_provisioning(
 
 
 def _entries(resource: str, by_entry: Mapping[str, int]) -> str:
-    shown = [f"{name} {_text(resource, amount)}" for name, amount in list(by_entry.items())[:_LISTED]]
+    entry_texts = [f"{name} {_text(resource, amount)}" for name, amount in list(by_entry.items())[:_LISTED]]
     more = len(by_entry) - _LISTED
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(entry_texts) + (f" and {more} more" if more > 0 else "")
 
 
 def _text(resource: str, amount: int) -> str:

@@ -96,11 +96,15 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
     patient = {entry.flavor for entry in queue.fallback}
     for number, group in enumerate(queue.resource_groups):
         asks = [
-            each.name not in patient and _waits_for_dws(scope, queue, scope.fleet.flavor(each.name), cluster)
-            for each in group.flavors
+            flavor.name not in patient and _waits_for_dws(scope, queue, scope.fleet.flavor(flavor.name), cluster)
+            for flavor in group.flavors
         ]
         index = asks.index(True) if True in asks else len(asks)
-        later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
+        later = [
+            flavor.name
+            for flavor, asks_check in zip(group.flavors[index:], asks[index:], strict=True)
+            if not asks_check
+        ]
         if later:
             yield DWS_FIRST.at(
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
@@ -122,7 +126,7 @@ def _dws_checks(
     scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str
 ) -> Sequence[AdmissionCheckEntry]:
     """The checks that ask DWS for a job of the queue that is on the flavor."""
-    found = []
+    admission_check_entries = []
     for used in queue.check_rules:
         check = scope.fleet.check(used.name)
         request = check.provisioning_request if check is not None else None
@@ -130,8 +134,8 @@ def _dws_checks(
         if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
             continue
         if request.provisioning_class_name == QUEUED_PROVISIONING_CLASS:
-            found.append(check)
-    return found
+            admission_check_entries.append(check)
+    return admission_check_entries
 
 
 @where_read
@@ -182,15 +186,15 @@ def _waits_at(scope: Scope, queue: ClusterQueueEntry) -> Set[Place]:
     The request may be for one pod set, and another have quota on any flavor that the queue has there.
     """
     fleet = scope.fleet
-    found: set[Place] = set()
+    places_waiting: set[Place] = set()
     for used in queue.check_rules:
         check = fleet.check(used.name)
         for worker in fleet.dispatch_workers(queue.name):
             places = fleet.places_of(queue, [worker])
-            asked = not used.on_flavors or any(flavor in used.on_flavors for _, flavor in places)
+            asks_check = not used.on_flavors or any(flavor in used.on_flavors for _, flavor in places)
             if check is not None and check.provisioning_request is not None and worker in fleet.clusters_of(check):
-                found |= places if asked else frozenset()
-    return found
+                places_waiting |= places if asks_check else frozenset()
+    return places_waiting
 
 
 def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, victim: ClusterQueueEntry) -> Problem:

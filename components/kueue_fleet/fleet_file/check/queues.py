@@ -86,7 +86,9 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             continue
         here = set(fleet.clusters_of(queue)).intersection(fleet.cluster_names)
         for flavor, label in zip(map(fleet.flavor, names), item_labels(names), strict=True):
-            known = [each for each in fleet.clusters_of(flavor) if each in fleet.cluster_names] if flavor else []
+            known = (
+                [cluster for cluster in fleet.clusters_of(flavor) if cluster in fleet.cluster_names] if flavor else []
+            )
             if here and known and not here.intersection(known):
                 yield NO_EFFECT.at(
                     f"{scope.path(queue)}.resourceGroups[{g}].flavors[{label}]",
@@ -272,8 +274,8 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not any("/" in name for name in covered):
         return
     autopilot = any(scope.fleet.cluster(name).platform == "Autopilot" for name in scope.fleet.queue_clusters(queue))
-    wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
-    missing = [name for name in wanted if name not in covered and _is_counted(scope.fleet, name)]
+    names = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
+    missing = [name for name in names if name not in covered and _is_counted(scope.fleet, name)]
     if missing and not _ignores(scope.fleet, queue):
         yield NOT_COVERED.at(
             path,
@@ -290,14 +292,14 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str
     Source: kubernetes@v1.36 pkg/apis/core/validation (validateContainerResourceName).
     """
     resources = scope.fleet.kueue.configuration.resources
-    made = {*resources.counted_classes.values()} if resources is not None else set()
-    for each in (resources.transformations or ()) if resources is not None else ():
-        made |= {*(each.outputs or ())}
+    resources_there = {*resources.counted_classes.values()} if resources is not None else set()
+    for transformation in (resources.transformations or ()) if resources is not None else ():
+        resources_there |= {*(transformation.outputs or ())}
     for g, group in enumerate(entry.resource_groups):
         for index, name in enumerate(group.covered_resources):
-            known = name in (*CONTAINER_RESOURCES, "pods", *made) or name.startswith("hugepages-")
+            known = name in (*CONTAINER_RESOURCES, "pods", *resources_there) or name.startswith("hugepages-")
             if "/" not in name and not known:
-                meant = [each for each in ACCELERATOR_RESOURCES if each.endswith(f"/{name}")]
+                meant = [resource for resource in ACCELERATOR_RESOURCES if resource.endswith(f"/{name}")]
                 yield NO_EFFECT.at(
                     f"{path}[{g}].coveredResources[{index}]",
                     f"the quota for {name} has no effect, since no pod can request a resource without a domain but "
@@ -383,7 +385,7 @@ def _is_counted(fleet: FleetSpec, resource: str) -> bool:
     resources = fleet.kueue.configuration.resources
     if resources is None:
         return True
-    renamed = any(each.input == resource for each in resources.transformations or ()) or (
+    renamed = any(transformation.input == resource for transformation in resources.transformations or ()) or (
         resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
     )
     excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))

@@ -78,8 +78,8 @@ def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGro
     for other in fleet.cluster_queues if root is not None and own is not None else ():
         if not fleet.is_dispatched(other.name) or root_of(other.cohort_name, parents) != root:
             continue
-        held = by_flavor(manager_groups(fleet, other))
-        shared = [name for (name, _), quota in held.items() if name in names and quota.nominal_quota > ZERO]
+        quotas = by_flavor(manager_groups(fleet, other))
+        shared = [name for (name, _), quota in quotas.items() if name in names and quota.nominal_quota > ZERO]
         if shared and _derived(fleet, other) != own:
             yield MANAGER_SHARES.at(
                 f"{scope.path(queue)}.manager.resourceGroups",
@@ -142,11 +142,11 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
     workers = {worker: most_quota(fleet, worker) for worker in fleet.worker_names}
     queues: dict[str, list[str]] = {}
     for queue in fleet.dispatched:
-        found = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
-        held = manager.get(queue, {})
-        resource = _main_resource(held)
-        most = max((amounts.get(resource, ZERO) for amounts in found), default=ZERO)
-        if most < held.get(resource, ZERO):
+        quotas_there = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
+        manager_amounts = manager.get(queue, {})
+        resource = _main_resource(manager_amounts)
+        most = max((amounts.get(resource, ZERO) for amounts in quotas_there), default=ZERO)
+        if most < manager_amounts.get(resource, ZERO):
             queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:
         listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())

@@ -26,7 +26,7 @@ def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     """Windows that there are, used by ClusterQueues alone, of which no two of one quota are open at the same time."""
     section = scope.fleet.admission_controller
     names = [window.name for window in section.quota_windows] if section is not None else []
-    sound = [each for each in quota_windows(scope.fleet) if not any(each.own_problems())]
+    sound = [quota_window for quota_window in quota_windows(scope.fleet) if not any(quota_window.own_problems())]
     states = together(sound)
     for queue in scope.entries("clusterQueues"):
         yield from _quotas(scope, queue, names, states)

@@ -75,18 +75,22 @@ def severity(kueue: Release) -> Severity:
 
 def which_have(has: Callable[[Release], bool]) -> str:
     """What to do about something that only other releases have; empty where none has it."""
-    found = _having(has)
-    return f"remove it, or use {' or '.join(found)}, which {'has' if len(found) == 1 else 'have'} it" if found else ""
+    minors_having = _having(has)
+    return (
+        f"remove it, or use {' or '.join(minors_having)}, which {'has' if len(minors_having) == 1 else 'have'} it"
+        if minors_having
+        else ""
+    )
 
 
 def _having(has: Callable[[Release], bool]) -> list[str]:
-    return [each.version for each in map(release, minors()) if has(each)]
+    return [facts.version for facts in map(release, minors()) if has(facts)]
 
 
 def _named(scope: Scope) -> dict[str, str]:
     """Each version in the file, by its path."""
-    own = {f"{scope.path(each)}.kueue.version": each.kueue.version for each in scope.entries("clusters")}
-    return {"kueue.version": scope.fleet.kueue.version, **{path: each for path, each in own.items() if each}}
+    own = {f"{scope.path(entry)}.kueue.version": entry.kueue.version for entry in scope.entries("clusters")}
+    return {"kueue.version": scope.fleet.kueue.version, **{path: value for path, value in own.items() if value}}
 
 
 @where_read
@@ -124,14 +128,14 @@ def _newer(version: str, judged: Release) -> str:
 def _notes(judged: Release) -> str:
     """What is known of the patches that were not read."""
     after = numbers_of(judged.read[-1])
-    return ", ".join(f"{each.since} {each.text}" for each in judged.notes if numbers_of(each.since) > after)
+    return ", ".join(f"{note.since} {note.text}" for note in judged.notes if numbers_of(note.since) > after)
 
 
 @where_read
 def _configurations(scope: Scope) -> Iterator[Problem]:
     """Fields of the Configuration that the file sets; the fleet's are judged by the release of each cluster."""
     fleet = scope.fleet
-    releases = dict.fromkeys(fleet.kueue_on(each.name).release for each in fleet.clusters)
+    releases = dict.fromkeys(fleet.kueue_on(cluster.name).release for cluster in fleet.clusters)
     written = [("kueue.configuration", fleet.kueue.configuration, releases)]
     for cluster in scope.entries("clusters"):
         own = {fleet.kueue_on(cluster.name).release: None}
@@ -151,7 +155,7 @@ def _missing(path: str, of: str, data: dict[str, Any], judged: Iterable[Release]
             at = field.replace("[]", "")
             if not having and of == "Configuration":
                 above = f"{field.rpartition('.')[0]}."
-                known = {each.removeprefix(above).split(".")[0] for each in kueue.fields_of(of, _API, above)}
+                known = {field.removeprefix(above).split(".")[0] for field in kueue.fields_of(of, _API, above)}
                 fix = suggest.instead(
                     field.rpartition(".")[2], sorted(name.removesuffix("[]") for name in known), "fields"
                 )
@@ -174,14 +178,14 @@ def _reserved(scope: Scope) -> Iterator[Problem]:
         resources, at = configuration.get("resources") or {}, "kueue.configuration.resources"
         if cluster.kueue.configuration.resources is not None:
             at = f"{scope.path(cluster)}.{at}"
-        found = [
+        places = [
             f"transformations[{index}].outputs[{_PODS}]"
-            for index, each in enumerate(resources.get("transformations") or ())
-            if _PODS in (each.get("outputs") or {})
+            for index, transformation in enumerate(resources.get("transformations") or ())
+            if _PODS in (transformation.get("outputs") or {})
         ]
         mappings = enumerate(resources.get("deviceClassMappings") or ())
-        found += [f"deviceClassMappings[{index}].name" for index, each in mappings if each.get("name") == _PODS]
-        for place in found:
+        places += [f"deviceClassMappings[{index}].name" for index, mapping in mappings if mapping.get("name") == _PODS]
+        for place in places:
             wrong = f"{_PODS} is a name that Kueue {kueue.version} keeps for itself, and it does not start"
             yield RELEASE_FIELD.at(f"{at}.{place}", wrong, "use another name")
 
@@ -190,15 +194,15 @@ def _reserved(scope: Scope) -> Iterator[Problem]:
 def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
     """Feature gates that other sections of the file need."""
     fleet = scope.fleet
-    found: dict[tuple[str, str], Release] = {}
+    releases: dict[tuple[str, str], Release] = {}
     for cluster in scope.entries("clusters"):
         kueue, own = fleet.kueue_on(cluster.name).release, cluster.kueue
         written = {**(fleet.kueue.configuration.feature_gates or {}), **(own.configuration.feature_gates or {})}
         path = f"{scope.path(cluster)}.kueue.version" if own.version else "kueue.version"
         for gate in kueue_configuration(fleet, cluster.name).get("featureGates", {}):
             if gate not in written and gate not in kueue.gates:
-                found[path, gate] = kueue
-    for (path, gate), kueue in found.items():
+                releases[path, gate] = kueue
+    for (path, gate), kueue in releases.items():
         yield FEATURE_GATE.at(
             path,
             f"Kueue {kueue.version} has no feature gate {gate}, which another section of the file needs",
@@ -229,7 +233,7 @@ def _objects(scope: Scope) -> Iterator[Problem]:
     written = fleet.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     for section, kind in _OBJECTS.items():
         for entry, data in zip(scope.entries(section), written.get(section, ()), strict=True):
-            there = {each.name for each in fleet.clusters}
+            there = {cluster.name for cluster in fleet.clusters}
             here = there if section == "cohorts" else there.intersection(fleet.clusters_of(entry))
             judged = dict.fromkeys(fleet.kueue_on(name).release for name in sorted(here))
             yield from _missing(scope.path(entry), kind, {"spec": data}, judged)

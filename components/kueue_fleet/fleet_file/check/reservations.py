@@ -200,9 +200,9 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         {entry.name: entry for entry in fleet.reservations},
         {entry.name: entry for entry in fleet.future_reservations},
     ]
-    made, others = reversed(kinds) if calendar else kinds
-    if name in made:
-        use = _Use(pool, resolved, at, made[name])
+    kinds_there, others = reversed(kinds) if calendar else kinds
+    if name in kinds_there:
+        use = _Use(pool, resolved, at, kinds_there[name])
         for check in (_zones, _machines, _accelerator, _local_ssds, _times):
             yield from check(scope, use)
     elif name in others:
@@ -210,8 +210,8 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         yield RESERVATION_KIND.at(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
     else:
         not_made = f"is not in {'futureReservations' if calendar else 'reservations'} of this file"
-        fitting = [each.name for each in made.values() if _fits(resolved, each)]
-        known = fitting if suggest.nearest(name, fitting) else made
+        fitting = [reservation.name for reservation in kinds_there.values() if _fits(resolved, reservation)]
+        known = fitting if suggest.nearest(name, fitting) else kinds_there
         yield from suggest.misspelt(f"{at}.capacity.reservation", name, known, not_made)
 
 
@@ -228,17 +228,21 @@ def _elsewhere(scope: Scope, pool: ResolvedNodePool, at: str) -> Iterator[Proble
     name.
     """
     fleet, project, capacity = scope.fleet, scope.fleet.project_of(pool.cluster), pool.capacity
-    made: dict[str, _Made] = {entry.name: entry for entry in fleet.reservations}
-    made |= {entry.name: entry for entry in fleet.future_reservations}
-    if project == fleet.project or not isinstance(capacity, Reserved | Calendar) or capacity.reservation not in made:
+    reservations: dict[str, _Made] = {entry.name: entry for entry in fleet.reservations}
+    reservations |= {entry.name: entry for entry in fleet.future_reservations}
+    if (
+        project == fleet.project
+        or not isinstance(capacity, Reserved | Calendar)
+        or capacity.reservation not in reservations
+    ):
         return
     where = f"{pool.cluster} is of {project}, and reservation {capacity.reservation}"
     if not isinstance(capacity, Reserved):
         fix = f"put the pool on a cluster of {fleet.project}, or have the reservation made in {project}"
         yield RESERVED_ELSEWHERE.at(f"{at}.capacity", f"{where} of {fleet.project}", fix)
         return
-    shared = made[capacity.reservation].shared_with
-    if capacity.project == fleet.project and project not in shared and not any(each.isdigit() for each in shared):
+    shared = reservations[capacity.reservation].shared_with
+    if capacity.project == fleet.project and project not in shared and not any(project.isdigit() for project in shared):
         section = f"reservations[{capacity.reservation}].sharedWith"
         yield RESERVED_ELSEWHERE.at(section, f"{where} is not shared with it", f"add the number of {project}")
     elif capacity.project is None:
@@ -312,8 +316,8 @@ def _times(_: Scope, use: _Use) -> Iterator[Problem]:
 def _counts(scope: Scope) -> Iterator[Problem]:
     """All pools of a reservation together have no more nodes than it has machines."""
     users = users_of(scope)
-    made: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
-    for entry in made:
+    reservations: list[_Made] = [*scope.fleet.reservations, *scope.fleet.future_reservations]
+    for entry in reservations:
         pools = users.get(entry.name, [])
         total = sum(pool.full_nodes for pool in pools)
         fixed = sum(pool.full_nodes for pool in pools if pool.autoscaling is None)
@@ -362,27 +366,27 @@ def _of_classes(fleet: FleetSpec) -> Iterator[str]:
     """The reservations from which ComputeClasses take nodes; those of a fleet are taken by name alone."""
     for flavor in fleet.flavors:
         for priority in flavor.compute_class.priorities if flavor.compute_class is not None else ():
-            found = priority.reservations
-            if found is not None and found.affinity == "Specific":
-                yield from (each.name for each in found.specific)
+            reservations_there = priority.reservations
+            if reservations_there is not None and reservations_there.affinity == "Specific":
+                yield from (reservation.name for reservation in reservations_there.specific)
 
 
 @where_read
 def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Jobs come to the machines of a backup when those of other flavors are out."""
-    kept = set(backup_flavors(scope.fleet, queue))
+    backup_names = set(backup_flavors(scope.fleet, queue))
     patient = {entry.flavor for entry in queue.fallback}
     for group in queue.resource_groups:
         names = [flavor.name for flavor in group.flavors]
         for index, name in enumerate(names):
-            if name not in kept:
+            if name not in backup_names:
                 continue
             path = f"{scope.path(queue)}.resourceGroups[{queue.resource_groups.index(group)}].flavors[{index}]"
-            before = [each for each in names[:index] if each not in kept]
+            before = [name for name in names[:index] if name not in backup_names]
             if not before:
                 wrong = f"{name} is of a reservation that is kept as a backup, but comes first"
                 yield BACKUP.at(path, wrong, "put it after others, or set the reservation's purpose to primary")
-            elif impatient := [each for each in before if each not in patient]:
+            elif impatient := [flavor for flavor in before if flavor not in patient]:
                 yield BACKUP.at(
                     path,
                     f"{name} is of a reservation that is kept as a backup, and jobs come there when the quota of "

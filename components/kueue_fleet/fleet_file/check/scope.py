@@ -75,10 +75,10 @@ class Scope:
     def entries(self, section: str) -> Sequence[Any]:
         """The entries of a list of the file, as far as they could be read."""
         try:
-            found: Sequence[Any] = getattr(self.fleet, FIELDS[section])
+            section_entries: Sequence[Any] = getattr(self.fleet, FIELDS[section])
         except NotKnownError:
             return ()
-        return found
+        return section_entries
 
     def path(self, entry: SpecModel) -> str:
         """Where an entry of the fleet is: `clusterQueues[dws]`."""

@@ -60,15 +60,15 @@ def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     path = f"{scope.path(cluster)}.kueue.configuration"
     for problem in _set_elsewhere(scope, own):
         yield problem.at(path)
-    said, found = (
-        dict.fromkeys((*problems_in(each), *configuration_problems(each, kueue.namespace, of)))
-        for each, of in (
+    known_problems, problems = (
+        dict.fromkeys((*problems_in(configuration), *configuration_problems(configuration, kueue.namespace, of)))
+        for configuration, of in (
             (kueue.configuration, kueue.release),
             (merged_configuration(scope, cluster), scope.fleet.kueue_on(cluster.name).release),
         )
     )
-    for problem in found:
-        if problem not in said:
+    for problem in problems:
+        if problem not in known_problems:
             yield problem.at(path)
 
 
@@ -159,7 +159,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     there = {
         *BUILT_IN,
         *fleet.operators.installed_elsewhere,
-        *(each for kinds, _ in installed.values() for each in kinds),
+        *(kind for kinds, _ in installed.values() for kind in kinds),
     }
     enabled = dict.fromkeys(framework for own in merged.values() for framework in frameworks_of(own))
     for framework in enabled:

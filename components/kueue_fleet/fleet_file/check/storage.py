@@ -227,9 +227,14 @@ def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Itera
     Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine series).
     """
     fleet = scope.fleet
-    queues = {each.cluster_queue for team in fleet.teams if team.name in entry.teams for each in team.local_queues}
+    queues = {
+        local_queue.cluster_queue
+        for team in fleet.teams
+        if team.name in entry.teams
+        for local_queue in team.local_queues
+    }
     names = {name for queue in fleet.cluster_queues if queue.name in queues for name in queue.flavor_names}
-    flavors = [each for each in fleet.flavors if each.name in names and cluster.name in fleet.clusters_of(each)]
+    flavors = [flavor for flavor in fleet.flavors if flavor.name in names and cluster.name in fleet.clusters_of(flavor)]
     pools = [fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors]
     machines = dict.fromkeys(pool.machine_type for some in pools for pool in some)
     if pools and all(pools) and all(machine.startswith(NO_HYPERDISK) for machine in machines):
@@ -250,11 +255,11 @@ def _claims(scope: Scope) -> Iterator[Problem]:
             for name in fleet.job_clusters
         ]
         most = max(here, default=0)
-        for resource, asked in ((_CLAIMS, Quantity(most)), ("requests.storage", Quantity(f"{CLAIM_SIZE * most}Gi"))):
+        for resource, amount in ((_CLAIMS, Quantity(most)), ("requests.storage", Quantity(f"{CLAIM_SIZE * most}Gi"))):
             limit = team.resource_quota.get(resource)
-            if limit is not None and limit < asked:
+            if limit is not None and limit < amount:
                 yield TEAM_QUOTA.at(
                     f"{scope.path(team)}.resourceQuota[{resource}]",
-                    f"{limit.plain}, but its claims in `storage` take {asked.plain}",
-                    f"write {asked.plain} or more",
+                    f"{limit.plain}, but its claims in `storage` take {amount.plain}",
+                    f"write {amount.plain} or more",
                 )

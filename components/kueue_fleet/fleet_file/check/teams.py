@@ -89,7 +89,9 @@ def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     covered = {name for queue in queues if queue for group in queue.resource_groups for name in group.covered_resources}
     for index, template in enumerate(team.resource_claim_templates):
         at, name = f"{scope.path(team)}.resourceClaimTemplates[{index}].deviceClassName", template.device_class_name
-        if template.name in [each.name for each in team.resource_claim_templates[:index]]:
+        if template.name in [
+            resource_claim_template.name for resource_claim_template in team.resource_claim_templates[:index]
+        ]:
             yield listed_twice(f"{scope.path(team)}.resourceClaimTemplates[{index}].name", template.name, "template")
         if name not in counted:
             wrong = f"{name} is in no deviceClassMappings, so Kueue admits no job that claims it"
@@ -109,7 +111,9 @@ def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     queues = (fleet.queue(queue.cluster_queue) for queue in team.local_queues)
     names = {name for queue in queues if queue is not None for name in queue.flavor_names}
-    there = [(each, cluster) for each in fleet.flavors if each.name in names for cluster in fleet.clusters_of(each)]
+    there = [
+        (flavor, cluster) for flavor in fleet.flavors if flavor.name in names for cluster in fleet.clusters_of(flavor)
+    ]
     shared = (
         flavor.name
         for flavor, cluster in there
@@ -306,15 +310,17 @@ def _labels(fleet: FleetSpec, namespace: str) -> Mapping[str, str]:
 
 def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bool:
     """Whether labels that the file does not know of may make the namespace match: clusters that exist have such."""
-    selector, given = queue.namespace_selector, _labels(fleet, namespace)
+    selector, labels = queue.namespace_selector, _labels(fleet, namespace)
     if selector is None or all(cluster in fleet.new_clusters for cluster in fleet.clusters):
         return False
-    wanted = dict(selector.match_labels or {})
-    for each in selector.match_expressions or ():
-        if each.operator in ("In", "Exists"):
-            wanted.setdefault(each.key, each.values[0] if each.values else "")
-    wanted.pop(TEAM_LABEL, None)
-    return selector.matches({**wanted, **given})
+    labels_needed = dict(selector.match_labels or {})
+    for match_expression in selector.match_expressions or ():
+        if match_expression.operator in ("In", "Exists"):
+            labels_needed.setdefault(
+                match_expression.key, match_expression.values[0] if match_expression.values else ""
+            )
+    labels_needed.pop(TEAM_LABEL, None)
+    return selector.matches({**labels_needed, **labels})
 
 
 def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:
@@ -329,12 +335,12 @@ def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:
 
 def _how_to_match(fleet: FleetSpec, selector: LabelSelector, at: str, namespace: str) -> str:
     """A label of the fleet's own that is meant, or the label that is missing, if a namespace may be given it."""
-    given = _labels(fleet, namespace)
+    labels = _labels(fleet, namespace)
     for key, value in (selector.match_labels or {}).items():
-        meant = next((own for own in given if own.rpartition("/")[2] == key and given[own] == value), None)
+        meant = next((own for own in labels if own.rpartition("/")[2] == key and labels[own] == value), None)
         if meant is not None:
             return f"write {meant}: {value}"
-        if given.get(key) != value and key not in (TEAM_LABEL, NAMESPACE_NAME_LABEL):
+        if labels.get(key) != value and key not in (TEAM_LABEL, NAMESPACE_NAME_LABEL):
             return f"add {key}: {value} to namespaceLabels[{namespace}], or widen {at}"
     return f"widen {at}"
 
@@ -351,12 +357,14 @@ def _namespace_labels(scope: Scope) -> Iterator[Problem]:
                 "no team and no LocalQueue has this namespace, so the fleet does not make it",
                 suggest.instead(namespace, fleet.namespaces, "namespaces"),
             )
-        given = {NAMESPACE_NAME_LABEL: "Kubernetes gives it", TEAM_LABEL: "teams gives it"}
+        own_labels = {NAMESPACE_NAME_LABEL: "Kubernetes gives it", TEAM_LABEL: "teams gives it"}
         if namespace in fleet.team_of:
-            given |= dict.fromkeys((POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL), "podSecurity of the team gives it")
+            own_labels |= dict.fromkeys(
+                (POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL), "podSecurity of the team gives it"
+            )
         for key in labels:
-            if key in given:
-                yield EXCLUDED.at(f"{path}[{key}]", f"is set, but {given[key]}", "remove it")
+            if key in own_labels:
+                yield EXCLUDED.at(f"{path}[{key}]", f"is set, but {own_labels[key]}", "remove it")
 
 
 @where_read
@@ -367,7 +375,7 @@ def _managed(scope: Scope) -> Iterator[Problem]:
     """
     fleet = scope.fleet
     own = [("kueue.configuration", fleet.kueue.configuration)]
-    own += [(f"{scope.path(each)}.kueue.configuration", each.kueue.configuration) for each in fleet.clusters]
+    own += [(f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration) for cluster in fleet.clusters]
     for path, configuration in own:
         selector = configuration.managed_jobs_namespace_selector
         if selector is None or any(problems_in(selector, "")):

@@ -47,8 +47,8 @@ def _role_id(wanted: str) -> str:
 
 def manager_account_id(fleet: str, account: str) -> str:
     """The service account id of what reaches the workers from the manager: Kueue, or the fleet's own controller."""
-    wanted = f"{account}-{fleet}"
-    return account_id(wanted, wanted)
+    name = f"{account}-{fleet}"
+    return account_id(name, name)
 
 
 def grafana_account_id(fleet: str) -> str:

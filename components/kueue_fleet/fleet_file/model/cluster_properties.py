@@ -70,12 +70,12 @@ def _maintenance_back(policy: Mapping[str, Any]) -> dict[str, Any] | None:
         "start": times["startTime"],
         "end": times["endTime"],
         "recurrence": times["recurrence"],
-        "exclusions": [_exclusion_back(each) for each in exclusions],
+        "exclusions": [_exclusion_back(exclusion) for exclusion in exclusions],
     }
 
 
 def _exclusion_back(exclusion: Mapping[str, Any]) -> dict[str, Any]:
-    said = {
+    fields = {
         "name": exclusion["exclusionName"],
         "start": exclusion.get("startTime"),
         "scope": property_at(exclusion, "exclusionOptions.scope") or "NO_UPGRADES",
@@ -84,7 +84,7 @@ def _exclusion_back(exclusion: Mapping[str, Any]) -> dict[str, Any]:
         "end": exclusion.get("endTime"),
         "endTimeBehavior": property_at(exclusion, "exclusionOptions.endTimeBehavior"),
     }
-    return said | {name: value for name, value in optional.items() if value}
+    return fields | {name: value for name, value in optional.items() if value}
 
 
 def _addons(cluster: ClusterEntry) -> dict[str, Any] | None:
@@ -158,11 +158,11 @@ ROWS: Final[tuple[Row[ClusterEntry], ...]] = (
 
 def cluster_fields(properties: Mapping[str, Any], mode: str) -> dict[str, Any]:
     """The fields of the file that say these properties of a cluster of that mode."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     absent = fields_marked(STANDARD_ONLY) if mode == "Autopilot" else ()
     for row in ROWS:
         if row.field not in absent:
-            set_at(made, row.field, row.back(property_at(properties, row.property)))
+            set_at(fields, row.field, row.back(property_at(properties, row.property)))
     if mode == "Autopilot" and "Lustre" in _drivers(properties.get("addonsConfig") or {}):
-        made["storageDrivers"] = ["Lustre"]
-    return made
+        fields["storageDrivers"] = ["Lustre"]
+    return fields

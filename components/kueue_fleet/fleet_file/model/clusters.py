@@ -187,7 +187,7 @@ class ClusterEntry(RuledModel):
     @where_read
     def _of_platform(self) -> Iterator[Problem]:
         """The fields that clusters of this platform need, and none that only others have."""
-        names = [each.name for each in self.nodes]
+        names = [node.name for node in self.nodes]
         for index, name in enumerate(names):
             if name in names[:index]:
                 yield listed_twice(f"nodes[{index}].name", name, "kind of nodes")

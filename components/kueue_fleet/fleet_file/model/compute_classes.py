@@ -135,15 +135,15 @@ class ClassPriority(RuledModel):
 
     def _reservations(self) -> Iterator[Problem]:
         """Source: https://github.com/google/skills at 1af7795, gke-compute-classes (zones with Specific)."""
-        found = self.reservations
-        if found is None:
+        reservations_there = self.reservations
+        if reservations_there is None:
             return
-        if found.affinity == "Specific" and not found.specific:
+        if reservations_there.affinity == "Specific" and not reservations_there.specific:
             yield NEEDED.at("reservations.specific", "none, but affinity is Specific", "name a reservation")
-        if found.affinity != "Specific" and found.specific:
-            wrong = f"set, but affinity is {found.affinity}"
+        if reservations_there.affinity != "Specific" and reservations_there.specific:
+            wrong = f"set, but affinity is {reservations_there.affinity}"
             yield EXCLUDED.at("reservations.specific", wrong, "remove it, or set affinity to Specific")
-        if found.affinity == "Specific" and self.location is not None:
+        if reservations_there.affinity == "Specific" and self.location is not None:
             wrong = "set, but GKE refuses it beside a specific reservation"
             yield EXCLUDED.at("location", wrong, "name the zones in reservations.specific")
 
@@ -152,11 +152,11 @@ class ClassPriority(RuledModel):
             yield EXCLUDED.at("machineFamily", "set, but machineType says it", "keep one of the two")
         if (self.machine_type, self.machine_family, self.gpu) == (None, None, None):
             yield NEEDED.at("machineType", "not set", "write machineType, machineFamily or gpu")
-        machine, asked = self.machine, self.gpu
-        if machine is None or asked is None or machine.accelerator is None:
+        machine, gpu = self.machine, self.gpu
+        if machine is None or gpu is None or machine.accelerator is None:
             return
-        if (asked.type, asked.count) != (machine.accelerator, machine.gpus):
-            wrong = f"{asked.count} {asked.type}, but {machine.name} has {machine.gpus} {machine.accelerator}"
+        if (gpu.type, gpu.count) != (machine.accelerator, machine.gpus):
+            wrong = f"{gpu.count} {gpu.type}, but {machine.name} has {machine.gpus} {machine.accelerator}"
             yield EXCLUDED.at("gpu", wrong, "write what the machine type has, or remove gpu")
 
 
@@ -177,17 +177,19 @@ class ComputeClass(SpecModel):
     @property
     def accelerators(self) -> tuple[str, ...]:
         """The kinds of GPU of its nodes, once each."""
-        return tuple(dict.fromkeys(each.accelerator for each in self.priorities if each.accelerator))
+        return tuple(dict.fromkeys(priority.accelerator for priority in self.priorities if priority.accelerator))
 
     @property
     def preemptible(self) -> bool:
         """Whether all of its nodes are Spot or of flex-start, which take preemptible quota."""
-        return all(each.option in ("spot", "flexStart") for each in self.priorities)
+        return all(priority.option in ("spot", "flexStart") for priority in self.priorities)
 
     def spec(self, *, autopilot: bool) -> dict[str, object]:
         """The `spec` of the object."""
         creation = {} if autopilot else {"nodePoolAutoCreation": {"enabled": self.node_pool_auto_creation}}
-        priorities = [each.model_dump(mode="json", by_alias=True, exclude_defaults=True) for each in self.priorities]
+        priorities = [
+            priority.model_dump(mode="json", by_alias=True, exclude_defaults=True) for priority in self.priorities
+        ]
         return {"priorities": priorities, "whenUnsatisfiable": self.when_unsatisfiable, **creation}
 
 
@@ -198,10 +200,10 @@ def class_flavor(name: str, flavor: ResourceFlavorSpec, wanted: ComputeClass) ->
     they tolerate themselves. Source: https://github.com/google/skills at 1af7795, gke-compute-classes.
     """
     spot = Toleration.model_construct(key=SPOT, operator="Equal", value="true", effect="NoSchedule")
-    added = (spot,) if any(each.spot for each in wanted.priorities) else ()
+    added = (spot,) if any(priority.spot for priority in wanted.priorities) else ()
     return ResourceFlavorSpec.model_construct(
         node_labels={COMPUTE_CLASS: name},
         node_taints=(),
-        tolerations=(*added, *(each for each in flavor.tolerations if each not in added)),
+        tolerations=(*added, *(toleration for toleration in flavor.tolerations if toleration not in added)),
         topology_name=flavor.topology_name,
     )

@@ -24,10 +24,16 @@ _ADDED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 def ignores_undeclared(fleet: FleetSpec, cluster: str) -> bool:
     """Whether Kueue on `cluster` admits jobs whatever else they request than its queues cover."""
     written = (fleet.cluster(cluster).kueue.configuration, fleet.kueue.configuration)
-    asked = (each.resources.quota_check_strategy for each in written if each.resources is not None)
-    gates = {name: on for each in reversed(written) for name, on in (each.feature_gates or {}).items()}
+    strategies = (
+        configuration.resources.quota_check_strategy for configuration in written if configuration.resources is not None
+    )
+    gates = {
+        name: on for configuration in reversed(written) for name, on in (configuration.feature_gates or {}).items()
+    }
     release = fleet.kueue_on(cluster).release
-    return next(filter(None, asked), None) == "IgnoreUndeclared" and release.gate_is_on("QuotaCheckStrategy", gates)
+    return next(filter(None, strategies), None) == "IgnoreUndeclared" and release.gate_is_on(
+        "QuotaCheckStrategy", gates
+    )
 
 
 def covered_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[str, ...]:
@@ -51,9 +57,13 @@ def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) 
         return None
     resources = kueue_configuration(fleet, cluster).get("resources") or {}
     left_out = tuple(resources.get("excludeResourcePrefixes") or ())
-    found = {name for name in covered if not left_out or not name.startswith(left_out)}
-    made = (each for each in resources.get("transformations") or () if not found.isdisjoint(each.get("outputs") or ()))
-    return frozenset(found | {each["input"] for each in made})
+    resources_counted = {name for name in covered if not left_out or not name.startswith(left_out)}
+    own_transformations = (
+        transformation
+        for transformation in resources.get("transformations") or ()
+        if not resources_counted.isdisjoint(transformation.get("outputs") or ())
+    )
+    return frozenset(resources_counted | {transformation["input"] for transformation in own_transformations})
 
 
 def may_be_added(fleet: FleetSpec, queue: str) -> bool:

@@ -228,10 +228,12 @@ class FleetSpec(SpecModel):
 
         Of `default`, which is there without the fleet, they are those that the file gives it.
         """
-        made = {name: namespace_labels(team.name, team.pod_security) for name, team in self._team_of.items()}
+        labels_by_namespace = {
+            name: namespace_labels(team.name, team.pod_security) for name, team in self._team_of.items()
+        }
         for queue in self.local_queues:
-            made.setdefault(queue.namespace, {} if queue.namespace == "default" else namespace_labels())
-        return {name: {**labels, **self.namespace_labels.get(name, {})} for name, labels in made.items()}
+            labels_by_namespace.setdefault(queue.namespace, {} if queue.namespace == "default" else namespace_labels())
+        return {name: {**labels, **self.namespace_labels.get(name, {})} for name, labels in labels_by_namespace.items()}
 
     def allowed_regions(self, team: TeamEntry) -> Sequence[str]:
         """The regions in which jobs of the team may run, those of groups too; none: any."""
@@ -327,8 +329,8 @@ class FleetSpec(SpecModel):
     def node_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The file's node pools on `cluster`, in the order of the file; the system pool is not among them."""
         if cluster not in self._pools_by_cluster:
-            found = (self.node_pool_on(pool.name, cluster) for pool in self.node_pools)
-            self._pools_by_cluster[cluster] = tuple(pool for pool in found if pool is not None)
+            pools = (self.node_pool_on(pool.name, cluster) for pool in self.node_pools)
+            self._pools_by_cluster[cluster] = tuple(pool for pool in pools if pool is not None)
         return self._pools_by_cluster[cluster]
 
     def nodes_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
@@ -337,7 +339,7 @@ class FleetSpec(SpecModel):
         Raises KeyError for an unknown cluster.
         """
         entry = self.cluster(cluster)
-        return tuple(own_nodes(each, entry) for each in entry.nodes) if entry.nodes else self.node_pools_on(cluster)
+        return tuple(own_nodes(node, entry) for node in entry.nodes) if entry.nodes else self.node_pools_on(cluster)
 
     def dra_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The pools on whose nodes there the fleet's NVIDIA DRA driver runs."""
@@ -346,8 +348,8 @@ class FleetSpec(SpecModel):
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
         """The system pool that the fleet makes on `cluster`; None on Autopilot. Raises KeyError for an unknown one."""
         entry = self.cluster(cluster)
-        made = entry.platform == "Standard" and not entry.existing
-        return resolve_pool(system_pool_entry(entry), entry) if made else None
+        has_system_pool = entry.platform == "Standard" and not entry.existing
+        return resolve_pool(system_pool_entry(entry), entry) if has_system_pool else None
 
     def every_pool_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The node pools on `cluster`, the system pool first. Raises KeyError for an unknown cluster."""
@@ -394,7 +396,7 @@ class FleetSpec(SpecModel):
         }
         if self.manager is not None and self.multi_kueue is not None:
             names[self.manager.name].add(self.multi_kueue.manager_flavor_name)
-        return {cluster: frozenset(found) for cluster, found in names.items()}
+        return {cluster: frozenset(flavor_names) for cluster, flavor_names in names.items()}
 
     @cached_property
     def _checks_by_cluster(self) -> Mapping[str, frozenset[str]]:
@@ -416,14 +418,14 @@ class FleetSpec(SpecModel):
         """For each dispatched queue, in the order of the file, the workers that have it, most preferred first."""
         if self.multi_kueue is None or self.manager is None:
             return {}
-        wanted = self.multi_kueue.queues
-        found = {}
+        queues_dispatched = self.multi_kueue.queues
+        workers_by_queue = {}
         for queue in self.cluster_queues:
             where = self.clusters_of(queue)
             workers = tuple(worker for worker in self.worker_names if worker in where)
-            if workers and (wanted is None or queue.name in wanted):
-                found[queue.name] = workers
-        return found
+            if workers and (queues_dispatched is None or queue.name in queues_dispatched):
+                workers_by_queue[queue.name] = workers
+        return workers_by_queue
 
     @property
     def dispatched(self) -> tuple[str, ...]:
@@ -466,8 +468,8 @@ class FleetSpec(SpecModel):
     @cached_property
     def not_adjacent(self) -> frozenset[str]:
         """The dispatched queues that share nothing on any worker with some queue on the same flavor of the manager."""
-        found = (not_adjacent(queues, self._manager_flavors[root]) for root, queues in self._trees.items())
-        return frozenset().union(*found)
+        problem = (not_adjacent(queues, self._manager_flavors[root]) for root, queues in self._trees.items())
+        return frozenset().union(*problem)
 
     def manager_flavor(self, cohort: str | None, worker: str, flavor: str) -> str | None:
         """The manager's flavor for quota of `flavor` on `worker`, of `cohort` itself or of a queue in it.
@@ -492,13 +494,13 @@ class FleetSpec(SpecModel):
 
     @cached_property
     def _queue_clusters(self) -> Mapping[str, tuple[str, ...]]:
-        found = {}
+        clusters_by_queue = {}
         for queue in self.cluster_queues:
             where = set(self.clusters_of(queue))
             if self.manager is not None and queue.name in self._dispatch:
                 where.add(self.manager.name)
-            found[queue.name] = tuple(name for name in self.cluster_names if name in where)
-        return found
+            clusters_by_queue[queue.name] = tuple(name for name in self.cluster_names if name in where)
+        return clusters_by_queue
 
     def queue_clusters(self, queue: ClusterQueueEntry) -> tuple[str, ...]:
         """Where `queue` exists: its clusters, and the manager if it is dispatched; in the order of the file."""

@@ -32,18 +32,18 @@ class WaitGoal(RuledModel):
     @property
     def quantiles(self) -> dict[float, Duration]:
         """What is given, by the part of 1 that it is about."""
-        given = {share: getattr(self, name) for name, share in _QUANTILES.items()}
-        return {share: length for share, length in given.items() if length is not None}
+        lengths = {share: getattr(self, name) for name, share in _QUANTILES.items()}
+        return {share: length for share, length in lengths.items() if length is not None}
 
     def own_problems(self) -> Iterator[Problem]:
         """It says a time; more of the jobs do not wait shorter."""
-        given = {name: getattr(self, name) for name in _QUANTILES if getattr(self, name) is not None}
-        if not given:
+        lengths = {name: getattr(self, name) for name in _QUANTILES if getattr(self, name) is not None}
+        if not lengths:
             yield NEEDED.at("", "has no time", "set p50, p90, p95 or p99")
-        for name, length in given.items():
+        for name, length in lengths.items():
             if length.nanoseconds < 10**9:
                 yield OUT_OF_RANGE.at(name, f"{length} is less than a second", "write 1s or longer")
-        for (low, less), (high, more) in pairwise(given.items()):
+        for (low, less), (high, more) in pairwise(lengths.items()):
             if less.nanoseconds > more.nanoseconds:
                 wrong = f"{less} is more than {high}, {more}, which holds for these jobs too"
                 yield WRONG_ORDER.at(low, wrong, f"write {more} or less, or a longer {high}")

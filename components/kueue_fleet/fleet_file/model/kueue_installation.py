@@ -78,18 +78,18 @@ def default_configuration(namespace: str, release: Release, *, observed: bool, j
 
     `observed` adds quotas and their use to the metrics; `job_sets` says whether Kueue manages JobSets.
     """
-    made: dict[str, Any] = {}
+    configuration: dict[str, Any] = {}
     for name, value in release.configuration().items():
         if name == "integrations":
             # Reasons such as ExceedsMaxQuota instead of just Pending.
-            made["featureGates"] = {REASONS_GATE: True} if REASONS_GATE in release.gates else {}
+            configuration["featureGates"] = {REASONS_GATE: True} if REASONS_GATE in release.gates else {}
             value = {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]}
-        made[name] = value
+        configuration[name] = value
         if name == "kind":
-            made["namespace"] = namespace
+            configuration["namespace"] = namespace
     if observed:
-        made["metrics"]["enableClusterQueueResources"] = True  # The dashboards show them.
-    return made
+        configuration["metrics"]["enableClusterQueueResources"] = True  # The dashboards show them.
+    return configuration
 
 
 def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
@@ -185,29 +185,29 @@ def _as_yaml(text: str) -> str:
 
 def has_mutating_policies(kubernetes_version: str | None) -> bool:
     """Whether a Kubernetes has MutatingAdmissionPolicy in its stable form; None or no version at all: yes."""
-    found = re.match(r"v?(\d+)\.(\d+)", kubernetes_version or "")
-    return found is None or (int(found[1]), int(found[2])) >= (1, 36)
+    match = re.match(r"v?(\d+)\.(\d+)", kubernetes_version or "")
+    return match is None or (int(match[1]), int(match[2])) >= (1, 36)
 
 
 def _multi_kueue(fleet: FleetSpec, release: Release) -> dict[str, Any]:
     settings = fleet.multi_kueue
     if settings is None:
         return {}
-    made: dict[str, Any] = {"dispatcherName": settings.dispatcher_name}
+    fields: dict[str, Any] = {"dispatcherName": settings.dispatcher_name}
     if settings.gc_interval is not None:
-        made["gcInterval"] = str(settings.gc_interval)
+        fields["gcInterval"] = str(settings.gc_interval)
     if settings.origin is not None:
-        made["origin"] = settings.origin
+        fields["origin"] = settings.origin
     if settings.worker_lost_timeout is not None:
-        made["workerLostTimeout"] = str(settings.worker_lost_timeout)
+        fields["workerLostTimeout"] = str(settings.worker_lost_timeout)
     if settings.dispatcher == "Incremental" and _has(release, "incrementalDispatcherConfig"):
         step = settings.incremental.step_size if settings.incremental else 3
-        made["incrementalDispatcherConfig"] = {"stepSize": step}
+        fields["incrementalDispatcherConfig"] = {"stepSize": step}
     if isinstance(settings.credentials, ClusterProfile):
         provider = {"name": ACCESS_PROVIDER, "execConfig": exec_config(f"{PLUGIN_FOLDER}/{PLUGIN}")}
         providers = "accessProviders" if _has(release, "clusterProfile.accessProviders[]") else "credentialsProviders"
-        made["clusterProfile"] = {providers: [provider]}
-    return made
+        fields["clusterProfile"] = {providers: [provider]}
+    return fields
 
 
 def _has(release: Release, field: str) -> bool:

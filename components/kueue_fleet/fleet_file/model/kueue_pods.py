@@ -58,14 +58,14 @@ class PodResources(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """No limit below the request, which the API server refuses."""
         for name in ("cpu", "memory"):
-            asked, most = getattr(self.requests, name), getattr(self.limits, name)
-            if not asked:
+            request, most = getattr(self.requests, name), getattr(self.limits, name)
+            if not request:
                 yield OUT_OF_RANGE.at(
-                    f"requests.{name}", f"{asked} is nothing", f"request some {name}, or leave the field out"
+                    f"requests.{name}", f"{request} is nothing", f"request some {name}, or leave the field out"
                 )
-            if most is not None and most < asked:
+            if most is not None and most < request:
                 yield WRONG_ORDER.at(
-                    f"limits.{name}", f"{most} is less than the request, {asked}", "raise the limit or request less"
+                    f"limits.{name}", f"{most} is less than the request, {request}", "raise the limit or request less"
                 )
 
     def container_resources(self) -> dict[str, Any]:

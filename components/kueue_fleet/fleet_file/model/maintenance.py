@@ -115,17 +115,17 @@ class Maintenance(RuledModel):
         window = Stretch(self.start, self.end)
         try:
             alone = shortage(window, self.recurrence)
-            found = alone or shortage(window, self.recurrence, stops)
+            shortage_there = alone or shortage(window, self.recurrence, stops)
         except RecurrenceError as error:
             yield MAINTENANCE.at("recurrence", f'"{self.recurrence}" {error.wrong}', error.fix)
             return
-        if found is not None:
-            hours = found.available.total_seconds() / 3600
+        if shortage_there is not None:
+            hours = shortage_there.available.total_seconds() / 3600
             less = "" if alone else ", less the exclusions of all upgrades"
             yield MAINTENANCE.at(
                 "recurrence",
-                f"leaves GKE {hours:g} h of the 32 days from {found.start.date()} on{less}, but it wants 48 h, in "
-                "stretches of at least 4 h",
+                f"leaves GKE {hours:g} h of the 32 days from {shortage_there.start.date()} on{less}, but it wants 48 h, "
+                "in stretches of at least 4 h",
                 "make the window longer, or let it come back more often"
                 + ("" if alone else ", or the exclusion shorter"),
             )

@@ -33,7 +33,10 @@ def name_flavors(
     groups = _connected(queues)
     if len(groups) < 2:
         return dict.fromkeys((place for group in groups for place in group), name)
-    first = {each: rank for rank, each in enumerate(flavors)}, {each: rank for rank, each in enumerate(workers)}
+    first = (
+        {flavor_set: rank for rank, flavor_set in enumerate(flavors)},
+        {flavor_set: rank for rank, flavor_set in enumerate(workers)},
+    )
     named: dict[Place, str] = {}
     for group in groups:
         worker, flavor = min(group, key=lambda place: (first[0][place[1]], first[1][place[0]]))
@@ -54,8 +57,8 @@ def not_adjacent(queues: Mapping[str, Set[Place]], named: Mapping[Place, str]) -
 
 def _connected(parts: Iterable[Set[Place]]) -> list[frozenset[Place]]:
     """The unions of all parts that have a place in common, directly or by way of others."""
-    found: list[frozenset[Place]] = []
+    groups: list[frozenset[Place]] = []
     for part in filter(None, parts):
-        touched = [each for each in found if not each.isdisjoint(part)]
-        found = [each for each in found if each not in touched] + [frozenset(part).union(*touched)]
-    return found
+        touched = [group for group in groups if not group.isdisjoint(part)]
+        groups = [group for group in groups if group not in touched] + [frozenset(part).union(*touched)]
+    return groups

@@ -18,12 +18,12 @@ class NodePoolEntry(NodePoolFields):
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of GKE for one pool, here and as it is on each cluster where it is different."""
-        found = list(pool_problems(self))
-        yield from found
-        said = {(problem.path, problem.wrong) for problem in found}
+        problems = list(pool_problems(self))
+        yield from problems
+        pairs = {(problem.path, problem.wrong) for problem in problems}
         for cluster in self.per_cluster:
             for problem in self._problems_on(cluster):
-                if (problem.path, problem.wrong) not in said:
+                if (problem.path, problem.wrong) not in pairs:
                     yield problem.at(f"perCluster[{cluster}]")
 
     @where_read

@@ -113,8 +113,8 @@ class Operators(RuledModel):
     @property
     def installed(self) -> dict[str, Operator]:
         """Those that the fleet installs, by their field in the file."""
-        given = {"kubeRay": self.kube_ray, "leaderWorkerSet": self.leader_worker_set, "trainer": self.trainer}
-        return {name: operator for name, operator in given.items() if operator is not None}
+        operators = {"kubeRay": self.kube_ray, "leaderWorkerSet": self.leader_worker_set, "trainer": self.trainer}
+        return {name: operator for name, operator in operators.items() if operator is not None}
 
     @property
     def frameworks(self) -> list[str]:

@@ -144,7 +144,7 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
 def backup_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
     """The queue's flavors whose nodes are of a reservation of the file that is kept as a backup."""
     backups = {entry.name for entry in fleet.reservations if entry.purpose == "backup"}
-    found = []
+    flavors = []
     for name in dict.fromkeys(queue.flavor_names) if backups else ():
         entry = fleet.flavor(name)
         pools = [p for on in fleet.job_clusters for p in fleet.flavor_nodes(entry, on)] if entry is not None else []
@@ -154,8 +154,8 @@ def backup_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...
             and (pool.capacity.project or fleet.project_of(pool.cluster)) == fleet.project
             for pool in pools
         ):
-            found.append(name)
-    return tuple(found)
+            flavors.append(name)
+    return tuple(flavors)
 
 
 def following_clusters(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
@@ -213,10 +213,12 @@ def lenders(
     tree, root = fleet.tree_of(queue.cohort_name), root_of(queue.cohort_name, fleet.cohort_parents)
     own = tree[queue.name]
     found: list[tuple[ClusterQueueEntry | CohortEntry, frozenset[Place]]] = [
-        (each, own & tree[each.name]) for each in fleet.cluster_queues if each.name in tree and each is not queue
+        (cluster_queue, own & tree[cluster_queue.name])
+        for cluster_queue in fleet.cluster_queues
+        if cluster_queue.name in tree and cluster_queue is not queue
     ]
     cohorts = (cohort for cohort in fleet.cohorts if root_of(cohort.name, fleet.cohort_parents) == root)
-    found += [(each, frozenset(at for at in own if each.name in _cohort_names(fleet, at[0]))) for each in cohorts]
+    found += [(cohort, frozenset(at for at in own if cohort.name in _cohort_names(fleet, at[0]))) for cohort in cohorts]
     return found
 
 
@@ -235,9 +237,9 @@ def _rules_on(
     for rule in queue.check_rules:
         if rule.name not in here:
             continue
-        kept = tuple(name for name in rule.on_flavors if name in flavors)
-        if dispatching or kept or not rule.on_flavors:
-            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=kept))
+        names_there = tuple(name for name in rule.on_flavors if name in flavors)
+        if dispatching or names_there or not rule.on_flavors:
+            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=names_there))
     return rules
 
 
@@ -311,6 +313,10 @@ def _is_interruptible(fleet: FleetSpec, name: str) -> bool:
     entry = fleet.flavor(name)
     if entry is None:
         return False
-    places = [fleet.flavor_nodes(entry, each) for each in fleet.job_clusters if name in fleet.flavors_on(each)]
+    places = [
+        fleet.flavor_nodes(entry, job_cluster)
+        for job_cluster in fleet.job_clusters
+        if name in fleet.flavors_on(job_cluster)
+    ]
     nodes = [isinstance(pool.capacity, Spot | FlexStart) for pools in places for pool in pools]
     return all(places) and bool(nodes) and all(nodes)

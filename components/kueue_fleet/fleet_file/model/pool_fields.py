@@ -285,8 +285,8 @@ class NodePoolFields(RuledModel):
     @property
     def repairs(self) -> bool:
         """Whether GKE replaces broken nodes, the default filled in."""
-        asked = self.management.auto_repair
-        return not isinstance(self.capacity, FlexStart) if asked is None else asked
+        repair = self.management.auto_repair
+        return not isinstance(self.capacity, FlexStart) if repair is None else repair
 
     @property
     def closed(self) -> bool:
@@ -303,7 +303,7 @@ class NodePoolFields(RuledModel):
             changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
         elif "autoscaling" in changes and "node_count" not in changes:
             changes["node_count"] = None
-        made = self.model_copy(update={**changes, "per_cluster": {}})
+        pool_there = self.model_copy(update={**changes, "per_cluster": {}})
         for unread in type(other).model_fields.keys() - other.__dict__.keys():
-            made.__dict__.pop(unread, None)
-        return made
+            pool_there.__dict__.pop(unread, None)
+        return pool_there

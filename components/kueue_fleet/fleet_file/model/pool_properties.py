@@ -58,27 +58,27 @@ def _machine(pool: NodePoolFields) -> MachineType | None:
 
 def _gpus(pool: NodePoolFields) -> list[dict[str, Any]]:
     """Those that the file asks for; otherwise the machine decides."""
-    machine, asked = _machine(pool), pool.accelerator
+    machine, gpu = _machine(pool), pool.accelerator
     own = machine if machine is not None and machine.gpus else None
-    if asked is None and own is None:
+    if gpu is None and own is None:
         return [NO_GPUS]
-    found: dict[str, Any] = {
-        "type": (asked and asked.type) or (own and own.accelerator),
-        "count": (asked and asked.count) or (own and own.gpus),
+    gpu_fields: dict[str, Any] = {
+        "type": (gpu and gpu.type) or (own and own.accelerator),
+        "count": (gpu and gpu.count) or (own and own.gpus),
     }
     for field, property_ in _OF_GPUS.items():
-        set_at(found, property_, field_at(field)(asked or Accelerator()))
-    return [{name: value for name, value in found.items() if value is not None}]
+        set_at(gpu_fields, property_, field_at(field)(gpu or Accelerator()))
+    return [{name: value for name, value in gpu_fields.items() if value is not None}]
 
 
 def _accelerator(gpus: Any) -> dict[str, Any] | None:
     first = gpus[0] if isinstance(gpus, list) and gpus else {}
     if not first.get("count"):
         return None
-    found: dict[str, Any] = {"type": first["type"], "count": int(first["count"])}
+    accelerator_fields: dict[str, Any] = {"type": first["type"], "count": int(first["count"])}
     for field, property_ in _OF_GPUS.items():
-        set_at(found, field, number_of(property_at(first, property_)))
-    return found
+        set_at(accelerator_fields, field, number_of(property_at(first, property_)))
+    return accelerator_fields
 
 
 def _taints(pool: NodePoolFields) -> list[dict[str, Any]] | None:
@@ -87,11 +87,11 @@ def _taints(pool: NodePoolFields) -> list[dict[str, Any]] | None:
 
 
 def _taints_back(taints: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    found = [
+    taints_there = [
         {"key": one["key"], "value": one.get("value", ""), "effect": EFFECTS.get(one["effect"], one["effect"])}
         for one in taints
     ]
-    return found or None
+    return taints_there or None
 
 
 def _disks(pool: NodePoolFields) -> list[dict[str, Any]] | None:
@@ -105,15 +105,17 @@ def _disks_back(disks: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
 
 def _networks(pool: NodePoolFields) -> list[dict[str, Any]] | None:
     """Those that the fleet makes have their names on a cluster."""
-    wanted = pool.accelerator_networks
-    if wanted is None:
+    networks_entry = pool.accelerator_networks
+    if networks_entry is None:
         return None
-    made = {"network": UNKNOWN, "subnetwork": UNKNOWN}
-    return [each.wire() for each in wanted.existing] or [made for _ in cards_of(pool.machine_type)]
+    unknown_network = {"network": UNKNOWN, "subnetwork": UNKNOWN}
+    return [network.wire() for network in networks_entry.existing] or [
+        unknown_network for _ in cards_of(pool.machine_type)
+    ]
 
 
 def _networks_back(networks: list[Mapping[str, Any]]) -> dict[str, Any] | None:
-    return {"existing": [dict(each) for each in networks]} if networks else None
+    return {"existing": [dict(network) for network in networks]} if networks else None
 
 
 def _labels(pool: NodePoolFields) -> dict[str, str]:
@@ -281,15 +283,15 @@ def _of_first(rest: str) -> str:
 
 def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the file that say these properties; what the file has no field for is left out."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for row in ROWS:
         value = property_at(properties, row.property)
         back = None if value is None else row.back(value)
         if not row.field.startswith("capacity"):
-            set_at(made, row.field, back)
-    if "tpuTopology" in made:
-        made.pop("compactPlacement", None)
-    return {**made, "capacity": _capacity(properties)}
+            set_at(fields, row.field, back)
+    if "tpuTopology" in fields:
+        fields.pop("compactPlacement", None)
+    return {**fields, "capacity": _capacity(properties)}
 
 
 def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,8 +302,8 @@ def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "flexStart", "queuedProvisioning": queued, "maxRunDuration": longest}
     affinity = config.get("reservationAffinity") or {}
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION" and affinity.get("values"):
-        found = _RESERVATION.fullmatch(affinity["values"][0])
-        parts = found.groupdict() if found else {"reservation": affinity["values"][0]}
+        match = _RESERVATION.fullmatch(affinity["values"][0])
+        parts = match.groupdict() if match else {"reservation": affinity["values"][0]}
         return {"type": "reserved", **{key: value for key, value in parts.items() if value}}
     if config.get("spot") or config.get("preemptible"):
         return {"type": "spot"}

@@ -41,9 +41,9 @@ def _sized(pool: NodePoolFields) -> Iterator[Problem]:
 def pool_problems_on(pool: NodePoolFields, cluster: ClusterEntry) -> Iterator[Problem]:
     """Every rule that the pool breaks only because of the cluster: its region, and its zones."""
     facts = pool_view(pool, cluster)
-    found = [*breaches(facts)]
-    anywhere = {(broken.name, breach) for broken, breach in breaches(pool_view(pool))} if found else ()
-    for broken, breach in found:
+    all_problems = [*breaches(facts)]
+    anywhere = {(broken.name, breach) for broken, breach in breaches(pool_view(pool))} if all_problems else ()
+    for broken, breach in all_problems:
         of_cluster = breach.fact == "zones" and breach.index is not None and not pool.zones
         if (broken.name, breach) not in anywhere and not of_cluster:
             yield _problem(broken, facts, breach)

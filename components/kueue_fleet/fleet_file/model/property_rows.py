@@ -60,14 +60,14 @@ def field_at(path: str) -> Callable[[Any], Any]:
 
 def properties_of(rows: Iterable[Row[E]], entry: E) -> dict[str, Any]:
     """What the file says of an entry, as properties; `UNKNOWN` where a field of the file could not be read."""
-    made: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for row in rows:
         try:
             value = row.value(entry)
         except NotKnownError:
             value = UNKNOWN
-        set_at(made, row.property, value)
-    return made
+        set_at(properties, row.property, value)
+    return properties
 
 
 def set_at(block: dict[str, Any], path: str, value: Any) -> None:

@@ -101,19 +101,19 @@ class ResolvedNodePool:
     @property
     def networks(self) -> tuple[CardNetwork, ...]:
         """The networks of its nodes' cards, beside that of the node; none where GKE makes them, or there are none."""
-        wanted = self.entry.accelerator_networks
-        cards = cards_of(self.machine_type) if wanted is not None else ()
-        if wanted is not None and wanted.existing:
-            pairs = zip(cards, wanted.existing, strict=False)
-            return tuple(CardNetwork(card, each.network, each.subnetwork, made=False) for card, each in pairs)
+        networks_entry = self.entry.accelerator_networks
+        cards = cards_of(self.machine_type) if networks_entry is not None else ()
+        if networks_entry is not None and networks_entry.existing:
+            pairs = zip(cards, networks_entry.existing, strict=False)
+            return tuple(CardNetwork(card, network.network, network.subnetwork, made=False) for card, network in pairs)
         return tuple(_made_network(self.cluster, card) for card in cards)
 
     @property
     def plugin(self) -> Plugin | None:
         """The NCCL plugin that the fleet puts on its nodes."""
-        asked = self.entry.nccl_plugin
+        plugin_name = self.entry.nccl_plugin
         own = self.entry.accelerator_networks is not None and not self.entry.existing
-        return plugin_of(self.machine_type) if (own if asked is None else asked) else None
+        return plugin_of(self.machine_type) if (own if plugin_name is None else plugin_name) else None
 
     @property
     def accelerators_per_node(self) -> int:
@@ -244,7 +244,7 @@ class _OwnMachine(MachineType):
 
 def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
     """Nodes of one kind of a cluster that is not of GKE, as a pool of a fixed size whose labels may be more."""
-    given = {name: each.counted(name) for name, each in nodes.allocatable.items()}
+    given = {name: value.counted(name) for name, value in nodes.allocatable.items()}
     machine = _OwnMachine(
         nodes.name, "", 0, 0, gpus=given.get(GPU_RESOURCE, 0), given=given, price_per_hour=nodes.price_per_hour
     )

@@ -49,21 +49,23 @@ def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
 def _place(fleet: FleetSpec, entry: StorageEntry, region: str, clusters: tuple[ClusterEntry, ...]) -> StoragePlace:
     volume = entry.volume
     known = volume.existing.get(region)
-    found = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
+    storage_place = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
     if isinstance(volume, Bucket):
         location = volume.location or region
         name = _fitting(f"{fleet.project}-{fleet.name}-{entry.name}-{location.lower()}".replace(":", "-"))
-        return found._replace(name=str(known or name), location=location)
+        return storage_place._replace(name=str(known or name), location=location)
     wanted = tuple(zone for zone in volume.zones if region_at(zone) == region)
     zones = wanted or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
     name = _fitting(f"{fleet.name}-{entry.name}")
     if isinstance(volume, HyperdiskMl):
-        return found._replace(name=str(known or name), zones=zones)
+        return storage_place._replace(name=str(known or name), zones=zones)
     if isinstance(known, ExistingInstance):
-        return found._replace(name=known.name, location=known.location, address=known.address, share=known.share)
+        return storage_place._replace(
+            name=known.name, location=known.location, address=known.address, share=known.share
+        )
     location = region if isinstance(volume, Filestore) and volume.regional else (zones or ("",))[0]
     address = f"address of {volume.type} {name} in {location}"
-    return found._replace(name=name, location=location, address=address, share=SHARE)
+    return storage_place._replace(name=name, location=location, address=address, share=SHARE)
 
 
 def _fitting(wanted: str) -> str:

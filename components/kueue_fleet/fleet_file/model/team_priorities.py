@@ -19,12 +19,12 @@ def allowed_priority_classes(fleet: FleetSpec, team: TeamEntry) -> tuple[str, ..
 
     A kind whose classes all have one value has no highest. What jobs get that name no class is always among them.
     """
-    given = [item.name for item in fleet.priority_classes if item.global_default]
-    given += [item.name for item in fleet.workload_priority_classes if item.name == _DEFAULT_CLASS]
+    class_names = [item.name for item in fleet.priority_classes if item.global_default]
+    class_names += [item.name for item in fleet.workload_priority_classes if item.name == _DEFAULT_CLASS]
     named = team.priority_classes
     if named is None:
         named = (*_all_but_the_highest(fleet.workload_priority_classes), *_all_but_the_highest(fleet.priority_classes))
-    return tuple(dict.fromkeys((*named, *given)))
+    return tuple(dict.fromkeys((*named, *class_names)))
 
 
 def _all_but_the_highest(classes: Sequence[PriorityClassEntry] | Sequence[WorkloadPriorityClassEntry]) -> list[str]:

@@ -125,12 +125,12 @@ class TeamLimitRange(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """It says something; amounts that Kubernetes takes, in order from `min` to `max`."""
-        given = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
-        if not any(given.values()):
+        bounds = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
+        if not any(bounds.values()):
             yield NEEDED.at("", "has no amount", "set default, defaultRequest, max or min, or remove it")
-        for field, amounts in given.items():
+        for field, amounts in bounds.items():
             yield from _amounts(field, amounts, CONTAINER_RESOURCES, "of containers")
-        for (low, less), (high, more) in combinations(given.items(), 2):
+        for (low, less), (high, more) in combinations(bounds.items(), 2):
             for name in less:
                 if name in more and less[name] > more[name]:
                     yield WRONG_ORDER.at(
@@ -301,7 +301,7 @@ class TeamEntry(RuledModel):
                 yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)
             elif domain == "count" and (kind := name.removeprefix("count/")) and "." not in kind and kind not in _CORE:
                 wrong = f"{amount.plain} has no effect, since Kubernetes' core group has no kind of objects {kind}"
-                plurals = {each.partition(".")[0]: each for each in (*_CORE, *_GROUPED)}
+                plurals = {kind_name.partition(".")[0]: kind_name for kind_name in (*_CORE, *_GROUPED)}
                 near = suggest.nearest(kind, plurals)
                 fix = f"did you mean count/{plurals[near]}?" if near else "write it with its group, as jobs.batch"
                 yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)

@@ -44,8 +44,8 @@ def requests_of(container: Mapping[str, Any]) -> dict[str, str]:
 
 def amounts_of(container: Mapping[str, Any], *fields: str) -> dict[str, str]:
     """What the container says of its resources in these fields, of which later ones count; null says nothing."""
-    given = [amount for field in fields for amount in inside(container, "resources", field).items()]
-    return {name: str(amount) for name, amount in given if amount is not None}
+    amounts = [amount for field in fields for amount in inside(container, "resources", field).items()]
+    return {name: str(amount) for name, amount in amounts if amount is not None}
 
 
 def _fault(name: str, text: str, amount: Quantity) -> Fault | None:

@@ -32,14 +32,14 @@ _KINDS: Final = (_DOMAIN, "ResourceClaimTemplate")
 
 def claims_apart(manifests: Iterable[Document]) -> tuple[list[Document], list[Document]]:
     """The jobs, and beside them the objects by which their pods claim devices."""
-    given = list(manifests)
-    claims = [each for each in given if each.data["kind"] in _KINDS]
-    return [each for each in given if each.data["kind"] not in _KINDS], claims
+    manifest_list = list(manifests)
+    claims = [each for each in manifest_list if each.data["kind"] in _KINDS]
+    return [each for each in manifest_list if each.data["kind"] not in _KINDS], claims
 
 
 def claim_templates(claims: Iterable[Document]) -> list[Manifest]:
     """The claim templates, those of ComputeDomains as the driver makes them."""
-    return [each.data if each.data["kind"] != _DOMAIN else _template(each.data) for each in claims]
+    return [claim.data if claim.data["kind"] != _DOMAIN else _template(claim.data) for claim in claims]
 
 
 def _template(domain: Mapping[str, Any]) -> Manifest:
@@ -75,8 +75,8 @@ def check_domains(fleet: FleetSpec, claims: Iterable[Document]) -> Iterator[Prob
 @job_check
 def check_channels(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Pods that claim a channel where no node has one; a warning where several machines of A4X do without."""
-    domains = [each.data for each in job.claims if each.data["kind"] == _DOMAIN]
-    templates = {f"{key_of(each).partition('/')[0]}/{_template_name(each)}" for each in domains}
+    domains = [claim.data for claim in job.claims if claim.data["kind"] == _DOMAIN]
+    templates = {f"{key_of(domain).partition('/')[0]}/{_template_name(domain)}" for domain in domains}
     queue = fleet.queue(job.queue)
     for pods in job.pod_sets if queue is not None else ():
         pools = list(pools_of(fleet, queue, pods)) if queue is not None else []

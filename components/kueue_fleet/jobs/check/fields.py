@@ -64,15 +64,20 @@ def check_job_fields(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What a pod says beside its priority class, whose values Kubernetes writes into it; classes that there are not are
     found where jobs are read."""
-    none = next((each for each in fleet.priority_classes if each.global_default), PriorityClassFields(value=0))
-    classes = {"": none} | {each.name: each for each in fleet.priority_classes}
+    none = next(
+        (priority_class for priority_class in fleet.priority_classes if priority_class.global_default),
+        PriorityClassFields(value=0),
+    )
+    classes = {"": none} | {priority_class.name: priority_class for priority_class in fleet.priority_classes}
     classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in SYSTEM_CLASSES.items()}
     for pod_set in job.pod_sets:
         pod = inside(pod_set.template, "spec")
         named = str(pod.get("priorityClassName") or "")
-        found = classes.get(named)
-        wanted = {} if found is None else {"priority": found.value, "preemptionPolicy": found.preemption_policy}
-        for field, value in wanted.items():
+        priority = classes.get(named)
+        priority_fields = (
+            {} if priority is None else {"priority": priority.value, "preemptionPolicy": priority.preemption_policy}
+        )
+        for field, value in priority_fields.items():
             if pod.get(field) not in (None, value):
                 of = f"of priority class {named}" if named else "of pods without a priority class"
                 wrong = f"has {field} {pod[field]}, and Kubernetes makes no pod with another than the {value} {of}"
@@ -136,13 +141,13 @@ def _object(kind: str, value: Mapping[str, Any], path: str) -> Iterator[tuple[st
 
 
 def _plain(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:
-    wanted = _PLAIN[kind]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        yield path, _another(value, wanted[0])
+    type_words = _PLAIN[kind]
+    if not isinstance(value, type_words) or (isinstance(value, bool) and bool not in type_words):
+        yield path, _another(value, type_words[0])
 
 
 def _another(value: Any, wanted: type) -> Fault:
-    given = next((words for type_, words in _WORDS.items() if type(value) is type_), "of another form")
+    type_words = next((words for type_, words in _WORDS.items() if type(value) is type_), "of another form")
     quotes = wanted is str and isinstance(value, bool | int | float)
     fix = "put it in quotes" if quotes else f"write {_WORDS[wanted]}"
-    return job_fault(f"is {given}, and Kubernetes takes {_WORDS[wanted]}", fix)
+    return job_fault(f"is {type_words}, and Kubernetes takes {_WORDS[wanted]}", fix)

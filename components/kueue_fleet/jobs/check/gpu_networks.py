@@ -42,7 +42,7 @@ def warn_of_networks(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> None:
     """Gives pods, whose first container is the program, what they need on nodes of these pools, if all need one."""
-    needed = {tuple(each.card for each in pool.networks): plugin_of(pool.machine_type) for pool in pools}
+    needed = {tuple(network.card for network in pool.networks): plugin_of(pool.machine_type) for pool in pools}
     if len(needed) != 1 or not all(needed):
         return
     [(cards, plugin)] = needed.items()
@@ -53,7 +53,7 @@ def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> Non
 
 def _add_plugin(plugin: Plugin, spec: dict[str, Any]) -> None:
     program = spec["containers"][0]
-    own = {each["name"] for each in program.get("env", ())}
+    own = {variable["name"] for variable in program.get("env", ())}
     program["env"] = [
         *program.get("env", ()),
         *({"name": name, "value": value} for name, value in plugin.env.items() if name not in own),
@@ -88,7 +88,7 @@ def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:
     plugin = plugin_of(pool.machine_type)
     spec = inside(template.template, "spec")
     annotations = inside(template.template, "metadata", "annotations")
-    for key, value in annotations_of(plugin, [each.card for each in pool.networks]).items():
+    for key, value in annotations_of(plugin, [network.card for network in pool.networks]).items():
         if key not in annotations:
             yield f"annotation {key}"
         elif key == INTERFACES and (missing := _networks(value) - _networks(annotations[key])):
@@ -100,9 +100,9 @@ def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:
         if path not in there:
             yield f"a volume of host path {path}"
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    if plugin.daemon is not None and plugin.daemon.name not in {each.get("name") for each in containers}:
+    if plugin.daemon is not None and plugin.daemon.name not in {container.get("name") for container in containers}:
         yield f"container {plugin.daemon.name}"
-    variables = {each.get("name") for container in containers for each in container.get("env") or ()}
+    variables = {variable.get("name") for container in containers for variable in container.get("env") or ()}
     for name in plugin.env:
         if name not in variables:
             yield f"variable {name}"
@@ -115,4 +115,4 @@ def _networks(interfaces: Any) -> set[str]:
     except (TypeError, ValueError):
         return set()
     named = listed if isinstance(listed, list) else []
-    return {str(each.get("network")) for each in named if isinstance(each, Mapping)}
+    return {str(interface.get("network")) for interface in named if isinstance(interface, Mapping)}

@@ -93,9 +93,9 @@ def stays_pending(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     queue = fleet.queue(job.queue)
     for template in job.pod_sets if queue is not None else ():
         if template.count and queue is not None and (fault := nowhere(fleet, queue, template)) is not None:
-            found = of_pod_set(job, template, fault)
-            wrong = f"{found.wrong}, so that Kueue admits it and its pods stay pending"
-            yield replace(found, severity="warning", wrong=wrong)
+            reasons = of_pod_set(job, template, fault)
+            wrong = f"{reasons.wrong}, so that Kueue admits it and its pods stay pending"
+            yield replace(reasons, severity="warning", wrong=wrong)
 
 
 def pod_set_of(template: PodSetTemplate) -> PodSet:
@@ -105,9 +105,12 @@ def pod_set_of(template: PodSetTemplate) -> PodSet:
 
 
 def _with(pod_set: PodSet, labels: Mapping[str, str], tolerations: Iterable[Toleration]) -> ChosenPods:
-    asked = frozenset(name for name, amount in pod_set.requests if amount)
+    resources_asked = frozenset(name for name, amount in pod_set.requests if amount)
     return ChosenPods(
-        {**labels, **dict(pod_set.node_selector)}, pod_set.affinity, (*pod_set.tolerations, *tolerations), asked
+        {**labels, **dict(pod_set.node_selector)},
+        pod_set.affinity,
+        (*pod_set.tolerations, *tolerations),
+        resources_asked,
     )
 
 
@@ -115,11 +118,11 @@ def possible_flavors(
     fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str
 ) -> Iterator[tuple[FlavorEntry, ChosenPods]]:
     """The flavors that the pods may get on the cluster, those of devices where they ask for any, with what they add."""
-    asked = [name for name, amount in pods.requests if amount]
-    wanted = [name for name in asked if "/" in name] or asked
+    names = [name for name, amount in pods.requests if amount]
+    flavor_names = [name for name in names if "/" in name] or names
     selector = dict(pods.node_selector)
     for group in queue.resource_groups:
-        if not set(wanted) & set(group.covered_resources):
+        if not set(flavor_names) & set(group.covered_resources):
             continue
         for quotas in group.flavors:
             flavor = fleet.flavor(quotas.name)
@@ -127,14 +130,21 @@ def possible_flavors(
                 continue
             there = fleet.flavor_on(flavor, cluster)
             if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
-                added = (parse_toleration(Fields(each.wire(), "", [])) for each in there.tolerations)
+                added = (parse_toleration(Fields(toleration.wire(), "", [])) for toleration in there.tolerations)
                 yield flavor, _with(pods, there.node_labels, added)
 
 
 def too_large(fleet: FleetSpec, queue: str, pods: PodSet) -> str:
     """What a pod asks for that none of its nodes has as much of; empty where one has, or it is not known."""
     pools = _known_pools(fleet, queue, pods)
-    lacking = [[each for each in pods.node_requests if pool.allocatable.get(each[0], 0) < each[1]] for pool in pools]
+    lacking = [
+        [
+            node_request
+            for node_request in pods.node_requests
+            if pool.allocatable.get(node_request[0], 0) < node_request[1]
+        ]
+        for pool in pools
+    ]
     if not lacking or not all(lacking):
         return ""
     resource, amount = lacking[0][0]
@@ -194,12 +204,12 @@ def _refused(
     for name in clusters:
         if fleet.cluster(name).platform != "Autopilot":
             continue
-        given = [pods for _, pods in possible_flavors(fleet, queue, pod_set, name)]
+        choices_of_pods = [pods for _, pods in possible_flavors(fleet, queue, pod_set, name)]
         alone = _with(pod_set, {}, ())
-        choices = [alone] if kind in _CREATED_AS_WRITTEN or not given else given
-        found = [_autopilot(pods, name) for pods in choices]
-        if all(found):
-            return found[0]
+        choices = [alone] if kind in _CREATED_AS_WRITTEN or not choices_of_pods else choices_of_pods
+        refusals = [_autopilot(pods, name) for pods in choices]
+        if all(refusals):
+            return refusals[0]
     return None
 
 
@@ -227,7 +237,7 @@ def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
     """A custom label without the toleration of the same key and value."""
     for key, value in pods.labels.items():
         taint = Taint(key, value)
-        if not SYSTEM_LABEL.search(key) and not any(each.tolerates(taint) for each in pods.tolerations):
+        if not SYSTEM_LABEL.search(key) and not any(toleration.tolerates(taint) for toleration in pods.tolerations):
             return job_fault(
                 f"selects the custom label {key}={value} and does not tolerate the taint of the same name, {makes}",
                 "add the toleration, or remove the label",
@@ -238,18 +248,18 @@ def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
 def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
     """Why no cluster has, or makes, a node for the pods; None where one may."""
     pod_set = pod_set_of(template)
-    found = [nowhere_on(fleet, queue, pod_set, name) for name in fleet.clusters_of(queue)]
-    known = [fault for fault in found if fault is not NO_FLAVOR]
+    faults = [nowhere_on(fleet, queue, pod_set, name) for name in fleet.clusters_of(queue)]
+    known = [fault for fault in faults if fault is not NO_FLAVOR]
     return known[0] if known and all(known) else None
 
 
 def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str) -> Fault | None:
     """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods."""
-    found = [
+    reasons = [
         _without_nodes(fleet, fleet.cluster(cluster), flavor, chosen)
         for flavor, chosen in possible_flavors(fleet, queue, pods, cluster)
     ]
-    return (found[0] if all(found) else None) if found else NO_FLAVOR
+    return (reasons[0] if all(reasons) else None) if reasons else NO_FLAVOR
 
 
 def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:
@@ -281,13 +291,13 @@ def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: Cluster
     if (
         nodes is not None
         and nodes.when_unsatisfiable == "DoNotScaleUp"
-        and all(each.accelerator for each in nodes.priorities)
+        and all(priority.accelerator for priority in nodes.priorities)
     ):
         of = " or ".join(nodes.accelerators)
         device = TPU_RESOURCE if tpus().issuperset(nodes.accelerators) else GPU_RESOURCE
     if device is not None and device not in pods.resources:
         taint = Taint(device, "present")
-        if not any(each.tolerates(taint) for each in pods.tolerations):
+        if not any(toleration.tolerates(taint) for toleration in pods.tolerations):
             return job_fault(
                 f"requests no {device}, and flavor {flavor.name} puts it on nodes with {of} on {cluster.name}, whose "
                 f"taint {device} only pods that request it tolerate by themselves",
@@ -323,7 +333,7 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) 
                 f"selects {key}={value}, and {here} {has}", "select what its nodes have, or label the pool"
             )
     if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
-        listed = ", ".join(dict.fromkeys(each.key for term in pods.terms for each in term.requirements))
+        listed = ", ".join(dict.fromkeys(requirement.key for term in pods.terms for requirement in term.requirements))
         return job_fault(
             f"has a node affinity ({listed}) that no node of {here} matches", "change it, or label the pool"
         )

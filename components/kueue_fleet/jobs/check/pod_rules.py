@@ -126,14 +126,16 @@ def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) 
 
 def _managed_by(fleet: FleetSpec, queue: str, job: Manifest, team: TeamEntry | None) -> Iterator[Fault]:
     """Kueue names itself in jobs that it dispatches; elsewhere Kubernetes leaves such jobs to it."""
-    given = inside(job, "spec").get("managedBy")
-    if job["kind"] == "Job" and given not in (None, JOB_CONTROLLER) and fleet.queue(queue) is not None:
+    manager_name = inside(job, "spec").get("managedBy")
+    if job["kind"] == "Job" and manager_name not in (None, JOB_CONTROLLER) and fleet.queue(queue) is not None:
         if fleet.is_dispatched(queue):
             # What jobs of teams may name is a policy of the fleet; `team_rules` has it.
-            if given != MULTIKUEUE_CONTROLLER and team is None:
-                yield job_fault(f"has managedBy {given}, and MultiKueue rejects it", "remove it: Kueue sets its own")
-        elif given == MULTIKUEUE_CONTROLLER:
-            wrong = f"has managedBy {given}, and its queue is not dispatched, so that nothing makes its pods"
+            if manager_name != MULTIKUEUE_CONTROLLER and team is None:
+                yield job_fault(
+                    f"has managedBy {manager_name}, and MultiKueue rejects it", "remove it: Kueue sets its own"
+                )
+        elif manager_name == MULTIKUEUE_CONTROLLER:
+            wrong = f"has managedBy {manager_name}, and its queue is not dispatched, so that nothing makes its pods"
             yield job_fault(wrong, "remove it")
 
 
@@ -151,11 +153,13 @@ def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
 
 def _of_topology(job: Manifest, pod_set: PodSetTemplate) -> Iterator[Fault]:
     annotations = inside(pod_set.template, "metadata", "annotations")
-    asked = [name for name in _TOPOLOGY if name in annotations]
-    if len(asked) > 1:
-        yield job_fault(f"has the annotations {' and '.join(asked)}, and Kueue refuses the job", "keep one of them")
-    elif set(asked) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and _is_elastic(job):
-        wrong = f"has the annotation {asked[0]}, and Kueue refuses it in an elastic job"
+    annotations_there = [name for name in _TOPOLOGY if name in annotations]
+    if len(annotations_there) > 1:
+        yield job_fault(
+            f"has the annotations {' and '.join(annotations_there)}, and Kueue refuses the job", "keep one of them"
+        )
+    elif set(annotations_there) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and _is_elastic(job):
+        wrong = f"has the annotation {annotations_there[0]}, and Kueue refuses it in an elastic job"
         yield job_fault(wrong, f"write {_TOPOLOGY[2]}")
 
 
@@ -186,7 +190,7 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
     asked = inside(pod, "resources", "requests")
     for name in ("cpu", "memory"):
         if name in asked:
-            requests = (requests_of(each).get(name, "0") for each in pod.get("containers") or ())
+            requests = (requests_of(container).get(name, "0") for container in pod.get("containers") or ())
             total = sum(map(Quantity, requests), Quantity(0))
             if total > Quantity(asked[name]):
                 wrong = f"requests {asked[name]} {name} as a pod, and its containers {total.plain}"
@@ -195,11 +199,11 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
 
 def _devices(pod: Manifest) -> Iterator[Fault]:
     for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
-        limits, asked = (inside(container, "resources", field) for field in ("limits", "requests"))
-        for name in dict.fromkeys((*limits, *asked)):
-            if "/" in name and str(asked.get(name, limits.get(name))) != str(limits.get(name)):
+        limits, requests = (inside(container, "resources", field) for field in ("limits", "requests"))
+        for name in dict.fromkeys((*limits, *requests)):
+            if "/" in name and str(requests.get(name, limits.get(name))) != str(limits.get(name)):
                 wrong = (
-                    f"asks for {asked[name]} {name} in container {container.get('name')} with a limit of "
+                    f"asks for {requests[name]} {name} in container {container.get('name')} with a limit of "
                     f"{limits.get(name, 'nothing')}, and Kubernetes refuses the pod"
                 )
                 yield job_fault(wrong, "write the same number as limit and request")

@@ -68,8 +68,8 @@ def _most(
     """On the flavor that takes most of the pods; None: all of them, or it is not known."""
     pod, pod_set = inside(template.template, "spec"), pod_set_of(template)
     labels = {**inside(template.template, "metadata", "labels"), **names}
-    found: list[_Most] = []
-    for cluster in (each for each in fleet.clusters_of(queue) if each in fleet.job_clusters):
+    largest: list[_Most] = []
+    for cluster in (cluster for cluster in fleet.clusters_of(queue) if cluster in fleet.job_clusters):
         for flavor, _ in possible_flavors(fleet, queue, pod_set, cluster):
             pools = fleet.flavor_nodes(flavor, cluster)
             if not pools or any(not pool.sized or pool.machine is None for pool in pools):
@@ -77,8 +77,8 @@ def _most(
             bounds = list(_bounds(pod, pod_set, labels, pools))
             if not bounds:
                 return None
-            found.append(min(bounds))
-    return max(found, default=None)
+            largest.append(min(bounds))
+    return max(largest, default=None)
 
 
 def _bounds(
@@ -93,7 +93,9 @@ def _bounds(
             f"its nodes are in {len(zones)} zones",
         ),
     }
-    if any(port.get("hostPort") for each in maps_in(pod.get("containers")) for port in maps_in(each.get("ports"))):
+    if any(
+        port.get("hostPort") for container in maps_in(pod.get("containers")) for port in maps_in(container.get("ports"))
+    ):
         yield _Most(nodes, f"one pod of a node has its hostPort, and {places[HOSTNAME_LABEL][1]}")
     for term in _terms(pod, "podAntiAffinity"):
         key = str(term.get("topologyKey"))
@@ -124,8 +126,8 @@ def _listed(pools: Sequence[ResolvedNodePool]) -> str:
 
 def _terms(pod: Manifest, kind: str) -> list[Manifest]:
     """Those that are about pods of the own namespace."""
-    given = maps_in(inside(pod, "affinity", kind).get(_REQUIRED))
-    return [term for term in given if "namespaces" not in term and "namespaceSelector" not in term]
+    terms = maps_in(inside(pod, "affinity", kind).get(_REQUIRED))
+    return [term for term in terms if "namespaces" not in term and "namespaceSelector" not in term]
 
 
 def _selects(term: Manifest, labels: Mapping[str, Any]) -> bool:
@@ -133,11 +135,15 @@ def _selects(term: Manifest, labels: Mapping[str, Any]) -> bool:
     selector = term.get("labelSelector")
     if selector is None:
         return False
-    asked = [
+    requirements = [
         Requirement(key, "In", (str(value),)) for key, value in inside(term, "labelSelector", "matchLabels").items()
     ]
-    asked += [
-        Requirement(str(each.get("key")), str(each.get("operator")), tuple(map(str, each.get("values") or ())))
-        for each in maps_in(inside(term, "labelSelector").get("matchExpressions"))
+    requirements += [
+        Requirement(
+            str(match_expression.get("key")),
+            str(match_expression.get("operator")),
+            tuple(map(str, match_expression.get("values") or ())),
+        )
+        for match_expression in maps_in(inside(term, "labelSelector").get("matchExpressions"))
     ]
-    return all(each.matches(labels) for each in asked)
+    return all(each.matches(labels) for each in requirements)

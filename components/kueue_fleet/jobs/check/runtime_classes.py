@@ -28,9 +28,9 @@ def warn_of_runtime_classes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Proble
     for template in job.pod_sets:
         name = str(inside(template.template, "spec").get("runtimeClassName") or "")
         unsure = [
-            each
-            for each in fleet.clusters_of(entry)
-            if name != _OF_AUTOPILOT or fleet.cluster(each).mode != "Autopilot"
+            cluster
+            for cluster in fleet.clusters_of(entry)
+            if name != _OF_AUTOPILOT or fleet.cluster(cluster).mode != "Autopilot"
         ]
         if name and unsure:
             wrong = (

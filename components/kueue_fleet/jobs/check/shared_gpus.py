@@ -50,22 +50,22 @@ def check_shared_gpus(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def share_refusal(fleet: FleetSpec, queue_name: str, pod_set: PodSet) -> ShareRefusal | None:
     """Why nodes refuse the pods when they come from this ClusterQueue; None where none does."""
-    queue, asked = fleet.queue(queue_name), dict(pod_set.in_container).get(GPU_RESOURCE, 0)
-    if queue is None or asked < 2 or not pod_set.count:
+    queue, gpus = fleet.queue(queue_name), dict(pod_set.in_container).get(GPU_RESOURCE, 0)
+    if queue is None or gpus < 2 or not pod_set.count:
         return None
     nodes = list(dict.fromkeys(_nodes(fleet, queue, pod_set)))
-    fits = [each for each in nodes if each.most is None or asked <= each.most]
-    short = [each for each in nodes if each not in fits]
+    fits = [node for node in nodes if node.most is None or gpus <= node.most]
+    short = [node for node in nodes if node not in fits]
     if not short:
         return None
-    flavors = ", ".join(dict.fromkeys(each.flavor for each in short))
+    flavors = ", ".join(dict.fromkeys(shortage.flavor for shortage in short))
     wrong = (
-        f"has a container that requests {asked} {GPU_RESOURCE}, but the GPUs of flavor {flavors} are shared, "
+        f"has a container that requests {gpus} {GPU_RESOURCE}, but the GPUs of flavor {flavors} are shared, "
         f"and a node there refuses a container of more than {short[0].most} (UnexpectedAdmissionError)"
     )
     fix = "request 1, in more pods if it needs more"
     if fits:
-        fix = f"select the nodes of {', '.join(dict.fromkeys(each.flavor for each in fits))} in its pods"
+        fix = f"select the nodes of {', '.join(dict.fromkeys(fit.flavor for fit in fits))} in its pods"
     return ShareRefusal(wrong, fix, not fits)
 
 

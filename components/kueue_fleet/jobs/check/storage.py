@@ -38,10 +38,14 @@ def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
 def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
     queue = fleet.queue(job.queue)
-    clusters = [each for each in fleet.queue_clusters(queue) if each in fleet.job_clusters] if queue else []
+    clusters = (
+        [queue_cluster for queue_cluster in fleet.queue_clusters(queue) if queue_cluster in fleet.job_clusters]
+        if queue
+        else []
+    )
     for template in job.pod_sets if queue is not None else ():
-        found = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
-        for severity, wrong, fix in dict.fromkeys(found):
+        problems_there = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
+        for severity, wrong, fix in dict.fromkeys(problems_there):
             problem = of_pod_set(job, template, job_fault(wrong, fix))
             yield replace(problem, severity="warning") if severity == "warning" else problem
 
@@ -68,14 +72,14 @@ def _of_pods(
 def _claim(fleet: FleetSpec, namespace: str, clusters: list[str], name: str) -> Iterator[_Found]:
     entry = claims_in(fleet, namespace).get(name)
     if entry is None:
-        elsewhere = next((each for each in fleet.storage if each.name == name), None)
+        elsewhere = next((entry for entry in fleet.storage if entry.name == name), None)
         wrong = f"mounts claim {name}, which the file does not have in namespace {namespace}, so that its pods wait"
         if elsewhere is not None:
             yield "error", wrong, f"add the team of {namespace} to storage[{name}].teams"
         else:
             yield "warning", f"{wrong} unless somebody makes it", "add it to storage, or make sure that it is there"
         return
-    missing = [each for each in clusters if each not in fleet.clusters_of(entry)]
+    missing = [cluster for cluster in clusters if cluster not in fleet.clusters_of(entry)]
     if missing:
         wrong = f"mounts claim {name}, which is not on {listed(missing)}, where its queue may send it"
         severity = "error" if missing == clusters else "warning"
@@ -98,8 +102,8 @@ def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[
         yield "error", wrong, f'add {GCS_FUSE_VOLUMES}: "true" to the annotations of its pods'
     account = team.service_account_name if team is not None else None
     if account is not None and spec.get("serviceAccountName") != account:
-        given = spec.get("serviceAccountName") or "the namespace's default"
-        wrong = f"mounts a bucket as service account {given}, which is not that of its team"
+        account_name = spec.get("serviceAccountName") or "the namespace's default"
+        wrong = f"mounts a bucket as service account {account_name}, which is not that of its team"
         yield "error", wrong, f"write serviceAccountName: {account}"
 
 

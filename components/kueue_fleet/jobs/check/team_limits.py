@@ -42,11 +42,11 @@ def check_team_limits(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     teams = _teams(fleet)
     if (team := teams.get(job.namespace)) is None:
         return
-    asked = _asked(job.data)
+    totals = _asked(job.data)
     for name, limit in _limits(team).items():
         where = f"resourceQuota[{name}] of team {team.name}"
-        if asked[name] > limit:
-            wrong = f"has {_shown(name, asked[name])}, and {where} gives {_shown(name, limit)}"
+        if totals[name] > limit:
+            wrong = f"has {_shown(name, totals[name])}, and {where} gives {_shown(name, limit)}"
             yield of_job(
                 job.document, JOB, f"{wrong}: Kueue admits it, and not all of it is made", "request less, or raise it"
             )
@@ -57,16 +57,19 @@ def check_team_limits(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Iterable[Document]) -> Iterator[Problem]:
     """What a simulation does not say of the jobs of teams: that together they are more than a ResourceQuota takes."""
-    asked: dict[str, _Amounts] = defaultdict(_none)
+    totals_by_team: dict[str, _Amounts] = defaultdict(_none)
     for job in manifests:
-        _add(asked[_namespace(job)], _asked(job.data))
+        _add(totals_by_team[_namespace(job)], _asked(job.data))
     for entry in entries:
         pods = Decimal(entry.count * entry.pods)
-        given = {name: Quantity(str(each)).decimal * pods for name, each in entry.requests.items()}
+        totals = {name: Quantity(str(request)).decimal * pods for name, request in entry.requests.items()}
         counts = {_COUNTED["Job"]: Decimal(entry.count), "pods": pods, "count/pods": pods}
-        _add(asked[entry.namespace], {**given, **{f"requests.{name}": each for name, each in given.items()}, **counts})
+        _add(
+            totals_by_team[entry.namespace],
+            {**totals, **{f"requests.{name}": value for name, value in totals.items()}, **counts},
+        )
     for namespace, team in _teams(fleet).items():
-        sums, limits = asked[namespace], _limits(team)
+        sums, limits = totals_by_team[namespace], _limits(team)
         over = [name for name, limit in limits.items() if sums[name] > limit]
         if over:
             listed = [f"{_shown(name, sums[name])} (of {_shown(name, limits[name])})" for name in over[:_MOST_NAMED]]
@@ -86,24 +89,24 @@ def _namespace(job: Document) -> str:
 
 def _limits(team: TeamEntry) -> dict[str, Decimal]:
     """What the namespace has where jobs are submitted, and so everywhere."""
-    given = {**default_limits(submits=True), **team.resource_quota}
-    return {name: Quantity(str(each)).decimal for name, each in given.items()}
+    limits = {**default_limits(submits=True), **team.resource_quota}
+    return {name: Quantity(str(value)).decimal for name, value in limits.items()}
 
 
 def _asked(job: Mapping[str, Any]) -> _Amounts:
     """What the job counts as in a ResourceQuota, by the name of the limit."""
-    found = _none()
+    totals = _none()
     for pod_set in pod_set_templates(job):
-        _add(found, dict.fromkeys(("pods", "count/pods"), Decimal(pod_set.count)))
+        _add(totals, dict.fromkeys(("pods", "count/pods"), Decimal(pod_set.count)))
         for container in maps_in(inside(pod_set.template, "spec").get("containers")):
             limits, requests = amounts_of(container, "limits"), requests_of(container)
-            for prefixes, given in ((("limits.",), limits), (("", "requests."), requests)):
-                for name, text in given.items():
+            for prefixes, amounts in ((("limits.",), limits), (("", "requests."), requests)):
+                for name, text in amounts.items():
                     amount = Quantity(text).decimal * pod_set.count
-                    _add(found, dict.fromkeys((f"{prefix}{name}" for prefix in prefixes), amount))
+                    _add(totals, dict.fromkeys((f"{prefix}{name}" for prefix in prefixes), amount))
     if (kind := str(job.get("kind"))) in _COUNTED:
-        found[_COUNTED[kind]] += 1
-    return found
+        totals[_COUNTED[kind]] += 1
+    return totals
 
 
 def _none() -> _Amounts:
@@ -133,11 +136,11 @@ def _silent(job: Mapping[str, Any], field: str, resource: str) -> str:
 
 def _defaults(team: TeamEntry, field: str, resource: str) -> bool:
     """Whether the team's LimitRange says it for those who do not."""
-    given = team.limit_range
-    if given is None:
+    bounds = team.limit_range
+    if bounds is None:
         return False
-    amounts = (given.default, given.max, *((given.default_request, given.min) if field == "requests" else ()))
-    return any(resource in each for each in amounts)
+    amounts = (bounds.default, bounds.max, *((bounds.default_request, bounds.min) if field == "requests" else ()))
+    return any(resource in amount for amount in amounts)
 
 
 def _shown(name: str, amount: Decimal) -> str:

@@ -107,8 +107,8 @@ def _accounts(team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
 
 
 def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple[str, Fault]]:
-    given = inside(job, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)
-    if (fault := run_duration_fault(fleet, queue, given)) is not None:
+    duration = inside(job, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)
+    if (fault := run_duration_fault(fleet, queue, duration)) is not None:
         yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", fault
 
 
@@ -122,13 +122,15 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     queue = fleet.queue(job.queue)
     if seconds is None or queue is None:
         return
-    flavors = [flavor for each in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(each)) is not None]
-    pools = [pool for each in flavors for on in fleet.clusters_of(each) for pool in fleet.flavor_nodes(each, on)]
+    flavors = [
+        flavor for flavor_name in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(flavor_name)) is not None
+    ]
+    pools = [pool for flavor in flavors for on in fleet.clusters_of(flavor) for pool in fleet.flavor_nodes(flavor, on)]
     lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
     if (
         lives
         and len(lives) == len({pool.name for pool in pools})
-        and all(seconds > each.seconds for each in lives.values())
+        and all(seconds > live.seconds for live in lives.values())
     ):
         path, last = f"{label_of(job.data)}.metadata.annotations[{RUN_DURATION_ANNOTATION}]", next(iter(lives))
         wrong = f"{seconds}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
@@ -138,7 +140,9 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:
     """What is wrong with a run time that jobs of a ClusterQueue declare to DWS; None: nothing, or they declare none."""
-    asks_dws = any(each.provisioning_class_name == QUEUED_PROVISIONING_CLASS for each in requests_of(fleet, queue))
+    asks_dws = any(
+        request.provisioning_class_name == QUEUED_PROVISIONING_CLASS for request in requests_of(fleet, queue)
+    )
     if given is None or not asks_dws or 0 < (whole_number(str(given)) or 0) <= FLEX_START_MAX_SECONDS:
         return None
     wrong = f"{given}, but DWS grants 1 to {FLEX_START_MAX_SECONDS} seconds, which is seven days"

@@ -51,16 +51,17 @@ def _fault(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> Fault 
     if not asked or pod_set.count < 1:
         return None
     selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key in _SELECTORS}
-    found = [pool for pool in pools if all(pool.labels.get(key) == value for key, value in selector.items())]
-    if not found:
-        wanted = ", ".join(f"{key}={value}" for key, value in selector.items())
+    pools_there = [pool for pool in pools if all(pool.labels.get(key) == value for key, value in selector.items())]
+    if not pools_there:
+        selector_text = ", ".join(f"{key}={value}" for key, value in selector.items())
         offered = " or ".join(dict.fromkeys(f"{pool.accelerator} {pool.tpu_topology}" for pool in pools))
         return job_fault(
-            f"selects {wanted}, but its queue leads to {offered}", "select one of these, or leave it to the queue"
+            f"selects {selector_text}, but its queue leads to {offered}",
+            "select one of these, or leave it to the queue",
         )
-    whole = [pool for pool in found if pool.accelerators_per_node == asked]
+    whole = [pool for pool in pools_there if pool.accelerators_per_node == asked]
     if not whole:
-        chips = " or ".join(str(one) for one in sorted({pool.accelerators_per_node for pool in found}))
+        chips = " or ".join(str(one) for one in sorted({pool.accelerators_per_node for pool in pools_there}))
         return job_fault(
             f"requests {asked} {TPU_RESOURCE} a pod, but GKE runs a pod only if it takes all chips of its node",
             f"request {chips}",
