@@ -161,7 +161,10 @@ def test_a_fleet_shows_what_it_takes_beside_the_spec() -> None:
 
 def test_help_describes_the_outputs_of_a_component() -> None:
     shown = pydoc.plain(pydoc.render_doc(kueue_fleet.Fleet))
-    assert "kubeconfig: Kubeconfig with a context for each cluster, named like it; JSON, secret; the manager's" in shown
+    assert (
+        "kubeconfig: Kubeconfig with a context for each cluster, named like it, of GKE or that the program gives;"
+        in shown
+    )
     assert "identifier: `projects/P/locations/L/clusters/C/nodePools/N`, once it is there." in pydoc.plain(
         pydoc.render_doc(kueue_fleet.NodePool)
     )

@@ -26,7 +26,7 @@ from kueue_rehearsal.simulation_settings import parse_settings
 from small_fleets import MANAGER, WORKER, fleet_data
 
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.
-LANGUAGES = {"", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
+LANGUAGES = {"", "awk", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
 PROGRAMS = {
     "actions/check-fleet/check-fleet",
     "base64",
@@ -50,7 +50,7 @@ PROGRAMS = {
     "pytest",
 }
 ELSEWHERE = re.compile(
-    r"\b(docker build|gcloud|git clone|kubectl|make|npm|pip install|pulumi|"
+    r"\b(docker build|gcloud|git clone|kubectl|make|npm|pip install|pulumi|sacct|"
     r"kueue-fleet (rehearse|status|controller|upgrade .* --rehearse))\b"
 )
 TARGETS = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE), ".venv/.ready"}

@@ -299,7 +299,8 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (Entry("labels", {"cost-center": "a"}), {"cost-center": "b"}),
 ]
 ELSEWHERE: Final[Mapping[type[BaseModel], set[str]]] = {
-    ClusterEntry: {"name", "role", "project", "kueue", "existing", "upsertExistingObjects"},
+    ClusterEntry: {"name", "role", "project", "kueue", "existing", "upsertExistingObjects"}
+    | {"kubernetes", "location", "nodes"},
     NodePoolEntry: {"name", "existing", "clusters", "management"},
     NetworkArgs: set(),
     ReservationEntry: {"name"},

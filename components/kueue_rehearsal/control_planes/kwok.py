@@ -32,7 +32,7 @@ def write_kwok_files(plan: ControlPlanePlan) -> None:
 
 
 def _log_files(plan: ControlPlanePlan) -> tuple[Path, Path]:
-    return plan.folder / "simulated-pod.log", plan.folder / "kwok-logs.json"
+    return plan.folder / "simulated-pod.txt", plan.folder / "kwok-logs.json"
 
 
 def kwok_process(plan: ControlPlanePlan) -> ProcessSpec:

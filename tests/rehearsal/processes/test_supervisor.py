@@ -250,7 +250,7 @@ def test_names_that_gke_would_refuse(asked: RunningSupervisor, name: str) -> Non
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ({**WORKER, "project": ""}, "project: must be a text"),
+        ({**WORKER, "project": None}, "project: must be a text"),
         ({**WORKER, "location": None}, "location: must be a text"),
         ({**WORKER, "autopilot": "yes"}, "autopilot: must be true or false, is 'yes'"),
     ],

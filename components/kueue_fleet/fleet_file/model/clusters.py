@@ -173,7 +173,7 @@ class ClusterEntry(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Fields belong to the platform and the mode of the cluster, zones and keys to its region."""
         yield from self._of_platform()
-        if self.platform == "Kubernetes":
+        if self.kubernetes is not None:
             return
         if self.project is not None and self.role != "worker":
             wrong = f"set, but a {self.role} is in the fleet's project"

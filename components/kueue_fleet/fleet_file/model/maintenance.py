@@ -124,8 +124,8 @@ class Maintenance(RuledModel):
             less = "" if alone else ", less the exclusions of all upgrades"
             yield MAINTENANCE.at(
                 "recurrence",
-                f"leaves GKE {hours:g} h of the 32 days from {shortage_there.start.date()} on{less}, but it wants 48 h, "
-                "in stretches of at least 4 h",
+                f"leaves GKE {hours:g} h of the 32 days from {shortage_there.start.date()} on{less}, but it wants "
+                "48 h, in stretches of at least 4 h",
                 "make the window longer, or let it come back more often"
                 + ("" if alone else ", or the exclusion shorter"),
             )
