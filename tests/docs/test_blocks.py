@@ -29,11 +29,14 @@ from small_fleets import MANAGER, WORKER, fleet_data
 LANGUAGES = {"", "awk", "console", "json", "python", "sh", "mermaid", "text", "ts", "yaml"}
 PROGRAMS = {
     "actions/check-fleet/check-fleet",
+    "awk",
     "base64",
     "cd",
+    "export",
     "gcloud",
     "git",
     "kubectl",
+    "sacct",
     "mkdir",
     "kueue-fleet",
     "make",
