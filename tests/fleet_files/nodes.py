@@ -65,7 +65,7 @@ def _pool(
     if machine == "n1-standard-8":
         pool |= fields(draw, localSsdCount=st.integers(1, 2))
     if all(cluster.get("imageStreaming", True) for cluster in clusters if cluster["name"] in here):
-        pool |= fields(draw, secondaryBootDisks=some_of(_DISKS, 1))
+        pool |= fields(draw, secondaryBootDisks=st.sampled_from(_DISKS).map(lambda disk: [disk]))
     if draw(flags):
         pool["labels"] = {OWN_LABEL: name, **fields(draw, **{"example.com/cost": one_of("low", "high")})}
     if len(here) == 1:

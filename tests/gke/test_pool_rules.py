@@ -222,6 +222,7 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("pool-secondary-disks", {"secondary_disks": (IMAGE,), "image_streaming": False}, CACHED),
     ("pool-secondary-disks", {**CACHED, "secondary_disks": ("cache",)}, CACHED),
+    ("pool-secondary-disks", {**CACHED, "secondary_disks": (IMAGE, f"{IMAGE}s")}, CACHED),
     (
         "pool-secondary-disks",
         {**CACHED, "secondary_disks": (f"{IMAGE}{'s' * 35}",)},

@@ -156,8 +156,9 @@ def check_local_ssds(pool: Pool) -> Iterator[Breach]:
 
 
 def check_secondary_disks(pool: Pool) -> Iterator[Breach]:
-    """Images that GKE takes, on pools with image streaming.
+    """One image that GKE takes, on pools with image streaming.
 
+    Google's provider (pulumi-gcp 9 and 10) sends the first disk alone, and plans to replace the pool ever after.
     Source of the length: GKE makes a node label of the name, `gke-secondary-boot-disk-NAME`, of 63 at most.
     """
     for index, image in enumerate(pool.secondary_disks):
@@ -168,6 +169,9 @@ def check_secondary_disks(pool: Pool) -> Iterator[Breach]:
         elif len(match["name"]) > _LONGEST_IMAGE:
             wrong = f"is of {match['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
             yield Breach("secondary_disks", wrong, "make an image of a shorter name", index)
+    for index in range(1, len(pool.secondary_disks)):
+        wrong = "is a further disk: Google's provider sends the first one alone, and replaces the pool at each update"
+        yield Breach("secondary_disks", wrong, "keep one, with all the images or data", index)
     if pool.secondary_disks and not pool.image_streaming:
         wrong = "are set, but GKE takes them only with image streaming, which is off"
         yield Breach("secondary_disks", wrong, "turn image streaming on")

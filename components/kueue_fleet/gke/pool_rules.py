@@ -415,7 +415,7 @@ POOL_RULES: Final = (
     PoolRule(
         "pool-secondary-disks",
         "KF663",
-        "Secondary boot disks must be of disk images, on pools with image streaming.",
+        "A pool must have at most one secondary boot disk, of a disk image, with image streaming.",
         f"{_GKE}/how-to/data-container-image-preloading",
         check_secondary_disks,
     ),
