@@ -19,11 +19,6 @@ PLACE_UNKNOWN = "elsewhere"
 _CONFLICT = 409
 
 
-def plain_clusters(fleet: FleetSpec) -> list[str]:
-    """The clusters that are not of GKE, in the order of the file."""
-    return [cluster.name for cluster in fleet.clusters if cluster.platform == "Kubernetes"]
-
-
 def connections(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """How a program reaches them instead of as its fleet says; `clusters` are those that the supervisor has."""
     return {name: {"context": name, "server": f"https://{cluster['endpoint']}"} for name, cluster in clusters.items()}

@@ -362,14 +362,15 @@ class Session:
                 pool = {**place, "name": _THEIR_POOL, "nodeLocations": list(entry.node_locations), **nodes}
                 self.client.put_node_pool(entry.name, _THEIR_POOL, pool)
             self._make_existing_pools(fleet, entry)
-        plain = self._make_plain_clusters(fleet)
-        return [entry.name for entry in there] + plain
+        self._make_plain_clusters(fleet)
+        return [*(entry.name for entry in there), *fleet.plain_clusters]
 
-    def _make_plain_clusters(self, fleet: FleetSpec) -> list[str]:
-        from kueue_rehearsal.plain_clusters import PLACE_UNKNOWN, make_nodes, plain_clusters
+    def _make_plain_clusters(self, fleet: FleetSpec) -> None:
+        from kueue_rehearsal.plain_clusters import PLACE_UNKNOWN, make_nodes
 
-        if not (names := plain_clusters(fleet)):
-            return []
+        names = fleet.plain_clusters
+        if not names:
+            return
         for name in names:
             place = fleet.cluster(name).place or PLACE_UNKNOWN
             self.client.put_cluster(name, project="", location=place, autopilot=False)
@@ -377,7 +378,6 @@ class Session:
         clients = self._clients(names)
         for name in names:
             make_nodes(clients.client(name), fleet, name)
-        return names
 
     def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
         from kueue_fleet.google.node_pools import node_pool_properties

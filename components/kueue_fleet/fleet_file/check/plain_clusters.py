@@ -6,7 +6,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity (both
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kueue_admission.forms.form_rules import MISSING
 from kueue_admission.forms.problem import Problem, where_read
@@ -46,21 +46,19 @@ def _project(scope: Scope) -> Iterator[Problem]:
         yield MISSING.at("project", "is missing", "add the id of your Google Cloud project")
 
 
-def _is_plain(scope: Scope, name: str) -> bool:
-    fleet = scope.fleet
-    return name in fleet.cluster_names and fleet.cluster(name).platform == "Kubernetes"
+def _plain(scope: Scope, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name in scope.fleet.plain_clusters]
 
 
 @where_read
 def _flavor(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     """Of a flavor that is derived from a node pool, the pool's rules speak."""
-    for name in scope.fleet.clusters_of(flavor) if flavor.compute_class is not None else ():
-        if _is_plain(scope, name):
-            yield NOT_OF_GKE.at(
-                f"{scope.path(flavor)}.computeClass",
-                "makes nodes by GKE's compute classes, and {cluster} is not of GKE",
-                "write nodeLabels for {cluster} in a flavor of its own, and " + _LEAVE_OUT,
-            ).on(name)
+    for name in _plain(scope, scope.fleet.clusters_of(flavor)) if flavor.compute_class is not None else ():
+        yield NOT_OF_GKE.at(
+            f"{scope.path(flavor)}.computeClass",
+            "makes nodes by GKE's compute classes, and {cluster} is not of GKE",
+            "write nodeLabels for {cluster} in a flavor of its own, and " + _LEAVE_OUT,
+        ).on(name)
 
 
 @where_read
@@ -68,36 +66,34 @@ def _check(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     request = check.provisioning_request
     if request is None or request.provisioning_class_name != QUEUED_PROVISIONING_CLASS:
         return
-    for name in scope.fleet.clusters_of(check):
-        if _is_plain(scope, name):
-            yield NOT_OF_GKE.at(
-                f"{scope.path(check)}.provisioningRequest.provisioningClassName",
-                f"{QUEUED_PROVISIONING_CLASS} is answered by DWS, and {{cluster}} is not of GKE, so that jobs would "
-                "wait there for ever",
-                "name another class, such as check-capacity.autoscaling.x-k8s.io of the cluster autoscaler, or "
-                + _LEAVE_OUT,
-            ).on(name)
+    for name in _plain(scope, scope.fleet.clusters_of(check)):
+        yield NOT_OF_GKE.at(
+            f"{scope.path(check)}.provisioningRequest.provisioningClassName",
+            f"{QUEUED_PROVISIONING_CLASS} is answered by DWS, and {{cluster}} is not of GKE, so that jobs would "
+            "wait there for ever",
+            "name another class, such as check-capacity.autoscaling.x-k8s.io of the cluster autoscaler, or "
+            + _LEAVE_OUT,
+        ).on(name)
 
 
 @where_read
 def _storage(scope: Scope) -> Iterator[Problem]:
     for entry in scope.fleet.storage if scope.fleet.gke_clusters else ():
-        for name in scope.fleet.clusters_of(entry):
-            if _is_plain(scope, name):
-                yield NOT_OF_GKE.at(
-                    f"{scope.path(entry)}.clusters",
-                    f"{entry.volume.type} is mounted by a driver of GKE, and {{cluster}} is not of GKE",
-                    _LEAVE_OUT,
-                ).on(name)
+        for name in _plain(scope, scope.fleet.clusters_of(entry)):
+            yield NOT_OF_GKE.at(
+                f"{scope.path(entry)}.clusters",
+                f"{entry.volume.type} is mounted by a driver of GKE, and {{cluster}} is not of GKE",
+                _LEAVE_OUT,
+            ).on(name)
 
 
 @where_read
 def _credentials(scope: Scope) -> Iterator[Problem]:
-    plain = next((cluster.name for cluster in scope.fleet.clusters if cluster.platform == "Kubernetes"), None)
-    if plain is not None and profile_credentials(scope.fleet) is not None:
+    plain = scope.fleet.plain_clusters
+    if plain and profile_credentials(scope.fleet) is not None:
         yield NOT_OF_GKE.at(
             "multiKueue.credentials",
-            f"ClusterProfile, whose plugin gives credentials of Google, and {plain} is not of GKE",
+            f"ClusterProfile, whose plugin gives credentials of Google, and {plain[0]} is not of GKE",
             "write type: ServiceAccountToken",
         )
 
@@ -107,7 +103,7 @@ def _controller(scope: Scope) -> Iterator[Problem]:
     """The image is built into Artifact Registry, and a bucket is written as a Google account."""
     fleet, section = scope.fleet, scope.fleet.admission_controller
     home = fleet.controller_cluster
-    if section is None or home is None or not _is_plain(scope, home):
+    if section is None or home is None or home not in fleet.plain_clusters:
         return
     if built_image(fleet) is not None:
         yield NOT_OF_GKE.at(
@@ -126,7 +122,7 @@ def _controller(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _observability(scope: Scope) -> Iterator[Problem]:
     fleet, settings = scope.fleet, scope.fleet.observability
-    if fleet.clusters and settings.installs_grafana and _is_plain(scope, fleet.home):
+    if fleet.clusters and settings.installs_grafana and fleet.home in fleet.plain_clusters:
         yield NOT_OF_GKE.at(
             "observability.grafana.enabled",
             f"true, but Grafana reads metrics by Workload Identity, and {fleet.home} is not of GKE",
@@ -163,7 +159,7 @@ def _without_gke(scope: Scope) -> Iterator[Problem]:
 def _accounts(scope: Scope) -> Iterator[Problem]:
     """Workload Identity is GKE's."""
     fleet = scope.fleet
-    plain = [name for name in fleet.job_clusters if _is_plain(scope, name)]
+    plain = _plain(scope, fleet.job_clusters)
     for team in fleet.teams if plain else ():
         field = "googleServiceAccount" if team.google_service_account is not None else "existingGoogleServiceAccount"
         if team.google_service_account is None and team.existing_google_service_account is None:

@@ -155,6 +155,11 @@ class FleetSpec(SpecModel):
         return tuple(cluster for cluster in self.clusters if cluster.platform != "Kubernetes")
 
     @cached_property
+    def plain_clusters(self) -> tuple[str, ...]:
+        """The clusters that are not of GKE, in the order of the file."""
+        return tuple(cluster.name for cluster in self.clusters if cluster.kubernetes is not None)
+
+    @cached_property
     def new_clusters(self) -> tuple[ClusterEntry, ...]:
         """The clusters that the fleet makes."""
         return tuple(cluster for cluster in self.gke_clusters if not cluster.existing)
