@@ -73,7 +73,7 @@ class ProvisioningRequestConfigSpec(RuledModel):
     managed_resources: Annotated[ListOfText[LabelKey], Field(max_length=100)] = ()
     """Only pods that request one of these resources are in the request; empty: all pods."""
     retry_strategy: RetryStrategy = Field(default_factory=RetryStrategy)
-    """When a failed request is retried."""
+    """When a failed request is retried: after about base * 2^(n-1) seconds, at most max."""
     pod_set_updates: PodSetUpdates | None = None
     """What is added to the pods once they are provisioned for."""
     pod_set_merge_policy: Literal["IdenticalPodTemplates", "IdenticalWorkloadSchedulingRequirements"] | None = None

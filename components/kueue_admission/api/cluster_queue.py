@@ -167,7 +167,7 @@ class ClusterQueueSpec(RuledModel):
     admission_scope: AdmissionScope | None = None
     """Whether the queue orders its LocalQueues by their past usage."""
     concurrent_admission_policy: ConcurrentAdmissionPolicy | None = None
-    """Lets a job wait for several flavors at once (alpha). Immutable."""
+    """Lets a job wait for several flavors at once (alpha, feature gate ConcurrentAdmission). Immutable."""
 
     @property
     def flavor_names(self) -> tuple[str, ...]:

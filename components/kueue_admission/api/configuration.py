@@ -95,7 +95,7 @@ class MultiKueueConfiguration(SpecModel):
     incremental_dispatcher_config: IncrementalDispatcherConfig | None = None
     """Settings of the incremental dispatcher."""
     external_frameworks: ListOf[ExternalFramework] | None = None
-    """Further kinds of job that are dispatched."""
+    """Further kinds of job, dispatched by the generic MultiKueue adapter."""
     cluster_profile: Mapping[str, Any] | None = None
     """Access by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
 

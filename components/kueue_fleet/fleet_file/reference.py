@@ -1,9 +1,14 @@
-"""The reference of the fleet file, in Markdown, from the JSON schema: every section, field, type, default and limit."""
+"""The reference of the fleet file, in Markdown, from the JSON schema: every section, field, type, default and limit.
+
+A model that one field has is written below that field, by its path; one that several fields have is a section.
+"""
 
 from __future__ import annotations
 
-import json
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.schema import json_schema
@@ -12,39 +17,96 @@ Schema = Mapping[str, Any]
 """A JSON schema, or a part of one."""
 
 _PREFIX: Final = "#/$defs/"
+_ROOTS: Final = ("FleetSpec", "RehearsalSection")
 _INTRODUCTION: Final = """\
 # The fleet file
 
-Every field, from the models themselves; `kueue-fleet schema --markdown` prints this page. In a Pulumi stack file the
-fleet is the value of `kueue-fleet:fleet` below `config`; a file may also hold nothing but the fleet. Fields marked
-**required** have no default. An unknown field is an error. What a schema cannot say, `kueue-fleet check` does.
+Find a field by its path: what it means, its type and its default.
 
-`kueue-fleet:rehearsal`, below `config` too, is read by `kueue-fleet rehearse` alone: see RehearsalSection at the end.
+`kueue-fleet schema --markdown` prints this page. In a Pulumi stack file the fleet is the value of `kueue-fleet:fleet`
+below `config`; a file may also hold only the fleet. Unknown fields are errors; `kueue-fleet check` has the rules across
+fields.
+
+`text!` is a required text, `text[]` a list, `text{}` a map by name; `= 3` is the default, and of listed values the
+**bold** one. A *quantity* is written as in Kubernetes (`500m`, `64Gi`), a *duration* as in Go (`90s`, `48h`), a *time*
+with its zone (`2026-12-01T00:00:00Z`). The text beside a boolean says what true means.
 """
 
 
 def reference_markdown() -> str:
     """The page, beginning with the fleet itself, each model once, in the order in which the fleet leads to it."""
-    definitions: Mapping[str, Schema] = json_schema()["$defs"]
-    parts = [_INTRODUCTION]
-    parts += [_section(name, definitions[name]) for name in _order(definitions)]
-    return "\n".join(parts)
+    return _Page(json_schema()["$defs"]).text()
 
 
-def _order(definitions: Mapping[str, Schema]) -> list[str]:
-    names_in_order: dict[str, None] = {}
+class _Page:
+    """What is a section of its own, and what is written where it is used."""
 
-    def visit(name: str) -> None:
-        if name in names_in_order or "properties" not in definitions[name]:
-            return
-        names_in_order[name] = None
-        for field in definitions[name]["properties"].values():
-            for reference in _references(field):
-                visit(reference)
+    def __init__(self, definitions: Mapping[str, Schema]) -> None:
+        self.models: Final = {name: each for name, each in definitions.items() if "properties" in each}
+        self.fleet: Final[Mapping[str, Schema]] = self.models["FleetSpec"]["properties"]
+        fields = [field for model in self.models.values() for field in model["properties"].values()]
+        uses = Counter(name for field in fields for name in self._models_of(field))
+        kinds = [self._models_of(field) for field in fields]
+        self.sections: Final = {
+            *_ROOTS,
+            *chain.from_iterable(self._models_of(field) for field in self.fleet.values()),
+            *(name for name, count in uses.items() if count > 1),
+            *chain.from_iterable(names for names in kinds if len(names) > 1),
+        }
 
-    visit("FleetSpec")
-    visit("RehearsalSection")
-    return list(names_in_order)
+    def text(self) -> str:
+        parts: dict[str, str] = {}
+
+        def add(name: str) -> None:
+            if name not in parts:
+                parts[name] = ""
+                rows = list(self._rows(name, ""))
+                parts[name] = self._section(name, [row for row, _ in rows])
+                for mentioned in dict.fromkeys(chain.from_iterable(mentioned for _, mentioned in rows)):
+                    add(mentioned)
+
+        for root in _ROOTS:
+            add(root)
+        return "\n".join([_INTRODUCTION, *parts.values()])
+
+    def _section(self, name: str, rows: list[str]) -> str:
+        return "\n".join([f"## {name}", "", self._introduction(name), "", *_HEAD, *rows, ""])
+
+    def _introduction(self, name: str) -> str:
+        description = _linked(self.models[name]["description"])
+        paths = (f"`{field}{_step(schema)}`" for field, schema in self.fleet.items() if name in self._models_of(schema))
+        path = next(paths, "")
+        return f"{path}: {_further(description)}".removesuffix(": ") if path else description
+
+    def _rows(self, model: str, path: str) -> Iterator[tuple[str, list[str]]]:
+        """Rows of the fields of `model` below `path`, each with the sections that it mentions."""
+        definition = self.models[model]
+        for name, field in definition["properties"].items():
+            inner = self._models_of(field)
+            same = [each for each in inner if self._is_part_of(each, model)]
+            text = _text(field)
+            if same:
+                fields = ", ".join(f"`{each}`" for each in self.models[same[0]]["properties"])
+                text += f" Fields, as beside it: {fields}."
+            below = not same and len(inner) == 1 and inner[0] not in self.sections
+            if below:
+                further = _linked(_further(self.models[inner[0]]["description"]))
+                text = text if further in text else f"{text} {further}"
+            mentioned = [] if below or same else inner
+            kind = _type(field, frozenset(mentioned), required=name in definition.get("required", ()))
+            yield f"| `{path}{name}` | {kind} | {text} |", mentioned
+            if below:
+                yield from self._rows(inner[0], f"{path}{name}{_step(field)}.")
+
+    def _is_part_of(self, model: str, of: str) -> bool:
+        fields = set(self.models[model]["properties"])
+        return len(fields) > 1 and fields <= set(self.models[of]["properties"])
+
+    def _models_of(self, schema: Any) -> list[str]:
+        return [name for name in dict.fromkeys(_references(schema)) if name in self.models]
+
+
+_HEAD: Final = ("| field | type | |", "|---|---|---|")
 
 
 def _references(schema: Any) -> Iterator[str]:
@@ -59,62 +121,85 @@ def _references(schema: Any) -> Iterator[str]:
             yield from _references(entry)
 
 
-def _section(name: str, definition: Schema) -> str:
-    required = set(definition.get("required", ()))
-    rows = [
-        f"| `{field}` | {_type(schema)} | {_default(schema, required=field in required)} | {_text(schema)} |"
-        for field, schema in definition["properties"].items()
-    ]
-    head = [
-        f"## {name}",
-        "",
-        definition.get("description", ""),
-        "",
-        "| field | type | default | |",
-        "|---|---|---|---|",
-    ]
-    return "\n".join([*head, *rows, ""])
+def _step(schema: Schema) -> str:
+    kind = _not_null(schema).get("type")
+    return {"array": "[]", "object": ".*"}.get(str(kind), "")
 
 
-def _type(schema: Schema) -> str:
+def _not_null(schema: Schema) -> Schema:
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    return choices[0] if len(choices) == 1 else schema
+
+
+def _type(schema: Schema, linked: frozenset[str], *, required: bool) -> str:
+    kind, default = _kind(schema, linked, schema.get("default")), schema.get("default")
+    if required:
+        return f"{kind}!" if "`" not in kind else f"{kind} !"
+    shown = isinstance(default, bool | int | float | str) and default != "" and "**" not in kind
+    return f"{kind} = {_value(default)}" if shown else kind
+
+
+def _value(value: Any) -> str:
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _kind(schema: Schema, linked: frozenset[str], default: Any = None) -> str:
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            kinds = [_type(choice) for choice in schema[key] if choice.get("type") != "null"]
-            return " or ".join(dict.fromkeys(kinds))
+            choices = [choice for choice in schema[key] if choice.get("type") != "null"]
+            kinds = dict.fromkeys(_kind(choice, linked, default) for choice in choices)
+            return "quantity" if "quantity" in kinds else " or ".join(kinds)
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(_PREFIX)
-        return f"[{name}](#{name.lower()})"
+        return f"[{name}](#{name.lower()})" if name in linked else name
     if "enum" in schema or "const" in schema:
-        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+        values = schema.get("enum", [schema.get("const")])
+        return ", ".join(f"**{_value(value)}**" if value == default else _value(value) for value in values)
     kind = schema.get("type")
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}{_limits(schema, 'minItems', 'maxItems')}"
+        return f"{_kind(schema.get('items', {}), linked)}[]{_limits(schema, 'minItems', 'maxItems')}"
     if kind == "object":
         values = schema.get("additionalProperties")
-        return f"map to {_type(values)}" if isinstance(values, Mapping) and values else "map"
+        return f"{_kind(values, linked)}{{}}" if isinstance(values, Mapping) and values else "map"
     if kind in ("integer", "number"):
-        return f"{'whole number' if kind == 'integer' else 'number'}{_limits(schema, 'minimum', 'maximum')}"
-    return {"string": "text", "boolean": "true or false"}.get(str(kind), "text or number")
+        return f"{kind}{_limits(schema, 'minimum', 'maximum')}"
+    return _text_kind(schema) if kind == "string" else str(kind or "any")
+
+
+def _text_kind(schema: Schema) -> str:
+    pattern = schema.get("pattern", "")
+    if schema.get("format") == "date-time":
+        return "time"
+    return "quantity" if "Ki|" in pattern else "duration" if "(ns|" in pattern else "text"
 
 
 def _limits(schema: Schema, least: str, most: str) -> str:
     low, high = schema.get(least), schema.get(most)
-    if high is not None and high >= 2**31 - 1:
-        high = None
-    if low is not None and high is not None:
-        return f", {low} to {high}"
-    if low is not None:
-        return f", at least {low}"
-    return f", at most {high}" if high is not None else ""
-
-
-def _default(schema: Schema, *, required: bool) -> str:
-    if required:
-        return "**required**"
-    if isinstance(schema.get("default", {}), dict | list):
+    low = None if low is None or low <= -(2**31) else low
+    high = None if high is None or high >= 2**31 - 1 else high
+    if low is None and high is None:
         return ""
-    return f"`{json.dumps(schema['default'])}`"
+    return f" ≥{low}" if high is None else f" ≤{high}" if low is None else f" {low}..{high}"
 
 
 def _text(schema: Schema) -> str:
-    return str(schema.get("description", "")).replace("\n", " ").replace("|", "\\|")
+    """The description without what the field's name and the column of types say."""
+    text = _linked(str(schema.get("description", "")))
+    default = schema.get("default")
+    if isinstance(default, bool | int | float | str):
+        value = re.escape(_value(default).strip("`").removesuffix(".0"))
+        text = re.sub(rf"[;,.]? ?\b[Dd]efault:? `?{value}`?(?=[.;:]|$)", "", text).replace(" (default)", "")
+    text = re.sub(r"\A(Name of (the|its) \w+|Always `\w+`)\.\Z", "", text)
+    rest = re.sub(r"\A[;:. ]*(Whether )?", "", text)
+    return (text if rest == text else rest[:1].upper() + rest[1:]).replace("|", "\\|")
+
+
+def _further(description: str) -> str:
+    """A model's description without its first sentence, which the field has said."""
+    return re.sub(r"\A.*?\.(\s|\Z)", "", description.replace("\n", " "), count=1).strip()
+
+
+def _linked(text: str) -> str:
+    """The text on one line, its sources as links."""
+    text = re.sub(r"(https://\S+); (?=https://)", r"\1 Source: ", " ".join(text.split()))
+    return re.sub(r"Sources?: (https://\S+?)\.?(?=\s|$)", r"([source](\1))", text)

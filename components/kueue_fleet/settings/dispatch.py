@@ -76,7 +76,7 @@ class Dispatch(RuledModel):
     retry_after: DurationField = duration("5m")
     """Pause after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
-    """Weights of a cluster's score."""
+    """Weights of a cluster's score; only their proportion matters."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Times are positive, and a job is given up later than it is offered to more."""
@@ -114,7 +114,7 @@ class FleetCheck(RuledModel):
     name: DnsSubdomain = Field(kw_only=False)
     """Name of the entry in `admissionChecks`."""
     run_duration: RunDuration | None = None
-    """Jobs carry the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
+    """Jobs must declare their run time, by the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
     calendar: ListOf[CalendarWindow] = ()
     """Jobs start in one of these windows, and only if they end within it. Default: the times of the calendar pools
     behind the queues that have this check, where there are no other nodes behind them."""
@@ -249,7 +249,7 @@ class AdmissionControllerArgs(RuledModel):
     """Whether waiting Workloads get a condition with the reason, and their jobs an event; default true."""
 
     history: History | None = None
-    """Where it stores the history of jobs, for `replay`, `plan`, `cost` and `evidence`; default: nowhere."""
+    """The history of jobs for `replay`, `plan`, `cost` and `evidence`, in `store` or `volumeClaim`; default: none."""
 
     def regions(self, words: Iterable[str]) -> tuple[str, ...]:
         """The regions that are named, and those of the groups that are."""

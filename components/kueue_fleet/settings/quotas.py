@@ -33,7 +33,7 @@ class FleetResourceQuota(ResourceQuota):
     """Quota for one resource on one flavor, on every cluster that has the flavor."""
 
     per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
-    """Other amounts on single clusters, by the cluster's name."""
+    """Other amounts on single clusters."""
     during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
     """Other amounts while a window of `admissionController.quotaWindows` is open, by its name. What `perCluster` gives
     for a cluster stays there, unless that has `during` too."""

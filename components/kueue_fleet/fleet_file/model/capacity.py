@@ -122,8 +122,9 @@ class ReservationEntry(RuledModel):
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB on each machine, beyond those that come with it."""
     shared_with: ListOfText[Project] = ()
-    """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
-    made, since Google answers with numbers."""
+    """Numbers of other projects that may use it; with an id, later changes of the list are not made, since Google
+    answers with numbers.
+    """
     purpose: Literal["primary", "backup"] = "primary"
     """primary: for daily use; backup: for times when other machines are out. `check` then warns if its pool's flavor
     does not come after others in a queue, with fallback."""
@@ -151,8 +152,9 @@ class FutureReservationEntry(RuledModel):
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
     """DRAFT (default): not requested yet; SUBMITTED: requested, and you pay for what Google grants."""
     shared_with: ListOfText[Project] = ()
-    """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
-    made, since Google answers with numbers."""
+    """Numbers of other projects that may use it; with an id, later changes of the list are not made, since Google
+    answers with numbers.
+    """
 
     @property
     def end(self) -> datetime:

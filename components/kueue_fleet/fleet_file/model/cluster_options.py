@@ -24,7 +24,7 @@ class SystemPool(RuledModel):
     machine_type: Text = "e2-standard-4"
     """Type of the machines; default e2-standard-4."""
     spot: Flag = False
-    """Whether they are Spot VMs, which Google may reclaim at any moment; default false."""
+    """Whether they are Spot VMs; default false."""
     total_min_node_count: Annotated[Count, Field(ge=1)] = 1
     """In all zones together; default 1."""
     total_max_node_count: Annotated[Count, Field(ge=1)] = 3
@@ -48,9 +48,9 @@ class ResourceLimit(RuledModel):
     resource_type: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
     """cpu, memory (in GB), or a kind of GPU such as nvidia-l4."""
     minimum: Count = 0
-    """Least that the cluster keeps, in the resource's unit; default 0."""
+    """Least of the whole cluster; default 0."""
     maximum: Annotated[int, Field(strict=True, ge=1)]
-    """Most that the cluster grows to, in the resource's unit."""
+    """Most of the whole cluster, with pools of the file."""
 
     def own_problems(self) -> Iterator[Problem]:
         """A resource that GKE limits, and limits in order."""
@@ -74,7 +74,7 @@ class NodeAutoProvisioning(RuledModel):
     """
 
     resource_limits: Annotated[ListOf[ResourceLimit], Field(min_length=1)]
-    """GKE requires both cpu and memory; a kind of GPU without a limit is not provisioned."""
+    """Needs cpu and memory; kinds of GPU without a limit are not provisioned."""
     zones: ListOfText[Zone] = ()
     """Where; default: the cluster's zones."""
     autoscaling_profile: Literal["OPTIMIZE_UTILIZATION", "BALANCED"] = "OPTIMIZE_UTILIZATION"

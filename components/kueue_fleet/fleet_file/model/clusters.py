@@ -73,27 +73,27 @@ class ClusterEntry(RuledModel):
     """A cluster of GKE, or of any Kubernetes. Its name is also the name of its kubeconfig context."""
 
     name: GkeClusterName = Field(kw_only=False)
-    """Name of the cluster, of its kubeconfig context, and in every list of clusters here."""
+    """Name of the cluster and of its kubeconfig context."""
     role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
     region: Annotated[Region, GKE_ONLY] = Field("", kw_only=False)
-    """The region of Google Cloud that it is in; the control plane is regional. Needed, unless `kubernetes` is set."""
+    """Region of Google Cloud; needed, unless `kubernetes` is set. The control plane is regional."""
     kubernetes: KubernetesConnection | None = None
-    """Makes this a cluster that is not of GKE, and exists: how it is reached, `{}` for the defaults."""
+    """How an existing cluster that is not of GKE is reached, `{}` for the defaults."""
     location: DnsLabel | None = None
-    """Where a cluster with `kubernetes` is, for `allowedRegions` and the dispatcher: a name of the file's own, or a
-    region; default: not known, so that jobs with `allowedRegions` never go there."""
+    """Where a cluster with `kubernetes` is, for `allowedRegions` and the dispatcher: a region, or a name of your own;
+    default: not known, so that jobs with `allowedRegions` never go there.
+    """
     nodes: ListOf[ClusterNodes] = ()
-    """The nodes of a cluster with `kubernetes`, as far as the file says; default: not known."""
+    """Nodes of a cluster with `kubernetes`; default: not known."""
     project: Annotated[ProjectId | None, GKE_ONLY] = None
-    """Project that it is in, workers only: a service project of the Shared VPC in `network.existing`, where the fleet
-    makes the cluster; default: the fleet's."""
+    """Project of a worker that the fleet creates: a service project of the Shared VPC in `network.existing`; default:
+    the fleet's.
+    """
     existing: Annotated[Flag, GKE_ONLY] = False
-    """Whether the cluster exists and is not managed by the fleet, which only adds node pools and objects inside;
-    default false."""
+    """Whether the cluster exists; the fleet then only adds node pools and objects inside; default false."""
     upsert_existing_objects: Flag = False
-    """Whether `pulumi up` takes over objects of the same names that are in the cluster, such as namespaces and queues;
-    default: it fails."""
+    """Whether `pulumi up` takes over objects of the same names, such as queues; default: it fails."""
     zones: Annotated[ListOfText[Zone], STANDARD_ONLY] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
     mode: Annotated[Literal["Autopilot", "Standard"], GKE_ONLY] = "Autopilot"
@@ -101,28 +101,31 @@ class ClusterEntry(RuledModel):
     release_channel: Annotated[Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"], OF_ITS_OWNER] = "REGULAR"
     """GKE's release channel; default REGULAR."""
     min_master_version: Annotated[GkeVersion | None, OF_ITS_OWNER] = None
-    """Least version of the control plane, such as "1.34" or 1.34.1-gke.1829001, and that of a new cluster; default: the
-    channel's. GKE upgrades from there: an exclusion with endTimeBehavior keeps a minor version."""
+    """Least version of the control plane, and that of a new cluster, such as "1.34" or 1.34.1-gke.1829001; default: the
+    channel's. GKE upgrades from there, unless `exclusions` with `endTimeBehavior` keep a minor version.
+    """
     deletion_protection: Flag | None = None
-    """Whether this cluster and its Kueue are protected from deletion; default: as the fleet says. To remove a worker of
-    a protected fleet, set it to false, run `pulumi up`, then remove the worker."""
+    """Whether this cluster and its Kueue are protected from deletion; default: as the fleet. To remove a protected
+    worker, set it to false and run `pulumi up` first.
+    """
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """Settings of Kueue that differ on this cluster."""
     system_pool: Annotated[SystemPool, STANDARD_ONLY, OF_ITS_OWNER] = Field(default_factory=SystemPool)
     """Nodes for Kueue and the like, Standard only."""
     node_auto_provisioning: Annotated[NodeAutoProvisioning | None, STANDARD_ONLY, OF_ITS_OWNER] = None
-    """Let GKE make node pools, Standard only; default: off. Autopilot always does."""
+    """GKE makes node pools for pods that fit no other, Standard only; default: off. Autopilot always does."""
     maintenance: Annotated[Maintenance | None, OF_ITS_OWNER] = None
-    """When GKE may upgrade the cluster; default: any time."""
+    """A recurring window, such as nights of weekends, for upgrades by GKE; default: any time."""
     database_encryption_key: Annotated[KmsKey | None, OF_ITS_OWNER] = None
     """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
     disk_encryption_key: Annotated[KmsKey | None, GKE_ONLY] = None
     """Key of Cloud KMS for boot disks (CIS GKE 5.9.2)."""
     node_service_account: Annotated[GoogleServiceAccountAddress | None, GKE_ONLY] = None
-    """Address of the nodes' Google service account, with its roles; default: the fleet creates one (CIS GKE 5.2.1)."""
+    """Google service account of the nodes, with its roles; default: the fleet creates one (CIS GKE 5.2.1)."""
     rbac_security_group: Annotated[Text | None, OF_ITS_OWNER] = None
-    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
-    is removed keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`."""
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). Without the field a cluster
+    keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`.
+    """
     binary_authorization: Annotated[Flag, OF_ITS_OWNER] = False
     """Whether images need the attestations of the project's policy (CIS GKE 5.1.4); default false."""
     fleet_membership: Annotated[Flag, OF_ITS_OWNER] = True
@@ -134,16 +137,18 @@ class ClusterEntry(RuledModel):
     multi_networking: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
     """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false."""
     slice_controller: Annotated[Flag, STANDARD_ONLY, OF_ITS_OWNER] = False
-    """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs request; Standard only, with the
-    channel RAPID. Default false. Once on, it stays on until you turn it off with gcloud."""
+    """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs request; Standard only, with channel
+    RAPID. Default false. Once on, only gcloud turns it off.
+    """
     storage_drivers: Annotated[
         ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]],
         STANDARD_ONLY,
         OF_ITS_OWNER,
     ] = FIRST_DRIVERS
-    """Storage drivers; default: the first three, which Autopilot has anyway: there, only Lustre may be added. Once on,
-    Lustre and MultiTierCheckpoints stay on until `gcloud container clusters update NAME --location REGION
-    --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
+    """Default: the first three, which Autopilot always has; it can only add Lustre. Lustre and MultiTierCheckpoints,
+    once on, stay on until `gcloud container clusters update NAME --location REGION --update-addons
+    LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED.
+    """
 
     @property
     def platform(self) -> Literal["Autopilot", "Standard", "Kubernetes"]:

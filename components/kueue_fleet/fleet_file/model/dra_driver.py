@@ -27,11 +27,11 @@ class NvidiaDraDriver(SpecModel):
     with the label `gke-no-default-nvidia-gpu-device-plugin: "true"`, for GPUs that pods claim."""
 
     version: Version = "0.4.1"
-    """Version of the chart and of the driver."""
+    """Version of chart and driver."""
     chart: Chart = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     image: ImageRepository = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu"
-    """Repository of the image, without a tag, which is `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "dra-driver-nvidia-gpu"
     """Where the driver runs."""
 

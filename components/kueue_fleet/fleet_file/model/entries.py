@@ -146,7 +146,7 @@ class AdmissionCheckEntry(RuledModel):
     controller_name: Annotated[Text, Field(min_length=1, max_length=253)] | None = None
     """Another controller that answers the check. Immutable."""
     parameters: ParametersReference | None = None
-    """An object with further parameters for that controller."""
+    """A cluster-scoped object with further parameters for that controller."""
 
     @property
     def config_name(self) -> str:

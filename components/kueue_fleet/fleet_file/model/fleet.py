@@ -65,13 +65,13 @@ class FleetSpec(SpecModel):
     name: ResourceName = Field(kw_only=False)
     """Name of the fleet; part of the names of its resources in Google Cloud."""
     project: ProjectId = Field("", kw_only=False)
-    """Google Cloud project id; `clusters[].project` puts a worker into another one. Needed, unless no cluster is of
-    GKE."""
+    """Id of the Google Cloud project; needed with clusters of GKE."""
     deletion_protection: Flag = True
-    """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
-    from deletion; default true."""
+    """Whether clusters, node pools, Kueue with all queues, and reserved capacity are protected from deletion; default
+    true.
+    """
     enable_apis: Flag = True
-    """Whether the fleet enables the APIs of Google Cloud that it uses, and leaves them enabled; default true."""
+    """Whether the fleet enables the APIs of Google Cloud that it uses, for good; default true."""
     labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
     network: NetworkArgs = Field(default_factory=NetworkArgs)
@@ -83,16 +83,18 @@ class FleetSpec(SpecModel):
     operators: Operators = Field(default_factory=Operators)
     """The operators of other kinds of jobs."""
     nvidia_dra_driver: NvidiaDraDriver | None = None
-    """NVIDIA's DRA driver, `{}` for the defaults; absent: not installed."""
+    """NVIDIA's DRA driver, `{}` for the defaults; absent: not installed. It is on clusters with node pools for it: of
+    A4X, for ComputeDomains, and with the label `gke-no-default-nvidia-gpu-device-plugin: "true"`, for GPUs that pods
+    claim.
+    """
     clusters: Annotated[ListOf[ClusterEntry], Hint("add a manager and its workers, or one cluster of role standalone")]
-    """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
+    """One manager with up to 100 workers, at most 20 for a queue; or one standalone cluster."""
     node_pools: ListOf[NodePoolEntry] = ()
     """Nodes of Standard clusters."""
     reservations: ListOf[ReservationEntry] = ()
-    """Machines that are reserved for this fleet; the fleet creates and protects them, and keeps them when it is
-    destroyed."""
+    """Reserved machines; the fleet creates and protects them, and keeps them when it is destroyed."""
     future_reservations: ListOf[FutureReservationEntry] = ()
-    """Machines requested from DWS Calendar for a future time; created by this fleet, and protected."""
+    """Machines requested from DWS Calendar for a future time, and protected."""
     commitments: ListOf[CommitmentEntry] = ()
     """Committed-use contracts; they cannot be cancelled."""
     flavors: ListOf[FlavorEntry] = ()
@@ -100,11 +102,11 @@ class FleetSpec(SpecModel):
     topologies: ListOf[TopologyEntry] = ()
     """Levels of the data centre, for topology-aware scheduling."""
     cohorts: ListOf[CohortEntry] = ()
-    """The tree in which queues borrow from each other."""
+    """The tree in which queues borrow from each other; each cohort is where queues or cohorts below it are."""
     cluster_queues: ListOf[ClusterQueueEntry] = ()
     """Quotas and how jobs wait for them."""
     admission_checks: ListOf[AdmissionCheckEntry] = ()
-    """Further conditions before a job starts."""
+    """Conditions before a job starts: a ProvisioningRequest, or another controller's."""
     priority_classes: ListOf[PriorityClassEntry] = ()
     """Priorities of pods, on every cluster."""
     workload_priority_classes: ListOf[WorkloadPriorityClassEntry] = ()
@@ -114,18 +116,19 @@ class FleetSpec(SpecModel):
     local_queues: ListOf[LocalQueueEntry] = ()
     """LocalQueues outside of teams."""
     storage: ListOf[StorageEntry] = ()
-    """Data of teams: buckets, file systems and disks, with a PersistentVolumeClaim for each."""
+    """Buckets, file systems and disks of teams, each with a PersistentVolumeClaim."""
     namespace_labels: Mapping[DnsLabel, Mapping[LabelKey, LabelValue]] = Field(default_factory=dict)
-    """Labels of namespaces, by the namespace's name, beside those that a fleet gives them: namespaces of teams, of
-    LocalQueues, and `default`. ClusterQueues choose namespaces by them."""
+    """Further labels of namespaces of teams and LocalQueues, and of `default`, by namespace; ClusterQueues select by
+    them.
+    """
     multi_kueue: MultiKueueArgs | None = None
     """Dispatch from the manager to the workers; needed with workers."""
     admission_controller: AdmissionControllerArgs | None = None
-    """The fleet's own dispatcher and admission checks, on the manager or standalone cluster; absent: not deployed."""
+    """The fleet's controller, on the manager or standalone cluster; absent: not deployed."""
     fleet_page: FleetPage | None = None
-    """A page beside the controller on which members of teams see their jobs; absent: not deployed."""
+    """A page where members of teams see their jobs, read only, each with their own rights; absent: not deployed."""
     observability: Observability = NO_OBSERVABILITY
-    """Metrics, dashboards and alerts; without the section there are none."""
+    """Metrics, dashboards and alerts; absent: none."""
     plan: PlanLimits | None = None
     """What `kueue-fleet plan` may change; no resource depends on it."""
 

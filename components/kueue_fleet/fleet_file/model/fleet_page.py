@@ -50,4 +50,4 @@ class FleetPage(SpecModel):
     """
 
     iap: FleetPageIap | None = None
-    """Behind GKE's ingress; default: no ingress."""
+    """GKE's ingress with Identity-Aware Proxy, which signs viewers in; default: no ingress."""

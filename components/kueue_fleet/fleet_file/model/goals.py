@@ -19,13 +19,13 @@ class WaitGoal(RuledModel):
     """How long jobs may wait from arrival to first admission."""
 
     p50: OptionalDurationField = NOT_GIVEN
-    """Longest wait of half of them: `30m`."""
+    """Longest wait of half of the jobs."""
     p90: OptionalDurationField = NOT_GIVEN
-    """Longest wait of 90 % of them."""
+    """Of 90 %."""
     p95: OptionalDurationField = NOT_GIVEN
-    """Longest wait of 95 % of them."""
+    """Of 95 %."""
     p99: OptionalDurationField = NOT_GIVEN
-    """Longest wait of 99 % of them."""
+    """Of 99 %."""
     priority_class: DnsSubdomain | None = None
     """Only jobs with the priority of this class; default: all."""
 
@@ -53,7 +53,7 @@ class Goals(RuledModel):
     """What the jobs of a queue or a team are to get. `simulate`, `replay`, `plan` and `status` judge by it."""
 
     wait: WaitGoal | None = None
-    """How long they may wait."""
+    """Longest time from arrival to first admission."""
     share: Annotated[AtLeastOne, Field(le=100)] | None = None
     """Percent of the GPU hours in use, at least, counted while some of its jobs wait for their first admission."""
     gpu_hours_per_week: AtLeastOne | None = None

@@ -31,16 +31,15 @@ class KueueInstallation(RuledModel):
     version: Version = DEFAULT_VERSION
     """Version of the chart and of Kueue; default 0.19.2. `check` has the rules of 0.17, 0.18, 0.19 and 0.20."""
     chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     image: ImageRepository = "registry.k8s.io/kueue/kueue"
-    """Repository of the image, without a tag, which is always `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "kueue-system"
     """Namespace of Kueue, and of the workers' credentials on the manager."""
     replicas: Annotated[Count, Field(ge=1)] = 2
-    """Pods of Kueue; default 2. One leads and admits; all of them serve webhooks, without which no job can be created.
-    """
+    """Pods of Kueue; default 2. One admits; all serve webhooks, without which no job can be created."""
     min_available: Count | None = None
-    """Pods that stay while nodes are drained, by a PodDisruptionBudget; default: one less than `replicas`; 0: none."""
+    """Pods that a PodDisruptionBudget keeps while nodes are drained; default: one less than `replicas`; 0: none."""
     resources: PodResources = Field(default_factory=PodResources)
     """Requests and limits of each pod."""
     topology_spread: ListOf[TopologySpread] = ZONES_AND_NODES
@@ -90,9 +89,9 @@ class ClusterKueue(SpecModel):
     """Settings of Kueue that differ on one cluster."""
 
     version: Version | None = None
-    """Version of the chart and of Kueue on this cluster; default: the fleet's."""
+    """Version of chart and Kueue here; default: the fleet's."""
     configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
-    """Merged over the fleet's: maps are merged, lists and scalars replaced."""
+    """Merged over the fleet's: maps merge, lists and scalars replace."""
 
 
 class JobSetInstallation(SpecModel):
@@ -101,10 +100,10 @@ class JobSetInstallation(SpecModel):
     enabled: Flag = True
     """Default true."""
     version: Version = "0.11.0"
-    """Version of the chart and of JobSet."""
+    """Version of chart and JobSet."""
     chart: Chart = "oci://registry.k8s.io/jobset/charts/jobset"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     image: ImageRepository = "registry.k8s.io/jobset/jobset"
-    """Repository of the image, without a tag, which is always `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "jobset-system"
     """Where JobSet runs."""

@@ -35,7 +35,7 @@ class MaintenanceExclusion(RuledModel):
     end: OptionalTimestampField = NOT_GIVEN
     """When it ends; left out with endTimeBehavior."""
     end_time_behavior: Literal["UNTIL_END_OF_SUPPORT"] | None = None
-    """UNTIL_END_OF_SUPPORT: it lasts as long as GKE supports the cluster's minor version, and moves with that."""
+    """UNTIL_END_OF_SUPPORT: as long as GKE supports the cluster's minor version, and moves with that."""
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_UPGRADES"
     """NO_UPGRADES (default) lasts at most 30 days."""
 

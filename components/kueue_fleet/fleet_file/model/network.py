@@ -60,7 +60,9 @@ class NetworkArgs(RuledModel):
     """The VPC network of all clusters, and how their control planes are reached."""
 
     existing: ExistingNetwork | None = None
-    """A network that exists, such as a Shared VPC; default: the fleet creates one."""
+    """A network that exists, such as a Shared VPC, with access to image registries; the fleet adds nothing to it.
+    Default: the fleet creates one.
+    """
     name: GkeClusterName | None = None
     """Default: the fleet's name."""
     ranges: Mapping[Region, Ipv4Range] = Field(default_factory=dict)

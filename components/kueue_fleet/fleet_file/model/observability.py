@@ -30,7 +30,7 @@ class Grafana(RuledModel):
     `grafana_dashboard`, as the sidecar of its chart does. It gets the dashboard, and no Grafana is installed; default
     false."""
     chart: Chart = "oci://ghcr.io/grafana-community/helm-charts/grafana"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     version: Version = "12.11.1"
     """Version of the chart, which has Grafana 13.2.0."""
     image: ImageRepository = "docker.io/grafana/grafana"
@@ -82,7 +82,7 @@ class Observability(RuledModel):
     dashboard: Flag = True
     """Whether there is a dashboard in Cloud Monitoring; default true."""
     grafana: Grafana = Grafana()
-    """Grafana on the manager or the standalone cluster; default: where `managedPrometheus` is true."""
+    """Grafana for managed Prometheus of all clusters, on the manager or the standalone cluster."""
     alerts: Alerts = Alerts()
     """Alert policies of Cloud Monitoring."""
 

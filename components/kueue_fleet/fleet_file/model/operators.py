@@ -19,13 +19,13 @@ class Operator(SpecModel):
     """How the operator of a kind of job is installed on every cluster."""
 
     version: Version
-    """Version of the chart and of the operator."""
+    """Version of chart and operator."""
     chart: Chart
-    """Reference of the Helm chart, or its name in `repository`; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path; or its name in `repository`."""
     repository: Chart | None = None
-    """URL of the chart repository where `chart` is a name in it."""
+    """URL of the repository, where `chart` is a name in it."""
     image: ImageRepository
-    """Repository of the image, without a tag, which is `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel
     """Where the operator runs."""
 
@@ -38,13 +38,13 @@ class KubeRay(Operator):
     """How KubeRay is installed: RayJobs, RayClusters and RayServices."""
 
     version: Version = "1.6.2"
-    """Version of the chart and of the operator."""
+    """Version of chart and operator."""
     chart: Chart = "kuberay-operator"
-    """Reference of the Helm chart, or its name in `repository`; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path; or its name in `repository`."""
     repository: Chart | None = "https://ray-project.github.io/kuberay-helm"
-    """URL of the chart repository; write null where `chart` is a whole reference."""
+    """URL of the repository; null where `chart` is a whole reference."""
     image: ImageRepository = "quay.io/kuberay/operator"
-    """Repository of the image, without a tag, which is `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "ray-system"
     """Where KubeRay runs."""
 
@@ -53,11 +53,11 @@ class LeaderWorkerSet(Operator):
     """How LeaderWorkerSet is installed."""
 
     version: Version = "0.9.0"
-    """Version of the chart and of the operator."""
+    """Version of chart and operator."""
     chart: Chart = "oci://registry.k8s.io/lws/charts/lws"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     image: ImageRepository = "registry.k8s.io/lws/lws"
-    """Repository of the image, without a tag, which is `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "lws-system"
     """Where LeaderWorkerSet runs."""
 
@@ -71,11 +71,11 @@ class Trainer(Operator):
     """How Kubeflow Trainer is installed: TrainJobs. It makes JobSets, which `jobSet` installs."""
 
     version: Version = "2.2.1"
-    """Version of the chart and of the operator."""
+    """Version of chart and operator."""
     chart: Chart = "oci://ghcr.io/kubeflow/charts/kubeflow-trainer"
-    """Reference of the Helm chart; a mirror or a path works too."""
+    """Helm chart, also of a mirror, or a path."""
     image: ImageRepository = "ghcr.io/kubeflow/trainer/trainer-controller-manager"
-    """Repository of the image, without a tag, which is `v` and the version."""
+    """Repository of the image; the tag is `v` and the version."""
     namespace: DnsLabel = "kubeflow-system"
     """Where Trainer runs."""
 
@@ -108,7 +108,7 @@ class Operators(RuledModel):
     trainer: Trainer | None = None
     """Kubeflow Trainer, `{}` for the defaults; absent: not installed."""
     installed_elsewhere: ListOfText[Text] = ()
-    """Frameworks of Kueue, such as kubeflow.org/mpijob, whose operators are in the clusters without the fleet."""
+    """Frameworks of Kueue, such as kubeflow.org/mpijob, whose operators are there without the fleet."""
 
     @property
     def installed(self) -> dict[str, Operator]:

@@ -48,11 +48,11 @@ class KubernetesConnection(SpecModel):
     """How a cluster that is not of GKE is reached. The fleet makes what is in it, and not the cluster."""
 
     context: Annotated[Text, Field(min_length=1)] | None = None
-    """Context of the kubeconfig by which Pulumi reaches it; default: the name of the cluster, by which commands do."""
+    """Kubeconfig context for Pulumi; default: the name of the cluster, which commands use."""
     server: Annotated[Text, syntax_of(_server)] | None = None
-    """Address at which the manager reaches the API server, such as https://k8s.example.com:6443; workers need it."""
+    """Address of the API server for the manager, such as https://k8s.example.com:6443; workers need it."""
     certificate_authority_data: CaCertificate | None = None
-    """Certificates of the authority that signs the server's, PEM in base64; default: the cluster's own authority."""
+    """Certificates of the server's authority, PEM in base64; default: the cluster's own authority."""
     tls_server_name: DnsSubdomain | None = None
     """Name in the server's certificate, where it is not the host of `server`."""
     proxy_url: Annotated[Text, syntax_of(_proxy)] | None = None
@@ -71,9 +71,9 @@ class ClusterNodes(RuledModel):
     taints: ListOf[Taint] = ()
     """Taints of each."""
     allocatable: Annotated[QuantityMapField[Text], Field(min_length=1)]
-    """What pods may request of each, as `kubectl describe node` shows it, such as cpu, memory, nvidia.com/gpu."""
+    """What pods may request of each, as `kubectl describe node` shows it."""
     price_per_hour: Annotated[Number, Field(ge=0)] | None = None
-    """What one costs for an hour, in USD, whether it is used or not; default: not known."""
+    """Price of one, used or not, in USD; default: not known."""
 
     @where_read
     def _amounts(self) -> Iterator[Problem]:

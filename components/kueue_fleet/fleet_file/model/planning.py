@@ -53,6 +53,6 @@ class PlanLimits(SpecModel):
     """What `kueue-fleet plan` may change of this file, and what the fleet may cost then."""
 
     may_change: ListOf[MayChange] = ()
-    """Everything else stays as it is; `--may-change` replaces it for one run."""
+    """Values that `plan` changes, those of an entry together; `--may-change` replaces the list for one run."""
     budget: AtLeastOne | None = None
     """The price of a month that it may have, in USD; `--budget` replaces it for one run; default: no limit."""

@@ -266,7 +266,7 @@ class NodePoolFields(RuledModel):
     """Whether Pulumi refuses to delete or replace the pool, with its nodes and their jobs; default: as its cluster. To
     change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
     per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
-    """Differences on single clusters, by the cluster's name."""
+    """Differences on single clusters."""
 
     @property
     def upgrades(self) -> PoolUpgrade | None:

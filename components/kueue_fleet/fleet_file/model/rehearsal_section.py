@@ -63,7 +63,7 @@ class DwsSection(RuledModel):
     interval_seconds: Annotated[Number, Field(gt=0)] = 15.0
     """How often the stock changes; default 15."""
     stock: Mapping[Text, StockRange] = Field(default_factory=dict)
-    """By `region/accelerator`, `region` or `accelerator`; the first that fits counts."""
+    """GPUs to give out at once, by `region/accelerator`, `region` or `accelerator`; the first that fits counts."""
     accept_seconds: _Seconds = 0.5
     """From a request to its acceptance; default 0.5."""
     least_wait_seconds: _Seconds = 1.0
@@ -123,7 +123,7 @@ class RehearsalSection(SpecModel):
     seed: Count = 1
     """Seed of everything that is drawn: DWS's stock and waits, reclaimed nodes; default 1."""
     nodes: NodesSection = Field(default_factory=NodesSection)
-    """How fast nodes come and go."""
+    """How fast nodes come and go; real GPU nodes need about 90 s."""
     spot: SpotSection = Field(default_factory=SpotSection)
     """How often Spot nodes are taken back."""
     dws: DwsSection = Field(default_factory=DwsSection)

@@ -236,7 +236,7 @@ class TeamEntry(RuledModel):
     """Kubernetes service account for its jobs, in each namespace; default: one with the team's name if it has a Google
     service account, else none."""
     google_service_account: TeamGoogleServiceAccount | None = None
-    """Create a Google service account, which the Kubernetes one uses by Workload Identity."""
+    """Creates the Google service account <fleet>-<team>, which the Kubernetes one uses by Workload Identity."""
     existing_google_service_account: TeamAccountAddress | None = None
     """Or one that exists: name@project.iam.gserviceaccount.com. Its owner grants the binding."""
     members: ListOfText[Member] = ()
@@ -257,10 +257,11 @@ class TeamEntry(RuledModel):
     budget: TeamBudget | None = None
     """The most that it may use in a week or month; `status` and `simulate` warn near the limit."""
     resource_claim_templates: ListOf[ClaimTemplate] = ()
-    """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
-    them. Kubernetes 1.34 or newer."""
+    """ResourceClaimTemplates for devices that pods claim, such as network cards of GPUs (DRANET), in each of its
+    namespaces on every cluster. Kubernetes 1.34 or newer.
+    """
     job_templates: ListOf[JobTemplate] = ()
-    """Jobs that its members submit by name."""
+    """Values for options that `kueue-fleet submit --template NAME` is not given."""
     goals: Goals | None = None
     """Goals for its jobs."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
