@@ -12,6 +12,7 @@ import pulumi
 import pytest
 
 import plain_fleets
+import pulumi_mocks
 from kueue_admission.forms import SpecError
 from kueue_fleet import Fleet, KubernetesCluster
 from kueue_fleet.fleet_file import parse_fleet
@@ -40,8 +41,14 @@ def given(**changes: Any) -> Recording:
     """The worker paris without an address of its own, as a program gives it."""
     data = mixed_data()
     data["clusters"][2]["kubernetes"] = {}
-    cluster = KubernetesCluster(kubeconfig=pulumi.Output.from_input(json.dumps(KUBECONFIG)), **changes)
-    return run(parse_fleet(data), kubernetes_clusters={"paris": cluster})
+    fleet = parse_fleet(data)
+
+    def program() -> Fleet:
+        kubeconfig = pulumi.Output.from_input(json.dumps(KUBECONFIG))  # An Output belongs to the run that makes it.
+        paris = KubernetesCluster(kubeconfig=kubeconfig, **changes)
+        return Fleet(fleet.name, fleet, kubernetes_clusters={"paris": paris})
+
+    return pulumi_mocks.run(program)
 
 
 def connection(recording: Recording) -> dict[str, Any]:

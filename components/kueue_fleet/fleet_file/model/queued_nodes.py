@@ -13,9 +13,14 @@ QUEUED_LABELS: Final = (QUEUED, RESIZE_REQUEST)
 
 
 def leads_to_queued_nodes(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
-    """Whether jobs of a queue may select such nodes: its checks ask for them, or a flavor has their label."""
-    checks = (fleet.check(name) for name in queue.check_names)
-    flavors = (fleet.flavor(name) for name in queue.flavor_names)
+    """Whether jobs of a queue may select such nodes: where it is, its checks ask for them, or a flavor has their label.
+
+    A check of a flavor that is on none of the queue's clusters asks for nothing.
+    """
+    flavors = {flavor for _, flavor in fleet.places_of(queue, fleet.clusters_of(queue))}
+    rules = (rule for rule in queue.check_rules if not rule.on_flavors or flavors.intersection(rule.on_flavors))
+    checks = (fleet.check(rule.name) for rule in rules)
+    entries = (fleet.flavor(name) for name in flavors)
     return any(check is not None and check.provisioning_request is not None for check in checks) or any(
-        flavor is not None and QUEUED in flavor.node_labels for flavor in flavors
+        flavor is not None and QUEUED in flavor.node_labels for flavor in entries
     )
