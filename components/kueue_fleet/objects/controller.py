@@ -70,7 +70,7 @@ def capacity_rules(fleet: FleetSpec, cluster: str) -> list[dict[str, Any]]:
     """What the controller does on a cluster with queues whose quotas follow capacity or windows: it reads nodes where
     the first are, and writes these queues; with a history, it reads nodes everywhere."""
     queues = [queue for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
-    names = [queue.name for queue in queues]
+    names = sorted(queue.name for queue in queues)
     counts = any(queue.quota_follows == "capacity" for queue in queues)
     section = fleet.admission_controller
     records = section is not None and section.history is not None
