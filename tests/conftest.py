@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import resource
@@ -125,6 +126,12 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return next((group[0] for group in _TOGETHER if nodeid.startswith(group)), file)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """No test has an event loop that another one left, or that Python makes for the first: an Output needs its run."""
+    asyncio.set_event_loop(None)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst | None:

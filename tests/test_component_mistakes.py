@@ -11,6 +11,7 @@ import pytest
 
 import kueue_fleet as kf
 import pulumi_mocks
+from small_fleets import WORKER, fleet_data
 
 PROJECT: dict[str, Any] = {"project": "lab-project-1"}
 STD = kf.ClusterEntry("std", role="worker", region="us-central1", mode="Standard")
@@ -79,6 +80,17 @@ def team(**arguments: Any) -> object:
 
 def secrets(contents: dict[str, Any]) -> object:
     return kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"]), secrets=contents)
+
+
+def without_manager() -> kf.FleetSpec:
+    spec = kf.parse_fleet(fleet_data(WORKER))
+    return spec.model_copy(update={"clusters": [each for each in spec.clusters if each.role == "worker"]})
+
+
+def without_cohort() -> kf.ClusterQueueSpec:
+    borrows = kf.FlavorQuotas("l4", [kf.ResourceQuota("cpu", 8, borrowing_limit=3)])
+    group = kf.ResourceGroup(covered_resources=["cpu"], flavors=[borrows])
+    return kf.ClusterQueueSpec(cohort_name="a", resource_groups=[group]).model_copy(update={"cohort_name": None})
 
 
 def any_of(value: Any) -> Any:
@@ -310,6 +322,14 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: kf.ClusterQueue.get("Prod Queue"), 'ClusterQueue Prod Queue: "Prod Queue" has characters'),
         (lambda: kf.PriorityClass("system-batch", {"value": 1}), "system-batch begins with system-, which is reserved"),
         (lambda: kf.Cohort("a", {"parentName": "a"}), "Cohort a.parentName: the cohorts form a cycle"),
+        (
+            lambda: kf.Fleet("lab", without_manager()),
+            "clusters: there is a worker but no manager; give it role standalone, or add a cluster of role manager",
+        ),
+        (
+            lambda: kf.ClusterQueue("q", without_cohort()),
+            "ClusterQueue q.resourceGroups[0].flavors[l4].resources[cpu].borrowingLimit: 3 is set, but cohortName is",
+        ),
         (
             lambda: kf.Fleet("lab", {}, network=kf.NetworkIds("link", {"us-centre": "subnet"})),
             'Fleet lab.network.subnetworks[us-centre]: "us-centre" is not a region',

@@ -120,6 +120,14 @@ def any_of(value: object) -> Any:
             lambda: kf.ClusterEntry(**{**WORKER_ENTRY, "role": "Worker"}),
             'ClusterEntry.role: "Worker" is not allowed; did you',
         ),
+        (
+            lambda: kf.ClusterQueueSpec().model_copy(update={"cohort": "a"}),
+            "ClusterQueueSpec.cohort: was removed in Kueue's v1beta2; write cohort_name",
+        ),
+        (
+            lambda: kf.NodePoolEntry(**POOL).model_copy(update={"machine_type": 24}),
+            "NodePoolEntry.machine_type: 24 is given where text is needed; put it in",
+        ),
         (lambda: kf.ResourceQuota(name="memory", nominal_quota="8 Gi"), '"8 Gi" has a space in it; write 8Gi'),
         (lambda: kf.NodePoolEntry(**POOL, zones=any_of("us-central1-a")), "where a list is needed"),
         (

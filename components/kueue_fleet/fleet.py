@@ -164,7 +164,7 @@ class Fleet(Component):
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
         given = inputs.get("kubernetes_clusters") or {}
         team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")
-        if isinstance(project, str):
+        if isinstance(project, str) and not any(check_project(project)):
             spec = spec.model_copy(update={"project": project})
         problems = [
             *check_project(project),

@@ -22,7 +22,8 @@ import psutil
 
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_configuration
-from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, KUBERNETES_KEY, PULUMI_KEY, REHEARSAL_KEY
+from kueue_fleet.fleet_file.charts import CHARTS_KEY
+from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, KUBERNETES_KEY, PULUMI_KEY, REHEARSAL_KEY
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
 from kueue_rehearsal.engines import (
     ENGINES,

@@ -19,7 +19,7 @@ import yaml
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
 from job_files import jobs_in
-from kueue_fleet.fleet_file.parse import CHARTS_KEY
+from kueue_fleet.fleet_file.charts import CHARTS_KEY
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.pulumi_cli import PulumiError

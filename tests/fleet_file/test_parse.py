@@ -16,6 +16,7 @@ from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data,
 
 from drawn import examples
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.problem import errors_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.objects import render_fleet
 
@@ -609,3 +610,22 @@ def test_secrets_in_clear_are_refused_and_not_repeated(secrets: str, paths: list
     found = [each for each in read_fleet_text(text, "stack").problems if each.rule.code == "KF528"]
     assert [each.path for each in found] == [f"config.kueue-fleet:teamSecrets{path}" for path in paths]
     assert not any("hf_abc" in str(each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("charts: {kueu: ./chart}", "charts.kueu: there is no such chart; did you mean kueue? [KF503]"),
+        ("charts: ./chart", "charts: is not a map; write references of charts by their names: kueue: ./chart [KF507]"),
+        ("charts: {kueue: 3}", "charts.kueue: is not text; write the reference of a chart, such as ./chart [KF507]"),
+        ('charts: \'{"kueue-0.18": "./chart"}\'', None),
+        ("charts: {jobSet: ./chart}", None),
+        ("asPublished: maybe", "asPublished: is neither true nor false; write true or false [KF507]"),
+        ("asPublished: true", None),
+        ("asPublished: 'false'", None),
+    ],
+)
+def test_values_beside_the_fleet_are_those_that_a_program_takes(value: str, said: str | None) -> None:
+    text = f"config:\n  kueue-fleet:{value}\n  kueue-fleet:fleet: {json.dumps(standalone_data())}\n"
+    found = [each.coded for each in errors_of(read_fleet_text(text, "stack").problems)]
+    assert found == ([f"stack:2: config.kueue-fleet:{said}"] if said else [])

@@ -10,6 +10,7 @@ import yaml
 import pulumi_mocks
 from kueue_admission.api import KueueConfiguration
 from kueue_admission.api.configuration import Integrations
+from kueue_admission.forms import SpecError
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall, NvidiaDraDriverInstall
 from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation, parse_fleet
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
@@ -171,7 +172,7 @@ def test_charts_of_the_stacks_config_take_the_place_of_the_specs() -> None:
 
 def test_an_unknown_chart_is_refused() -> None:
     config = {"kueue-fleet:charts": {"kueu": "/charts/kueue"}}
-    with pytest.raises(ValueError, match="kueue-fleet:charts: kueu is not a chart; the charts are kueue, jobSet"):
+    with pytest.raises(SpecError, match=r"kueue-fleet:charts.kueu: there is no such chart; did you mean kueue\?"):
         pulumi_mocks.run(lambda: KueueInstall("kueue") and None, config=config)
 
 

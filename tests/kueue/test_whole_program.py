@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pulumi
 import pulumi_gcp
@@ -64,7 +65,7 @@ def flavor_of_pool(name: str) -> None:
 
 def multi_kueue_of_two_clusters(worker: str) -> None:
     """Its manager is on the cluster `manager`, and its worker on another, or on the same."""
-    providers = {name: pulumi_kubernetes.Provider(name, kubeconfig="{}") for name in ("manager", "worker")}
+    providers = {name: pulumi_kubernetes.Provider(name, kubeconfig=name) for name in ("manager", "worker")}
     access = kf.WorkerAccess(
         "access",
         cluster_name="std",
@@ -249,3 +250,34 @@ def test_kueue_of_another_cluster_is_not_waited_for() -> None:
         kf.Cohort("c", {}, opts=pulumi.ResourceOptions(provider=there))
 
     assert pulumi_mocks.run(program).one("Cohort", custom=True).dependencies == ()
+
+
+def two_providers(first: dict[str, Any], second: dict[str, Any]) -> None:
+    """Cohorts by the providers a and b."""
+    for name, arguments in (("a", first), ("b", second)):
+        provider = pulumi_kubernetes.Provider(name, **arguments)
+        kf.Cohort(name, {}, opts=pulumi.ResourceOptions(provider=provider))
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_two_providers_of_one_cluster_are_warned_of(preview: bool, warnings: list[str]) -> None:
+    std = {"kubeconfig": "~/.kube/config", "context": "std"}
+    pulumi_mocks.run(lambda: two_providers(std, {**std, "namespace": "vision"}), preview=preview)
+    assert warnings == [
+        "Provider b: is of the same cluster as Provider a, and names and order are not checked between the two; give "
+        "all components of a cluster one [KF920]"
+    ]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda: {"kubeconfig": "{}", "context": "other"},
+        lambda: {"kubeconfig": "other", "context": "std"},
+        lambda: {"kubeconfig": "{}", "context": "std", "cluster": "other"},
+        lambda: {"kubeconfig": pulumi_kubernetes.core.v1.Secret("s").id},
+    ],
+)
+def test_providers_of_other_clusters_are_not(second: Callable[[], dict[str, Any]], warnings: list[str]) -> None:
+    pulumi_mocks.run(lambda: two_providers({"kubeconfig": "{}", "context": "std"}, second()), preview=True)
+    assert warnings == []

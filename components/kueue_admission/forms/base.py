@@ -27,7 +27,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from kueue_admission.forms import signatures, syntax
 from kueue_admission.forms.described import Described
 from kueue_admission.forms.form_rules import NOT_ALLOWED, listed_twice
-from kueue_admission.forms.messages import problems_of
+from kueue_admission.forms.messages import errors_in, explain, problems_of
 from kueue_admission.forms.problem import (
     Problem,
     SpecError,
@@ -125,6 +125,33 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
 
         __iter__ = None
         """Pydantic's gives the fields, and so lets a model pass where a list of models is needed."""
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, with other values in some fields.
+
+        Raises:
+            SpecError: `update` has what is not a field, or a value that does not fit. Rules across fields are checked
+                where the copy is used.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        names = {field.alias: name for name, field in type(self).model_fields.items()}
+        update = {names.get(name, name): value for name, value in update.items()}
+        fields = {**{name: self.__dict__[name] for name in self.__dict__.keys() & self.model_fields_set}, **update}
+        try:
+            read = type(self).model_validate(fields, by_name=True, context={DEFER_RULES: True})
+        except ValidationError as error:
+            wrong = [detail for detail in errors_in(error) if detail["loc"][0] in update]
+            if wrong:
+                where = type(self).__name__
+                problems = [each for detail in wrong for each in explain(detail, type(self), fields, in_python=True)]
+                raise SpecError(problem.at(where) for problem in problems) from None
+        else:
+            update = {name: read.__dict__[name] for name in update}
+        copied = super().model_copy(update=update, deep=deep)
+        for cached in copied.__dict__.keys() - type(self).model_fields:
+            del copied.__dict__[cached]
+        return copied
 
     def wire(self) -> dict[str, Any]:
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""

@@ -10,7 +10,8 @@ from kueue_admission.cli import console
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_text import dump_yaml, load_yaml
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.objects.charts import RELEASES, ClusterChart, charts_on
+from kueue_fleet.fleet_file.charts import RELEASES
+from kueue_fleet.objects.charts import ClusterChart, charts_on
 from kueue_fleet.objects.folders import KUSTOMIZATION, render_folder
 
 

@@ -12,9 +12,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from kueue_admission.forms import suggest
+from kueue_admission.forms.form_rules import WRONG_TYPE
 from kueue_admission.forms.problem import Problem, SpecError, errors_of
 from kueue_admission.forms.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
+from kueue_fleet.fleet_file.charts import CHARTS_KEY, replaced_chart_problems
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -32,12 +34,12 @@ TEAM_SECRETS_KEY: Final = "kueue-fleet:teamSecrets"
 """Config of what is in the Secrets of teams, by name and key; encrypted."""
 REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
 """Config key of the section that only a rehearsal reads."""
-CHARTS_KEY: Final = "kueue-fleet:charts"
-"""Config key that replaces the references of charts."""
 KUBERNETES_KEY: Final = "kueue-fleet:kubernetesClusters"
 """Config key by which a rehearsal replaces how clusters that are not of GKE are reached."""
 AS_PUBLISHED_KEY: Final = "kueue-fleet:asPublished"
 """Config key by which a rehearsal has the program only warn of what `read_fleet` calls `as_published`."""
+_FLAGS: Final = frozenset({"true", "True", "false", "False"})
+"""What Pulumi reads as a flag of the config."""
 _STACK_KEYS: Final = frozenset({"config", "environment", "secretsprovider", "encryptionsalt", "encryptedkey"})
 
 
@@ -227,7 +229,7 @@ def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
 
 
 def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
-    """Sections of the fleet that stand beside it, where nothing would read them."""
+    """What stands beside the fleet: sections of it, which nothing would read, and values that a program refuses."""
     sections = {field.alias or name for name, field in FleetSpec.model_fields.items()}
     config: Mapping[Any, Any] = document.data["config"]
     for key, path in (*((key, str(key)) for key in document.data), *((key, f"config.{key}") for key in config)):
@@ -238,6 +240,10 @@ def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
             )
 
     yield from _plain_secrets(config.get(TEAM_SECRETS_KEY), f"config.{TEAM_SECRETS_KEY}")
+    if config.get(CHARTS_KEY) is not None:
+        yield from (problem.at("config") for problem in replaced_chart_problems(config[CHARTS_KEY]))
+    if str(config.get(AS_PUBLISHED_KEY, False)) not in _FLAGS:
+        yield WRONG_TYPE.at(f"config.{AS_PUBLISHED_KEY}", "is neither true nor false", "write true or false")
 
 
 def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:

@@ -13,12 +13,12 @@ import pulumi
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
-from kueue_admission.forms import Problem
+from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.names import PRODUCT
-from kueue_admission.releases import minors, nearest
 from kueue_fleet.component import judge, judge_late
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.charts import CHARTS_KEY, chart_of_minor, replaced_chart_problems
 from kueue_fleet.fleet_file.check.chart_values import check_chart_values
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
@@ -29,7 +29,6 @@ from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject, pro
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.whole_program import note_made
 from kueue_fleet.objects.charts import (
-    RELEASES,
     ClusterChart,
     dra_driver_chart,
     grafana_chart,
@@ -39,9 +38,6 @@ from kueue_fleet.objects.charts import (
 )
 from kueue_fleet.objects.monitoring import grafana_helm_values
 
-CHARTS_CONFIG = "charts"
-"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the section of the
-fleet file, such as `jobSet`, and by `chart_of_minor`."""
 RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
 MAX_HISTORY = 5
@@ -49,11 +45,6 @@ MAX_HISTORY = 5
 _ANY_CLUSTER = ClusterEntry("alone", role="standalone", region="us-central1")
 """One that the Configuration is checked for."""
 _RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
-
-
-def chart_of_minor(version: str) -> str:
-    """The name, in the stack's config, of Kueue's chart for the clusters of one minor release only: `kueue-0.18`."""
-    return f"kueue-{nearest(version).minor}"
 
 
 class _Installation(Component):
@@ -84,7 +75,7 @@ class _Installation(Component):
     ) -> None:
         """Declare the namespace, and the release after it and `before`.
 
-        `values` take the place of the chart's. Raises ValueError where the stack's config names no such chart.
+        `values` take the place of the chart's. Raises SpecError where the stack's config names no such chart.
         """
         if "enabled" in spec.model_fields_set and not getattr(spec, "enabled", True):
             wrong = "is false, which has no effect on a component of its own"
@@ -302,11 +293,8 @@ def _known_values(
 
 
 def _charts_of_stack() -> dict[str, str]:
-    """Chart references of the stack's config. Raises ValueError for a name that is not a chart's."""
-    config = pulumi.Config(PRODUCT)
-    charts: dict[str, str] = config.get_object(CHARTS_CONFIG) or {}
-    unknown = sorted(set(charts) - {*RELEASES, *map(chart_of_minor, minors())})
-    if unknown:
-        key = config.full_key(CHARTS_CONFIG)
-        raise ValueError(f"{key}: {', '.join(unknown)} is not a chart; the charts are {', '.join(RELEASES)}")
+    """Chart references of the stack's config. Raises SpecError for what is none."""
+    charts: dict[str, str] = pulumi.Config(PRODUCT).get_object(CHARTS_KEY.removeprefix(f"{PRODUCT}:")) or {}
+    if problems := list(replaced_chart_problems(charts)):
+        raise SpecError(problems)
     return charts

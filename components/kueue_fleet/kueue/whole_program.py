@@ -5,12 +5,14 @@ does not declare may exist without it, so that each finding is a warning.
 """
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.output import Unknown
 
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import Problem
@@ -49,16 +51,25 @@ class _Cluster:
     """What others wait for."""
     early: list[tuple[str, _Key]] = field(default_factory=list)
     """Objects, and what they need that was not declared before."""
+    is_compared: bool = False
+    """Whether it is looked for under another provider."""
 
 
+_REACHED_BY: Final = ("kubeconfig", "context", "cluster", "render_yaml_to_directory")
+"""What of a provider says which cluster it is of."""
 _CLUSTERS: "WeakKeyDictionary[Any, dict[Any, _Cluster]]" = WeakKeyDictionary()
 """By the run of a program, and the provider."""
+_REACHED: "WeakKeyDictionary[Any, dict[str, str]]" = WeakKeyDictionary()
+"""Name of the first provider of each cluster, by the run of a program."""
 
 
 def note_object(provider: pulumi.ProviderResource | None, manifest: Manifest, *, alone: bool) -> None:
     """The program declares an object; `alone`: outside of a fleet, which judges itself."""
     kind, metadata = str(manifest["kind"]), manifest["metadata"]
     cluster, name = _cluster(provider), metadata["name"]
+    if alone and provider is not None and not cluster.is_compared:
+        cluster.is_compared = True
+        _compare(provider)
     if isinstance(name, str):
         cluster.names.setdefault(kind, set()).add(name)
         _note_content(cluster, kind, name, manifest)
@@ -66,6 +77,23 @@ def note_object(provider: pulumi.ProviderResource | None, manifest: Manifest, *,
     if alone and kind == "LocalQueue" and isinstance(namespace, str) and namespace != "default":
         cluster.references.append((f"LocalQueue {name}.namespace", "Namespace", namespace))
         cluster.entrances.append((f"LocalQueue {name}", namespace, str(inside(manifest, "spec").get("clusterQueue"))))
+
+
+def _compare(provider: pulumi.ProviderResource) -> None:
+    """Say, as far as it is known, that another provider is of the same cluster."""
+    first = _REACHED.setdefault(run_of_program(), {})
+
+    def compare(settings: list[Any]) -> None:
+        if isinstance(settings[0], Unknown):
+            return
+        # What a provider is not given is unknown in a preview.
+        reached_by = json.dumps([None if isinstance(each, Unknown) else each for each in settings])
+        name, other = provider._name, first.setdefault(reached_by, provider._name)
+        if other != name:
+            wrong = f"is of the same cluster as Provider {other}, and names and order are not checked between the two"
+            pulumi.log.warn(NOT_CHECKED.at(f"Provider {name}", wrong, "give all components of a cluster one").coded)
+
+    pulumi.Output.all(*(provider.__dict__.get(each) for each in _REACHED_BY)).apply(compare, run_with_unknowns=True)
 
 
 def _note_content(cluster: _Cluster, kind: str, name: str, manifest: Manifest) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kueue_admission.api.manifests import namespace_labels
+from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.model.accounts import grafana_account_address
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -18,18 +19,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import Operator
-from kueue_fleet.objects.monitoring import GRAFANA_NAME, grafana_helm_values
-
-RELEASES: Final[Mapping[str, str]] = {
-    "kueue": "kueue",
-    "jobSet": "jobset",
-    "kubeRay": "kuberay-operator",
-    "leaderWorkerSet": "lws",
-    "trainer": "kubeflow-trainer",
-    "nvidiaDraDriver": "dra-driver-nvidia-gpu",
-    "grafana": GRAFANA_NAME,
-}
-"""Helm releases by their section of the fleet file, named as their own pages name them."""
+from kueue_fleet.objects.monitoring import grafana_helm_values
 
 _NO_VALUES: Final[Mapping[str, Any]] = {}
 

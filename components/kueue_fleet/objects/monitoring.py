@@ -18,6 +18,7 @@ import yaml
 from kueue_admission.api.manifests import manifest, token_secret_manifest
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import PRODUCT
+from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import wait_limits
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
@@ -31,7 +32,7 @@ READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
 POD_MONITORING_API: Final = "monitoring.googleapis.com/v1"
 """`apiVersion` of Google's managed Prometheus."""
-GRAFANA_NAME: Final = "grafana"
+GRAFANA_NAME: Final = RELEASES["grafana"]
 """Name of the Helm release of Grafana, of its Service, its Secret and its account."""
 DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
 """Name of the ConfigMap with the dashboard for Grafana."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import REMOVED, changed, problems
 
+from kueue_fleet.fleet_file import parse_fleet
 from plain_fleets import alone_data, mixed_data
 
 CLASS = {"priorities": [{"machineFamily": "g2"}]}
@@ -188,3 +189,8 @@ def test_a_fleet_with_gke_needs_a_project() -> None:
 
 def test_the_fleets_are_right() -> None:
     assert [each for each in (*problems(alone_data()), *problems(mixed_data())) if "dispatch with" not in each] == []
+
+
+def test_a_program_hands_such_a_fleet_to_commands() -> None:
+    fleet = parse_fleet(mixed_data())
+    assert parse_fleet(fleet.wire()) == fleet

@@ -3,6 +3,7 @@
 Frozen models with the rules of one entry alone; those between clusters are in `check.clusters`.
 """
 
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from enum import Enum, auto
@@ -76,7 +77,7 @@ class ClusterEntry(RuledModel):
     """Name of the cluster and of its kubeconfig context."""
     role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
-    region: Annotated[Region, GKE_ONLY] = Field("", kw_only=False)
+    region: Annotated[Region, GKE_ONLY] = Field("", kw_only=False, exclude_if=operator.not_)
     """Region of Google Cloud; needed, unless `kubernetes` is set. The control plane is regional."""
     kubernetes: KubernetesConnection | None = None
     """How an existing cluster that is not of GKE is reached, `{}` for the defaults."""
