@@ -2,15 +2,14 @@
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
 jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page; and, only when they are named, engines
-(everything from empty caches) and suite (`make test`). The figures of a part replace those that it wrote to bench.json
-before; those that pages show are also in docs/figures.json, and in the pages.
+(everything from empty caches) and suite (`make test`). The figures of a part replace its former ones in
+docs/figures.json, and in the pages.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import resource
 import statistics
@@ -35,13 +34,12 @@ from tests.bench.engines import measure_engines
 from tests.bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from tests.bench.large_fleet import large_fleet
 from tests.bench.newcomer import measure_newcomer
-from tests.bench.page_figures import store
+from tests.bench.page_figures import FIGURES, store
 from tests.bench.plan import COMPANIES
 from tests.bench.rehearsal import measure_by_hand, measure_rehearsal
 from tests.bench.simulation import HARNESS_MEANS, measure
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "bench.json"
 REPEATS = 3
 
 
@@ -113,7 +111,8 @@ def command() -> Iterator[Figure]:
     ):
         taken = min(seconds(own, *arguments) for _ in range(9))
         bare = min(seconds(f"import {libraries}") for _ in range(9))
-        yield Figure(f"kueue-fleet {arguments[0]}: CPU", taken, "s", limit, "importing its libraries", bare)
+        name = "check" if arguments[0] == "check" else ""
+        yield Figure(f"kueue-fleet {arguments[0]}: CPU", taken, "s", limit, "importing its libraries", bare, name)
 
 
 def explain() -> Iterator[Figure]:
@@ -121,7 +120,8 @@ def explain() -> Iterator[Figure]:
     for row in run_module("tests.bench.dumps", []):
         holders = f", {row['holders']} hold quota" if row["holders"] else ""
         what = f"explain, {row['pending']} pending{holders}, {row['format']}"
-        yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", None, "parser alone", row["parserSeconds"])
+        name = "" if holders else f"explain-{row['format']}"
+        yield Figure(f"{what}: CPU", row["cpuSeconds"], "s", None, "parser alone", row["parserSeconds"], name)
         yield Figure(f"{what}: memory", row["peakMiB"], "MiB")
 
 
@@ -147,7 +147,8 @@ def simulation() -> Iterator[Figure]:
     """Kueue's own sets, simulated with the delays of a machine with CPU to spare."""
     for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
         simulated = run_module("tests.bench.simulation", [name])
-        yield Figure(f"simulate {simulated['workloads']} workloads: {name}", simulated["wallSeconds"], "s", limit)
+        what, page_name = f"simulate {simulated['workloads']} workloads: {name}", {"baseline": "simulate"}.get(name, "")
+        yield Figure(what, simulated["wallSeconds"], "s", limit, shown=page_name)
         cpu, bare = simulated["cpuSeconds"], simulated["agendaSeconds"]
         yield Figure(f"simulate {name}: CPU", cpu, "s", None, "3 events of each in a bare heap", bare)
         fast = run_module("tests.bench.simulation", [name], compiled=True)
@@ -230,7 +231,8 @@ def rehearsal() -> Iterator[Figure]:
     yield Figure("rehearsal: command to all jobs settled", seconds["all jobs settled"], "s", 180)
     yield Figure("rehearsal: second pulumi up", seconds["second pulumi up"], "s")
     yield Figure("rehearsal: pulumi destroy", seconds["pulumi destroy"], "s")
-    yield Figure("memory: 4 control planes and Kueue", memory["control planes and Kueue"], "MiB", 3072)
+    planes = memory["control planes and Kueue"]
+    yield Figure("memory: 4 control planes and Kueue", planes, "MiB", 3072, shown="rehearsal-memory")
     yield Figure("memory: every process of the rehearsal", memory["everything"], "MiB")
 
 
@@ -293,7 +295,7 @@ def page() -> Iterator[Figure]:
     what = f"{count} Workloads that wait"
     yield Figure(f"{what}: `ui` has read them", found["ready_wall"], "s")
     yield Figure(f"{what}: the page opens", found["open_wall"], "s", 1.0)
-    yield Figure(f"{what}: until a change shows, median", found["delay_wall"], "s", 2.0)
+    yield Figure(f"{what}: until a change shows, median", found["delay_wall"], "s", 2.0, shown="page-change")
     yield Figure(f"{what}: until a change shows, longest", found["longest_wall"], "s", 2.0)
     yield Figure(f"{what}: `ui` while nothing changes", 100 * found["idle_share"], "% of a core")
     yield Figure(f"{what}, all of one team: its page, CPU", found["team"], "s", 2.0)
@@ -341,30 +343,25 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
 
 
 def main(wanted: list[str]) -> None:
-    """Measure the parts, print them, and write them to bench.json beside what it has of the others."""
+    """Measure the parts, print them, and keep them beside what there is of the others."""
     unknown = [name for name in wanted if name not in PARTS]
     if unknown:
         sys.exit(f"bench: there is no part {', '.join(unknown)}; parts are {', '.join(PARTS)}")
     console = Console()
     table = Table("what", "measured", "limit", "peer", "ratio", box=None, header_style="bold")
-    kept: dict[str, Any] = json.loads(RESULTS.read_text()).get("parts", {}) if RESULTS.exists() else {}
     names = wanted or [name for name, part in PARTS.items() if part not in ONLY_NAMED]
     load = os.getloadavg()[0]
     for name in names:
         with console.status(name):
             figures = list(PARTS[name]())
-        machine = {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]}
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        kept[name] = {"when": when, "machine": machine, "figures": [figure._asdict() for figure in figures]}
-        store({figure.shown: (figure.value, figure.unit) for figure in figures if figure.shown}, load)
+        store(name, [figure._asdict() for figure in figures], load)
         for figure in figures:
             limit = f"{figure.limit:.4g} {figure.unit}" if figure.limit else ""
             peer = f"{figure.peer} {figure.peer_value:.2f} {figure.unit}" if figure.peer else ""
             ratio = f"{figure.value / figure.peer_value:.2f}" if figure.peer_value else ""
             table.add_row(figure.what, f"{figure.value:.2f} {figure.unit}", limit, peer, ratio)
-        RESULTS.write_text(json.dumps({"parts": kept}, indent=2) + "\n")
     console.print(table)
-    console.print(f"written to {RESULTS.relative_to(ROOT)}")
+    console.print(f"written to {FIGURES.relative_to(ROOT)}")
 
 
 main(sys.argv[1:])

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.bench.page_figures import ROOT, names_in, pages, shown, stored, with_figures
+from tests.bench.page_figures import ROOT, TABLES, last_release, named, names_in, pages, shown, stored, with_figures
 
 from kueue_rehearsal.engines import ENGINES
 
-FIGURES = stored()
-PAGES = [page for page in pages() if names_in(page.read_text())]
+PARTS = stored()
+FIGURES = named(PARTS)
+PAGES = [page for page in pages() if page == TABLES or names_in(page.read_text())]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_what_was_measured(page: str) -> None:
     text = page.read_text()  # type: ignore[attr-defined]
-    assert with_figures(text, FIGURES) == text
+    assert with_figures(text, PARTS) == text
 
 
 def test_every_figure_is_shown_somewhere() -> None:
@@ -24,21 +25,31 @@ def test_every_figure_is_shown_somewhere() -> None:
 
 
 def test_a_figure_says_when_and_where_it_was_measured() -> None:
-    assert all(figure["date"] and "cores" in figure["machine"] for figure in FIGURES.values())
+    assert all(part["date"] and "cores" in part["machine"] and "load" in part["machine"] for part in PARTS.values())
 
 
-def test_no_figure_is_older_than_the_release_that_ships_it() -> None:
-    """Run `make bench PARTS=...` for those that are: they were measured before the release that came before."""
-    text = (ROOT / "CHANGELOG.md").read_text()
-    _, unreleased, *_ = re.split(r"^## .*$", text, flags=re.MULTILINE)
-    dates = re.findall(r"^## \S+ \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
-    before = dates[0 if unreleased.strip() else 1]
-    assert [name for name, figure in FIGURES.items() if figure["date"] < before] == []
+def test_a_table_that_is_older_than_the_release_says_so() -> None:
+    """`make bench PARTS=...` measures those again."""
+    text = TABLES.read_text()
+    said = re.findall(r"^### `(\w+)`\n\n\S+, before the last release: ", text, re.MULTILINE)
+    assert said == [name for name, part in PARTS.items() if part["date"] < last_release()]
+
+
+def test_a_figure_that_is_older_than_the_release_shows_its_day() -> None:
+    text = "".join(page.read_text() for page in PAGES)
+    marked = set(re.findall(r"<!-- figure ([\w-]+) -->[^<]* \(of [\d-]+\)<!-- / -->", text))
+    assert marked == {name for name, figure in FIGURES.items() if figure["date"] < last_release()}
 
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(481.2, "s", "8 minutes"), (63.2, "s", "63 s"), (0.21, "s", "0.21 s"), (13900, "tests", "13,900 tests")],
+    [
+        (481.2, "s", "8 minutes"),
+        (63.2, "s", "63 s"),
+        (0.21, "s", "0.21 s"),
+        (13900, "tests", "13,900 tests"),
+        (2765, "MiB", "2.7 GiB"),
+    ],
 )
 def test_how_a_figure_is_written(value: float, unit: str, text: str) -> None:
     assert shown({"value": value, "unit": unit}) == text
@@ -46,7 +57,7 @@ def test_how_a_figure_is_written(value: float, unit: str, text: str) -> None:
 
 def test_a_figure_that_nobody_has_measured() -> None:
     with pytest.raises(KeyError, match="wishes"):
-        with_figures("<!-- figure wishes -->1<!-- / -->", FIGURES)
+        with_figures("<!-- figure wishes -->1<!-- / -->", PARTS)
 
 
 def test_the_estimate_of_a_build_is_what_was_measured() -> None:
