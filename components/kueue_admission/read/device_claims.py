@@ -16,16 +16,14 @@ Source: kueue@v0.19.2 pkg/dra/{claims,extended_resources,mapper}.go, pkg/control
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kueue_admission.decide.amounts import resource_order
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.pods import PodSet, ResourceRules
-from kueue_admission.read.device_selectors import SelectionError, compiled, device_of
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import key_of
 from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, raise_to
 
 _OFF: Final = "Workload uses DRA resources but the KueueDRAIntegration feature gate is not enabled"
@@ -38,52 +36,18 @@ class Devices:
     """What a cluster has for pods that ask for devices.
 
     `templates` are the ResourceClaimTemplates by namespace and name, `extended` the DeviceClass that Kubernetes takes
-    for each extended resource, `classes` what each DeviceClass asks of its devices, `slices` the ResourceSlices.
+    for each extended resource, `classes` what each DeviceClass asks of its devices. `chosen` says of each device of the
+    ResourceSlices whether some expressions choose it, or why that has no answer; None without ResourceSlices.
     """
 
     templates: Mapping[str, Fields] = field(default_factory=dict)
     extended: Mapping[str, str] = field(default_factory=dict)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    slices: tuple[Fields, ...] = ()
-    known: dict[tuple[str, ...], list[bool | str]] = field(default_factory=dict)
-    """By expressions, whether they choose each device, or why that has no answer."""
-
-    def chosen(self, expressions: tuple[str, ...]) -> list[bool | str]:
-        """Whether all expressions choose each device, or why that has no answer."""
-        if expressions not in self.known:
-            devices = (
-                (item.child("spec").text("driver"), device)
-                for item in self.slices
-                for device in item.child("spec").children("devices")
-            )
-            self.known[expressions] = [_is_chosen(driver, device, expressions) for driver, device in devices]
-        return self.known[expressions]
+    chosen: Callable[[tuple[str, ...]], Sequence[bool | str]] | None = None
 
 
-def _is_chosen(driver: str, device: Fields, expressions: tuple[str, ...]) -> bool | str:
-    try:
-        found = device_of(driver, device)
-        return all(compiled(expression)(found) for expression in expressions)
-    except SelectionError as error:
-        return str(error)
-
-
-def parse_devices(templates: Iterable[Fields], classes: Sequence[Fields], slices: Iterable[Fields]) -> Devices:
-    """Of several DeviceClasses for one extended resource, the newest counts; of equal ones the first by name."""
-    extended: dict[str, str] = {}
-    ordered = sorted(classes, key=lambda each: each.child("metadata").text("name"), reverse=True)
-    for item in sorted(ordered, key=lambda each: each.child("metadata").seconds("creationTimestamp", 0.0) or 0.0):
-        if name := item.child("spec").text("extendedResourceName"):
-            extended[name] = item.child("metadata").text("name")
-    return Devices(
-        {key_of(item.data): item for item in templates},
-        extended,
-        {item.child("metadata").text("name"): _expressions(item.child("spec")) for item in classes},
-        tuple(sorted(slices, key=lambda each: each.child("metadata").text("name"))),
-    )
-
-
-def _expressions(fields: Fields) -> tuple[str, ...]:
+def expressions_of(fields: Fields) -> tuple[str, ...]:
+    """The CEL expressions by which a request or a DeviceClass chooses devices."""
     return tuple(
         selector.child("cel").text("expression") for selector in fields.children("selectors") if "cel" in selector
     )
@@ -156,11 +120,11 @@ def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
     """Why the selectors of a claim choose too few devices; each device is for one request."""
     devices_used: set[int] = set()
     for request in requests:
-        name, own = request.text("deviceClassName"), _expressions(request)
+        name, own = request.text("deviceClassName"), expressions_of(request)
         if not own:
             continue
-        if not devices.slices or not devices.classes:
-            lacks = "DeviceClasses" if devices.slices else "ResourceSlices"
+        if devices.chosen is None or not devices.classes:
+            lacks = "DeviceClasses" if devices.chosen else "ResourceSlices"
             raise NotModelledError(f"the choice of devices by CEL (selectors) without {lacks}", request.path)
         if name not in devices.classes:
             return f"failed to get DeviceClass {name}"

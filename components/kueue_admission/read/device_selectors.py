@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import re
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -87,6 +87,24 @@ def device_of(driver: str, device: Fields) -> Mapping[str, Value]:
         amount = device.child("capacity").child(name).data.get("value", "0")
         _place(capacity, driver, name, parse_quantity(str(amount)))
     return {"driver": driver, "attributes": attributes, "capacity": capacity}
+
+
+def chosen_of(slices: Iterable[Fields]) -> Callable[[tuple[str, ...]], list[bool | str]]:
+    """What says, by expressions, whether all of them choose each device of these ResourceSlices, or why not known."""
+    devices = [
+        (item.child("spec").text("driver"), device)
+        for item in sorted(slices, key=lambda each: each.child("metadata").text("name"))
+        for device in item.child("spec").children("devices")
+    ]
+    return cache(lambda expressions: [_is_chosen(driver, device, expressions) for driver, device in devices])
+
+
+def _is_chosen(driver: str, device: Fields, expressions: tuple[str, ...]) -> bool | str:
+    try:
+        values = device_of(driver, device)
+        return all(compiled(expression)(values) for expression in expressions)
+    except SelectionError as error:
+        return str(error)
 
 
 def _place(domains: _Domains, driver: str, name: str, value: Value) -> None:

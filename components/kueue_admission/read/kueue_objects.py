@@ -48,9 +48,10 @@ from kueue_admission.forms.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, PO
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
-from kueue_admission.read.device_claims import parse_devices
+from kueue_admission.read.device_claims import Devices, expressions_of
+from kueue_admission.read.device_selectors import chosen_of
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job, is_live
+from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job, is_live, key_of
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
@@ -131,7 +132,7 @@ def parse_objects(
         rules=settings.resource_rules,
         limits=parse_limit_ranges(read.of("LimitRange")),
         overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
-        devices=parse_devices(read.of("ResourceClaimTemplate"), read.of("DeviceClass"), read.of("ResourceSlice")),
+        devices=_devices(read),
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(PrintedWorkload(fields), context)),
@@ -249,6 +250,24 @@ class _Reader:
         if fields is None or not (self._live and is_live(fields.data)):
             raise refused
         self.left_out.append(LeftOut(fields.data, (refused.problem,)))
+
+
+def _devices(read: _Reader) -> Devices:
+    """Of several DeviceClasses for one extended resource, the newest counts; of equal ones the first by name."""
+    classes, slices = {_name(item): item for item in read.of("DeviceClass")}, read.of("ResourceSlice")
+    extended: dict[str, str] = {}
+    ordered = sorted(classes, reverse=True)
+    for name in sorted(
+        ordered, key=lambda each: classes[each].child("metadata").seconds("creationTimestamp", 0.0) or 0.0
+    ):
+        if resource := classes[name].child("spec").text("extendedResourceName"):
+            extended[resource] = name
+    return Devices(
+        {key_of(item.data): item for item in read.of("ResourceClaimTemplate")},
+        extended,
+        {name: expressions_of(item.child("spec")) for name, item in classes.items()},
+        chosen_of(slices) if slices else None,
+    )
 
 
 def _unpack(manifests: Iterable[object], problems: list[Problem]) -> Iterable[Fields]:
