@@ -90,8 +90,9 @@ class Dump:
     @property
     def waiting(self) -> Sequence[tuple[str, str]]:
         """LocalQueue and key of what has yet to be admitted, by priority and age, and of suspended jobs without one."""
+        from kueue_admission.forms.manifest import key_of
         from kueue_admission.read.dumps import is_unmanaged
-        from kueue_admission.read.manifests import key_of, owners_of
+        from kueue_admission.read.manifests import owners_of
         from kueue_admission.read.printed import PrintedJob
 
         apart = (m for m in self._manifests if is_unmanaged(m) and PrintedJob.of(m).is_suspended)
@@ -129,7 +130,8 @@ class Dump:
 
     def suspended_job(self, key: str) -> str:
         """The job of the workload `key`, which is here, if it is suspended; empty if another cluster runs it."""
-        from kueue_admission.read.manifests import key_of, label_of, owners_of
+        from kueue_admission.forms.manifest import key_of
+        from kueue_admission.read.manifests import label_of, owners_of
         from kueue_admission.read.printed import PrintedJob, PrintedWorkload
 
         workload = self._index.workloads[key]
@@ -162,7 +164,7 @@ class Dump:
     def _parse(self, key: str, local_queue: str) -> Parsed:
         from kueue_admission.decide.errors import NotModelledError, ObjectError
         from kueue_admission.forms.form_rules import COHORT_CYCLE
-        from kueue_admission.read.manifests import is_live
+        from kueue_admission.forms.manifest import is_live
         from kueue_admission.read.readable import parse_readable
 
         relevant = self._index.relevant(key, local_queue)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.manifest import Manifest, inside, key_of
 from kueue_admission.forms.names import PRIORITY_LABEL
-from kueue_admission.read.manifests import key_of, label_of, owners_of
+from kueue_admission.read.manifests import label_of, owners_of
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
 
 _FOLLOWS = "WorkloadPriorityClass"

@@ -43,3 +43,15 @@ def inside(data: object, *names: str) -> Manifest:
 def maps_in(data: object) -> list[Manifest]:
     """The maps of a list; none where it is not a list."""
     return [item for item in data if is_object(item)] if isinstance(data, list) else []
+
+
+def is_live(manifest: Manifest) -> bool:
+    """Whether an API server has it, or had it when it was printed."""
+    metadata = inside(manifest, "metadata")
+    return bool(metadata.get("uid") or metadata.get("creationTimestamp"))
+
+
+def key_of(manifest: Manifest) -> str:
+    """`namespace/name` of a namespaced object."""
+    metadata = inside(manifest, "metadata")
+    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"

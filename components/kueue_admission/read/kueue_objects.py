@@ -42,7 +42,7 @@ from kueue_admission.decide.queue.usage_ledger import NANO
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import Manifest, is_live, key_of
 from kueue_admission.forms.messages import unknown_field
 from kueue_admission.forms.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
@@ -51,7 +51,7 @@ from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.device_claims import Devices, expressions_of
 from kueue_admission.read.device_selectors import chosen_of
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job, is_live, key_of
+from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload

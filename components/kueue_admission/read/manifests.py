@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kueue_admission.forms.manifest import Manifest, inside, is_object
+from kueue_admission.forms.manifest import Manifest, inside, is_object, key_of
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.job_pod_sets import ROLES
@@ -29,18 +29,6 @@ def is_job(manifest: Manifest) -> bool:
         return manifest.get("kind") in JOBS
     metadata = inside(manifest, "metadata")
     return QUEUE_LABEL in inside(metadata, "labels") and not metadata.get("uid")
-
-
-def is_live(manifest: Manifest) -> bool:
-    """Whether an API server has it, or had it when it was printed."""
-    metadata = inside(manifest, "metadata")
-    return bool(metadata.get("uid") or metadata.get("creationTimestamp"))
-
-
-def key_of(manifest: Manifest) -> str:
-    """`namespace/name` of a namespaced object."""
-    metadata = inside(manifest, "metadata")
-    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
 
 
 def label_of(manifest: Manifest) -> str:

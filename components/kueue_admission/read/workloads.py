@@ -23,6 +23,7 @@ from kueue_admission.decide.model import (
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.forms.form_rules import NO_WORKLOAD
+from kueue_admission.forms.manifest import is_live
 from kueue_admission.forms.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ELASTIC_ANNOTATION,
@@ -35,7 +36,6 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.device_claims import Devices, with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
-from kueue_admission.read.manifests import is_live
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_admission.read.printed import Printed, PrintedWorkload

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import JOB, OBJECT
-from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.manifest import inside, key_of
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.job_pod_sets import PODS_FIELD, RUNTIME_FIELD
-from kueue_admission.read.manifests import is_job, key_of
+from kueue_admission.read.manifests import is_job
 from kueue_admission.simulate.documents import Document
 
 RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")

@@ -19,7 +19,7 @@ from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, UNKNOWN_NAME
-from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.manifest import Manifest, inside, is_live, key_of
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import Problem, errors_of
 from kueue_admission.forms.suggest import instead
@@ -28,17 +28,7 @@ from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import SEVERAL, roles_of, workload_count
 from kueue_admission.read.kueue_objects import LeftOut, Parsed
-from kueue_admission.read.manifests import (
-    JOBS,
-    NAMESPACED,
-    QUEUED,
-    is_job,
-    is_live,
-    key_of,
-    label_of,
-    owners_of,
-    with_place,
-)
+from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, is_job, label_of, owners_of, with_place
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_admission.read.readable import notes as notes_of
 from kueue_admission.read.readable import parse_readable

@@ -11,9 +11,8 @@ from typing import Final
 
 from kueue_admission.decide.decisions import QuotaReserved
 from kueue_admission.decide.model import Admission
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import Manifest, key_of
 from kueue_admission.read.kueue_objects import parse_objects
-from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.records import Phase, Record

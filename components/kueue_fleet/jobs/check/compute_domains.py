@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
 from kueue_admission.forms.form_rules import JOB, NEEDED
-from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.manifest import Manifest, inside, key_of
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.manifests import key_of, label_of
+from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS
