@@ -51,11 +51,12 @@ from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.device_claims import Devices, expressions_of
 from kueue_admission.read.device_selectors import chosen_of
 from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_workloads import parse_job
 from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
-from kueue_admission.read.workloads import Context, parse_job, parse_workload
+from kueue_admission.read.workloads import Context, parse_workload
 
 _USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 _Spec = TypeVar("_Spec", bound=SpecModel)

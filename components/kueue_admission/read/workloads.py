@@ -1,11 +1,8 @@
-"""Workloads, and jobs as the Workloads that Kueue makes of them.
-
-Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/controller/jobframework, pkg/util/priority.
-"""
+"""Workloads, with their status. Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,29 +19,18 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.form_rules import NO_WORKLOAD
-from kueue_admission.forms.manifest import is_live
 from kueue_admission.forms.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ELASTIC_ANNOTATION,
     KUEUE_GROUP,
     ORIGIN_LABEL,
-    PRIORITY_LABEL,
-    QUEUE_LABEL,
 )
-from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.device_claims import Devices, with_devices
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
-from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
+from kueue_admission.read.pods import parse_pod_set, parse_topology_request
 from kueue_admission.read.printed import Printed, PrintedWorkload
 
-SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""PriorityClasses that every cluster has, above those that users may make.
-
-Source: kubernetes@v1.36.3 pkg/apis/scheduling/types.go.
-"""
 _NOT_BY_A_CYCLE: Final = frozenset(
     {
         QuotaReservedReason.MISCONFIGURED,
@@ -108,7 +94,7 @@ def _keep(known: dict[str, T], text: str, found: T) -> None:
 def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
     """A Workload with its status."""
     spec, labels, annotations = printed.spec, printed.labels, printed.annotations
-    _refuse(printed)
+    refuse_late_placement(printed)
     pod_sets, problem, claims_problem = _parse_pod_sets(printed, context)
     limit = spec.integer("maximumExecutionTimeSeconds", least=1)
     return Workload(
@@ -170,7 +156,8 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
     return parsed
 
 
-def _refuse(printed: Printed) -> None:
+def refuse_late_placement(printed: Printed) -> None:
+    """Raises NotModelledError where a check changes where pods may go while their placement waits for it."""
     status = printed.status
     assignments = status.child("admission").children("podSetAssignments")
     if any(assignment.text("delayedTopologyRequest") == "Pending" for assignment in assignments) and any(
@@ -292,86 +279,6 @@ def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission
             )
         )
     return Admission(fields.required_text("clusterQueue"), tuple(assignments))
-
-
-def parse_job(printed: Printed, context: Context) -> Workload:
-    """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
-    roles = roles_of(printed.fields)
-    if not roles and is_live(printed.fields.data):
-        printed.fields.wrong("spec", "has no pods", "give it some", NO_WORKLOAD)
-    limits = context.limits.get(printed.namespace, NO_LIMITS)
-    pod_sets, pods = [], []
-    written = [role.template.child("spec") for role in roles]
-    for role, spec in zip(roles, written, strict=True):
-        pod = with_defaults(spec, limits, context.overheads)
-        topology = topology_from_annotations(role.template.child("metadata"))
-        pod_set = parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules)
-        pod_sets.append(pod_set)
-        pods.append(pod)
-    namespace = printed.namespace
-    counted, claims_problem = with_devices(pod_sets, written, pods, namespace, context.rules, context.devices)
-    labels, annotations = printed.labels, printed.annotations
-    _refuse(printed)
-    queue = labels.text(QUEUE_LABEL)
-    if not queue:
-        printed.metadata.wrong("labels", f"has no {QUEUE_LABEL}", "name a LocalQueue there")
-    uid = printed.uid or printed.key
-    return Workload(
-        namespace=printed.namespace,
-        name=printed.name,
-        uid=uid,
-        queue=queue,
-        pod_sets=counted,
-        created=printed.created or 0.0,
-        priority=_priority(printed, roles, context),
-        max_execution_seconds=execution_limit(labels),
-        gated_by=annotations.text(f"{KUEUE_GROUP}/admission-gated-by"),
-        job_uid=uid,
-        elastic=annotations.text(ELASTIC_ANNOTATION) == "true",
-        problem=find_problem(pods, limits),
-        claims_problem=claims_problem,
-    )
-
-
-def execution_limit(labels: Fields) -> int | None:
-    """Seconds after which Kueue ends a job with these labels; None: never."""
-    seconds = labels.text(f"{KUEUE_GROUP}/max-exec-time-seconds")
-    limit = whole_number(seconds)
-    if seconds and (limit is None or limit <= 0):
-        fix = "write a whole number in quotes" if limit is None else "write 1 or more"
-        labels.wrong(f"{KUEUE_GROUP}/max-exec-time-seconds", f"is {seconds!r}", fix)
-    return limit
-
-
-def class_priority(labels: Fields, context: Context) -> int | None:
-    """The value of the WorkloadPriorityClass that the labels name; None: they name none."""
-    name = labels.text(PRIORITY_LABEL)
-    if name and name not in context.workload_priorities:
-        wrong = f"there is no WorkloadPriorityClass {name!r}"
-        labels.wrong(PRIORITY_LABEL, wrong, "add it, or name another", NO_WORKLOAD)
-    return context.workload_priorities.get(name, 0) if name else None
-
-
-def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
-    """The workload priority class if the job names one, else the first PriorityClass of its pods, else the default.
-
-    Source: pkg/controller/jobframework/reconciler.go (ExtractPriority).
-    """
-    own = class_priority(job.labels, context)
-    if own is not None:
-        return own
-    places = [(own_priority_class(job.fields), job.fields)]
-    for role in roles:
-        pod = role.template.child("spec")
-        places.append((pod.text("priorityClassName"), pod))
-    for name, place in places:
-        value = context.pod_priorities.get(name, SYSTEM_CLASSES.get(name))
-        if name and value is None:
-            wrong = f"there is no PriorityClass {name!r}"
-            place.wrong("priorityClassName", wrong, "add it, or name another", NO_WORKLOAD)
-        if name:
-            return value or 0
-    return context.default_priority
 
 
 def parse_topology_assignment(fields: Fields) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:

@@ -44,9 +44,10 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.timestamp import Timestamp
 from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_workloads import class_priority, execution_limit
 from kueue_admission.read.pod_resources import NO_LIMITS, find_problem, with_defaults
 from kueue_admission.read.pods import parse_pod_set
-from kueue_admission.read.workloads import Context, class_priority, execution_limit
+from kueue_admission.read.workloads import Context
 from kueue_admission.simulate.distributions import Second, Seconds, constant, exponential
 from kueue_admission.simulate.models import read_model
 

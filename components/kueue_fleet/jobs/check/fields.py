@@ -23,8 +23,8 @@ from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import nearest
+from kueue_admission.read.job_workloads import SYSTEM_CLASSES
 from kueue_admission.read.manifests import label_of
-from kueue_admission.read.workloads import SYSTEM_CLASSES
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.job_forms import IMAGE
 from kueue_fleet.jobs.check import job_check, right_job_check
