@@ -8,46 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from kueue_admission import api
-from kueue_admission.api import (
-    AdmissionCheckSpec,
-    ClusterQueueSpec,
-    CohortSpec,
-    LocalQueueSpec,
-    ResourceFlavorSpec,
-    TopologySpec,
-)
-from kueue_admission.decide.amounts import quota_amount, request_amount
+from kueue_admission.decide.amounts import request_amount
 from kueue_admission.decide.errors import NotModelledError, ObjectError
-from kueue_admission.decide.model import (
-    AdmissionCheck,
-    ClusterQueue,
-    Cohort,
-    Configuration,
-    FlavorQuotas,
-    LocalQueue,
-    Node,
-    Objects,
-    ResourceFlavor,
-    ResourceGroup,
-    ResourceQuota,
-    Topology,
-    Workload,
-)
-from kueue_admission.decide.pods import ResourceRules, Taint, Toleration
-from kueue_admission.decide.queue.usage_ledger import NANO
+from kueue_admission.decide.model import Configuration, Node, Objects, Workload
+from kueue_admission.decide.pods import ResourceRules, Taint
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.manifest import Manifest, is_live, key_of
-from kueue_admission.forms.messages import unknown_field
 from kueue_admission.forms.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_admission.forms.read_model import read_stored
+from kueue_admission.read.configured_objects import CONFIGURED, labels_of, name_of, not_modelled
 from kueue_admission.read.device_claims import Devices, expressions_of
 from kueue_admission.read.device_selectors import chosen_of
 from kueue_admission.read.fields import Fields
@@ -57,9 +29,6 @@ from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhea
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
-
-_USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
-_Spec = TypeVar("_Spec", bound=SpecModel)
 
 
 class LeftOut(NamedTuple):
@@ -113,26 +82,18 @@ def parse_objects(
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
     read = _Reader(by_kind, live=live)
-    objects = Objects(
-        cluster_queues=read.all("ClusterQueue", parse_cluster_queue),
-        local_queues=read.all("LocalQueue", parse_local_queue),
-        cohorts=read.all("Cohort", parse_cohort),
-        flavors=read.all("ResourceFlavor", parse_flavor),
-        checks=read.all("AdmissionCheck", parse_check),
-        topologies=read.all("Topology", parse_topology),
-        nodes=_with_pods(read.all("Node", parse_node), read.of("Pod")),
-        namespaces=read.all("Namespace", _parse_namespace),
-        configuration=settings,
-    )
+    configured: dict[str, Any] = {field: read.all(kind, parse) for kind, (field, parse) in CONFIGURED.items()}
+    nodes = _with_pods(read.all("Node", parse_node), read.of("Pod"))
+    objects = Objects(**configured, nodes=nodes, configuration=settings)
     context = Context(
-        workload_priorities={_name(f): f.integer("value") for f in read.of("WorkloadPriorityClass")},
-        pod_priorities={_name(f): f.integer("value") for f in read.of("PriorityClass")},
+        workload_priorities={name_of(f): f.integer("value") for f in read.of("WorkloadPriorityClass")},
+        pod_priorities={name_of(f): f.integer("value") for f in read.of("PriorityClass")},
         default_priority=min(
             (f.integer("value") for f in read.of("PriorityClass") if f.flag("globalDefault")), default=0
         ),
         rules=settings.resource_rules,
         limits=parse_limit_ranges(read.of("LimitRange")),
-        overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
+        overheads={name_of(f): parse_overhead(f) for f in read.of("RuntimeClass")},
         devices=_devices(read),
     )
     workloads = (
@@ -143,24 +104,12 @@ def parse_objects(
     if problems:
         raise ObjectError(problems)
     refusals = (
-        *_overlapping(objects),
+        *not_modelled(objects, workloads),
         *_later_placements(objects, workloads),
-        *_rests_of_penalties(objects, workloads),
     )
     for refused in refusals:
         read.leave_out(read.named(refused.place), refused)
     return Parsed(objects, workloads, tuple(read.left_out))
-
-
-def _overlapping(objects: Objects) -> Iterator[NotModelledError]:
-    """Where flavors of topologies share nodes, and Kueue counts each of them alone."""
-    if objects.configuration.gates.tas_handle_overlapping_flavors:
-        return
-    for one, other in combinations((flavor for flavor in objects.flavors if flavor.topology is not None), 2):
-        labels = dict(one.node_labels)
-        if all(labels.get(key, value) == value for key, value in other.node_labels):
-            feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
-            yield NotModelledError(feature, f"ResourceFlavor {one.name}")
 
 
 def _later_placements(objects: Objects, workloads: Iterable[Workload]) -> Iterator[NotModelledError]:
@@ -184,23 +133,6 @@ def _later_placements(objects: Objects, workloads: Iterable[Workload]) -> Iterat
             if gates.tas_grouped_pod_set_slicing and slices and pods.topology and pods.topology.group is not None:
                 feature = "slices in a podSetGroupName with TASGroupedPodSetSlicing (Kueue 0.20)"
                 yield NotModelledError(feature, f"Workload {workload.key}")
-
-
-def _rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> Iterator[NotModelledError]:
-    """Where the penalty of a job may not be taken back whole, which no object says."""
-    settings = objects.configuration
-    if settings.admission_fair_sharing is None or settings.gates.behaviours.counts_each_admission_once:
-        return
-    late = "with admission fair sharing before Kueue 0.19.1 (kueue#12539)"
-    by_usage = {queue.name: queue for queue in objects.cluster_queues if queue.usage_based}
-    for name, queue in by_usage.items():
-        if queue.checks:
-            yield NotModelledError(f"admission checks {late}", f"ClusterQueue {name}")
-    used = {queue.key: queue.cluster_queue for queue in objects.local_queues if queue.cluster_queue in by_usage}
-    for workload in workloads:
-        if workload.local_queue in used and any(pods.min_count is not None for pods in workload.pod_sets):
-            feature = f"partial admission (minCount) of {workload.key} {late}"
-            yield NotModelledError(feature, f"ClusterQueue {used[workload.local_queue]}")
 
 
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
@@ -255,7 +187,7 @@ class _Reader:
 
 def _devices(read: _Reader) -> Devices:
     """Of several DeviceClasses for one extended resource, the newest counts; of equal ones the first by name."""
-    classes, slices = {_name(item): item for item in read.of("DeviceClass")}, read.of("ResourceSlice")
+    classes, slices = {name_of(item): item for item in read.of("DeviceClass")}, read.of("ResourceSlice")
     extended: dict[str, str] = {}
     ordered = sorted(classes, reverse=True)
     for name in sorted(
@@ -287,137 +219,9 @@ def _unpack(manifests: Iterable[object], problems: list[Problem]) -> Iterable[Fi
             yield fields
 
 
-def _name(fields: Fields) -> str:
-    return fields.child("metadata").text("name")
-
-
-def _labels(fields: Fields) -> tuple[tuple[str, str], ...]:
-    return fields.child("metadata").pairs("labels")
-
-
-def _parse_namespace(fields: Fields) -> tuple[str, tuple[tuple[str, str], ...]]:
-    labels = dict(_labels(fields))
-    labels.setdefault(NAMESPACE_NAME_LABEL, _name(fields))
-    return _name(fields), tuple(sorted(labels.items()))
-
-
-def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
-    """The object's spec. Raises SpecError where it has another form than expected."""
-    spec = fields.child("spec")
-    for old in (*model.replaced, *model.removed):
-        if old in spec:
-            fields.problems.append(unknown_field(f"{spec.path}.{old}", old, model))
-    return read_stored(model, spec.data, spec.path)
-
-
-def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tuple[ResourceGroup, ...]:
-    return tuple(
-        ResourceGroup(
-            tuple(group.covered_resources),
-            tuple(
-                FlavorQuotas(flavor.name, tuple((q.name, _quota(fields, flavor.name, q)) for q in flavor.resources))
-                for flavor in group.flavors
-            ),
-        )
-        for group in spec.resource_groups
-    )
-
-
-def _quota(fields: Fields, flavor: str, given: api.ResourceQuota) -> ResourceQuota:
-    def counted(amount: Quantity | None, name: str) -> int | None:
-        if amount is not None and amount < ZERO:
-            place = f"spec.resourceGroups.flavors[{flavor}].resources[{given.name}].{name}"
-            fields.wrong(place, f"is {amount}", "write 0 or more")
-        return None if amount is None else quota_amount(given.name, amount)
-
-    return ResourceQuota(
-        counted(given.nominal_quota, "nominalQuota") or 0,
-        counted(given.borrowing_limit, "borrowingLimit"),
-        counted(given.lending_limit, "lendingLimit"),
-    )
-
-
-def parse_cluster_queue(fields: Fields) -> ClusterQueue:
-    """A ClusterQueue of v1beta2."""
-    spec = _read_spec(fields, ClusterQueueSpec)
-    return ClusterQueue(
-        name=_name(fields),
-        cohort=spec.cohort_name or None,
-        groups=_resource_groups(fields, spec),
-        queueing_strategy=spec.queueing_strategy,
-        namespace_selector=spec.namespace_selector,
-        preemption=spec.preemption,
-        fungibility=spec.flavor_fungibility,
-        checks=tuple(spec.check_rules),
-        fair_weight=float(spec.fair_sharing.weight.decimal),
-        stop_policy=spec.stop_policy,
-        terminating="deletionTimestamp" in fields.child("metadata"),
-        usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == _USAGE_BASED),
-        migration=spec.concurrent_admission_policy.migration if spec.concurrent_admission_policy else None,
-    )
-
-
-def parse_local_queue(fields: Fields) -> LocalQueue:
-    """A LocalQueue."""
-    spec = _read_spec(fields, LocalQueueSpec)
-    namespace = fields.child("metadata").text("namespace", "default")
-    status = fields.child("status").child("fairSharing").child("admissionFairSharingStatus")
-    return LocalQueue(
-        namespace,
-        _name(fields),
-        spec.cluster_queue,
-        spec.stop_policy,
-        float(spec.fair_sharing.weight.decimal) if spec.fair_sharing else 1.0,
-        tuple(
-            sorted(
-                (name, int(quantity.decimal * NANO))
-                for name, quantity in status.quantities("consumedResources").items()
-            )
-        ),
-        status.seconds("lastUpdate"),
-    )
-
-
-def parse_cohort(fields: Fields) -> Cohort:
-    """A Cohort."""
-    spec = _read_spec(fields, CohortSpec)
-    return Cohort(
-        _name(fields), spec.parent_name or None, _resource_groups(fields, spec), float(spec.fair_sharing.weight.decimal)
-    )
-
-
 def parse_taint(fields: Fields) -> Taint:
     """A taint of a node or flavor."""
     return Taint(fields.required_text("key"), fields.text("value"), fields.required_text("effect"))
-
-
-def parse_flavor(fields: Fields) -> ResourceFlavor:
-    """A ResourceFlavor."""
-    spec = _read_spec(fields, ResourceFlavorSpec)
-    return ResourceFlavor(
-        name=_name(fields),
-        node_labels=tuple(sorted(spec.node_labels.items())),
-        node_taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in spec.node_taints),
-        tolerations=tuple(
-            Toleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
-            for item in spec.tolerations
-        ),
-        topology=spec.topology_name or None,
-    )
-
-
-def parse_check(fields: Fields) -> AdmissionCheck:
-    """An AdmissionCheck; without a status it counts as active, as no controller has looked at it yet."""
-    spec = _read_spec(fields, AdmissionCheckSpec)
-    printed = Printed(fields)
-    is_active = "Active" not in printed.conditions or printed.is_true("Active")
-    return AdmissionCheck(_name(fields), spec.controller_name, is_active)
-
-
-def parse_topology(fields: Fields) -> Topology:
-    """A Topology."""
-    spec = _read_spec(fields, TopologySpec)
-    return Topology(_name(fields), tuple(level.node_label for level in spec.levels))
 
 
 def parse_node(fields: Fields) -> Node:
@@ -426,7 +230,7 @@ def parse_node(fields: Fields) -> Node:
     allocatable = printed.allocatable
     return Node(
         name=printed.name,
-        labels=_labels(fields),
+        labels=labels_of(fields),
         taints=tuple(parse_taint(item) for item in printed.spec.children("taints")),
         allocatable=tuple((name, request_amount(name, allocatable[name])) for name in sorted(allocatable)),
         ready=printed.is_ready,

@@ -10,7 +10,7 @@ from typing import Final
 
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import Configuration, Objects, Workload
-from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.read.configured_objects import parse_configured
 from kueue_admission.read.printed import Printed
 from kueue_fleet.dispatch import WorkerQuota
 from kueue_fleet.kube.answers import Json
@@ -120,7 +120,7 @@ class ConfiguredQuota:
 
     def _read_configuration(self) -> bool:
         """Whether something is different."""
-        objects = parse_objects(self._manifests.values(), self.configuration).objects
+        objects = parse_configured(self._manifests.values(), self.configuration)
         if objects == self._objects and self.quota is not None:
             return False
         self._objects = objects
