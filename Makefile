@@ -133,7 +133,11 @@ wheels: $(READY) ## wheels of kueue-fleet's distributions, in build/wheels, as a
 	@git ls-files -z | xargs -0 cp --parents --target-directory build/release
 	@$(BIN)/python -m kueue_rehearsal.engines --requirements | sed 's/.*/    "&",/' > build/requirements
 	@sed -i '/^dependencies = \[$$/r build/requirements' build/release/components/kueue_rehearsal/pyproject.toml
-	@sed -i 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml build/release/components/*/README.md
+	@[ "$(OWNER)" = OWNER ] || { cd build/release && repo=https://github.com/$(OWNER)/kueue-fleet \
+	    && sed -i -E "s#\]\((\.\./)+#]($$repo/blob/main/#g" components/*/README.md policies/README.md \
+	    && sed -i -E "s#\]\(([A-Za-z][^):]*)\)#]($$repo/blob/main/\1)#g" README.md \
+	    && printf '\n[project.urls]\n%s = "'$$repo'%s"\n%s = "'$$repo'%s"\n%s = "'$$repo'%s"\n%s = "'$$repo'%s"\n' Repository "" Documentation \
+	    /tree/main/docs Changelog /blob/main/CHANGELOG.md Issues /issues >> pyproject.toml; }
 	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
 	@ls build/wheels/kueue_*.whl
 

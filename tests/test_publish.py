@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -74,3 +75,12 @@ def test_pip_installs_from_the_index(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "a_part.py").is_file()
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert (tmp_path / "SHA256SUMS").read_text() == f"{digest}  {wheel.name}\n"
+
+
+def test_what_is_packed_names_no_owner_and_links_what_is_there() -> None:
+    """`make wheels OWNER=name` makes the links whole."""
+    for readme in (*publish.ROOT.glob("components/*/README.md"), publish.ROOT / "policies" / "README.md"):
+        links = re.findall(r"\]\((\.\./[^)#]*)", readme.read_text())
+        assert [link for link in links if not (readme.parent / link).exists()] == []
+        assert "OWNER" not in readme.read_text() + (readme.parent / "pyproject.toml").read_text()
+    assert "OWNER" not in (publish.ROOT / "pyproject.toml").read_text()

@@ -166,6 +166,18 @@ def program(clone: Path) -> Path:
     return clone
 
 
+def test_a_program_may_have_its_environment_outside_of_the_repository(program: Path) -> None:
+    environment = program.parent / f"{program.name}-environment"
+    (program / "platform" / ".venv").rename(environment)
+    project = yaml.safe_load((program / "platform" / "Pulumi.yaml").read_text())
+    project["runtime"]["options"]["virtualenv"] = f"../../{environment.name}"
+    (program / "platform" / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+    git(program, "commit", "--quiet", "-m", "its environment is elsewhere", "platform/Pulumi.yaml")
+    code, comment, _ = judge(program, "platform/Pulumi.prod.yaml")
+    assert (code, summaries(comment)) == (0, ["check: passed", "diff against main: passed"]), comment
+    assert "16 -> 12" in comment
+
+
 def test_stacks_of_a_program_are_compared_each_in_its_own_section(program: Path) -> None:
     stacks = [f"platform/Pulumi.{stack}.yaml" for stack in ("dev", "prod")]
     code, comment, _ = judge(program, *stacks)

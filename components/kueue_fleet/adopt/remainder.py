@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kueue_admission.api.check_objects import SPECS
 from kueue_admission.api.resources import DEPLOYMENT
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_model
@@ -41,12 +42,14 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
     """What would be changed, what is left out, and what of Kueue's objects would be made."""
     notes: list[str] = []
     left: dict[Key, list[str]] = {}
+    beside: dict[Key, list[str]] = {}
     renamed: dict[Key, list[str]] = {}
     for cluster, objects in platform.objects.items():
         rendered = {key_of(item): item for item in render_cluster(fleet, cluster)}
         for key, item in objects.given.items():
             if key not in rendered and not _is_of_installation(key, item):
-                left.setdefault(key, []).append(cluster)
+                stays_beside = any(_says_it_too(key, item, other, each) for other, each in rendered.items())
+                (beside if stays_beside else left).setdefault(key, []).append(cluster)
         for key, item in rendered.items():
             if key in objects.given:
                 notes += _changed(f"{_name(key)} on {cluster}", _changes(key, objects.content(key), item))
@@ -61,7 +64,20 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
             )
     stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
     notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(left)]
+    same = "there beside the fleet's own, which says what it says: delete it once that is made"
+    notes += [f"{text} {same}" for text in _grouped(beside)]
     return notes + [f"{text} new" for text in _grouped(renamed)]
+
+
+def _says_it_too(key: Key, item: Object, other_key: Key, other: Object) -> bool:
+    """Whether the fleet's own object of a namespace, with another name, has all limits of this one."""
+    if key[:3] != other_key[:3] or key[1] not in ("ResourceQuota", "LimitRange"):
+        return False
+    given, wanted = inside(item, "spec"), inside(other, "spec")
+    if key[1] == "LimitRange":
+        return given == wanted
+    hard = inside(given, "hard")
+    return given.keys() == {"hard"} and all(inside(wanted, "hard").get(name) == str(hard[name]) for name in hard)
 
 
 def _is_of_installation(key: Key, item: Object) -> bool:

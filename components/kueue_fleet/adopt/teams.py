@@ -1,13 +1,13 @@
 """Teams and the LocalQueues of others, from namespaces and what is in them.
 
-A team is what the label of its namespaces says; its members, account and guard are read from the objects that a fleet
-makes of them, by the names it gives them.
+A team is what the label of its namespaces says; its members, account and limits are read from the objects that a fleet
+makes of them, by the names it gives them, or else from those of others that say what an entry of a team can say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kueue_admission.api.manifests import (
@@ -16,11 +16,16 @@ from kueue_admission.api.manifests import (
     TEAM_LABEL,
     namespace_labels,
 )
+from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.manifest import inside, maps_in
 from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
+from kueue_admission.forms.problem import errors_of
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import in_words, listed
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
@@ -46,9 +51,9 @@ def adopt_teams(platform: Platform) -> Data:
             "localQueues": [{"name": name, **queues[first, name]} for name in shared],
             **_pod_security(platform, first),
             **_account(platform, team, namespaces),
-            **_members(platform, first),
-            **_guard(platform, first),
-            **_limit_range(platform, first),
+            **_members(platform, namespaces),
+            **_guard(platform, namespaces),
+            **_limit_range(platform, namespaces),
             **_claim_templates(platform, first),
             "priorityClasses": _let_through(platform, team, "priorityClasses"),
             "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
@@ -58,6 +63,7 @@ def adopt_teams(platform: Platform) -> Data:
         for namespace in namespaces:
             for name in shared:
                 del queues[namespace, name]
+    platform.notes += _without_team(platform, dict.fromkeys(namespace for namespace, _ in queues))
     alone = [{"namespace": namespace, "name": name, **spec} for (namespace, name), spec in queues.items()]
     return {"teams": entries, "localQueues": alone, "namespaceLabels": labels}
 
@@ -165,13 +171,58 @@ def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
     return {**({} if name == team else {"serviceAccount": name}), "existingGoogleServiceAccount": google}
 
 
-def _members(platform: Platform, namespace: str) -> Data:
-    binding = _in_namespace(platform, "RoleBinding", namespace).get(MEMBERS_ROLE, {})
-    return {"members": [_member(subject) for subject in binding.get("subjects") or ()]}
+def _without_team(platform: Platform, namespaces: Iterable[str]) -> Iterator[str]:
+    """What to do for objects of teams in namespaces whose labels name no team."""
+    unnamed = [each for each in namespaces if _could_be_a_teams(platform, each)]
+    if unnamed:
+        yield (
+            f"ResourceQuotas, LimitRanges, RoleBindings and ServiceAccounts of {listed(unnamed)} are in the file once "
+            f"the label {TEAM_LABEL} of the namespace names its team, which then gets the other objects of a team too"
+        )
+
+
+def _could_be_a_teams(platform: Platform, namespace: str) -> bool:
+    """Whether something in it has a field in the entry of a team."""
+    bindings, accounts = (_in_namespace(platform, kind, namespace) for kind in ("RoleBinding", "ServiceAccount"))
+    return (
+        any(map(_hard, _in_namespace(platform, "ResourceQuota", namespace).values()))
+        or bool(_in_namespace(platform, "LimitRange", namespace))
+        or any(map(_lets_submit, bindings.values()))
+        or any(
+            WORKLOAD_IDENTITY_ANNOTATION in (each["metadata"].get("annotations") or {}) for each in accounts.values()
+        )
+    )
+
+
+def _members(platform: Platform, namespaces: Sequence[str]) -> Data:
+    """Who a fleet's binding names; without one, who may make jobs in each of the namespaces."""
+    bound = [_in_namespace(platform, "RoleBinding", each) for each in namespaces]
+    if MEMBERS_ROLE in bound[0]:
+        return {"members": [_member(subject) for subject in bound[0][MEMBERS_ROLE].get("subjects") or ()]}
+    people = [
+        [_member(subject) for each in bindings.values() if _lets_submit(each) for subject in each.get("subjects") or ()]
+        for bindings in bound
+    ]
+    everywhere = [each for each in dict.fromkeys(people[0]) if all(each in others for others in people)]
+    return {"members": [each for each in everywhere if _fits("members", [each])]}
+
+
+def _lets_submit(binding: Mapping[str, Any]) -> bool:
+    """Whether it gives all that members of a team have, and more."""
+    role = binding.get("roleRef") or {}
+    return role.get("kind") == "ClusterRole" and role.get("name") in ("edit", "admin", "cluster-admin")
+
+
+def _fits(field: str, value: Any) -> bool:
+    """Whether an entry of a team can have it."""
+    entry, problems = read_form(TeamEntry, {"name": "team", field: value})
+    return entry is not None and not errors_of([*problems, *problems_in(entry)])
 
 
 def _member(subject: Mapping[str, Any]) -> str:
     name = str(subject.get("name", ""))
+    if subject.get("kind") == "ServiceAccount":
+        return name
     if subject.get("kind") == "Group":
         return f"group:{name}"
     return f"serviceAccount:{name}" if name.endswith(".gserviceaccount.com") else f"user:{name}"
@@ -187,23 +238,44 @@ def _let_through(platform: Platform, team: str, variable: str) -> list[str]:
     return []
 
 
-def _guard(platform: Platform, namespace: str) -> Data:
-    guard = _in_namespace(platform, "ResourceQuota", namespace).get(GUARD, {})
-    hard = (guard.get("spec") or {}).get("hard")
-    if not isinstance(hard, Mapping):
-        return {}
+def _guard(platform: Platform, namespaces: Sequence[str]) -> Data:
+    """The limits of a fleet's ResourceQuota; without one, those that the namespaces have alike."""
+    there = [_in_namespace(platform, "ResourceQuota", each) for each in namespaces]
+    own = dict(inside(there[0][GUARD], "spec", "hard")) if GUARD in there[0] else _smallest(there)
     defaults = default_limits(submits=True)
-    own = {name: amount for name, amount in hard.items() if defaults.get(name) != str(amount)}
+    own = {name: amount for name, amount in own.items() if defaults.get(name) != str(amount)}
     return {"resourceQuota": own} if own else {}
 
 
-def _limit_range(platform: Platform, namespace: str) -> Data:
-    """The LimitRange that a fleet makes; others stay as they are."""
-    limit_range = _in_namespace(platform, "LimitRange", namespace).get(GUARD, {})
-    items = maps_in(inside(limit_range, "spec").get("limits"))
-    if len(items) != 1 or items[0].get("type") != "Container":
+def _smallest(there: Sequence[Mapping[str, Mapping[str, Any]]]) -> Data:
+    """Of the ResourceQuotas that all namespaces have alike, the smallest limits, which are those that count."""
+    limits = [{name: _hard(quota) for name, quota in quotas.items()} for quotas in there]
+    smallest: Data = {}
+    for quota, hard in limits[0].items():
+        for name, amount in hard.items() if all(others.get(quota) == hard for others in limits) else ():
+            if name not in smallest or Quantity(str(amount)) < Quantity(str(smallest[name])):
+                smallest[name] = amount
+    return smallest
+
+
+def _hard(quota: Mapping[str, Any]) -> Data:
+    """Limits of a ResourceQuota; empty where it has others than a team can have, such as of a scope."""
+    spec = inside(quota, "spec")
+    hard = spec.get("hard")
+    fits = isinstance(hard, Mapping) and not spec.keys() - {"hard"} and _fits("resourceQuota", hard)
+    return dict(hard) if isinstance(hard, Mapping) and fits else {}
+
+
+def _limit_range(platform: Platform, namespaces: Sequence[str]) -> Data:
+    """A fleet's LimitRange; without one, the only one that the namespaces have alike, if a team can have it."""
+    there = [_in_namespace(platform, "LimitRange", each) for each in namespaces]
+    found = [ranges.get(GUARD) or (next(iter(ranges.values())) if len(ranges) == 1 else {}) for ranges in there]
+    limits = [inside(each, "spec").get("limits") for each in found]
+    items = maps_in(limits[0])
+    if len(items) != 1 or items[0].get("type") != "Container" or any(each != limits[0] for each in limits):
         return {}
-    return {"limitRange": {name: amounts for name, amounts in items[0].items() if name != "type"}}
+    amounts_by_field = {name: amounts for name, amounts in items[0].items() if name != "type"}
+    return {"limitRange": amounts_by_field} if GUARD in there[0] or _fits("limitRange", amounts_by_field) else {}
 
 
 def _claim_templates(platform: Platform, namespace: str) -> Data:
