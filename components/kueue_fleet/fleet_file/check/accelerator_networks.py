@@ -12,7 +12,7 @@ from kueue_admission.forms.form_rules import LISTED_TWICE
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -28,6 +28,7 @@ from kueue_fleet.fleet_file.rules.teams import CLAIMED_CLASS, CLAIMED_GPUS
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 
 
+@fleet_check
 def check_accelerator_networks(scope: Scope) -> Iterator[Problem]:
     """What the networks of pools need of their clusters, and of each other."""
     for cluster in scope.entries("clusters"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kueue_admission.forms.names import ACCELERATOR_RESOURCES
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.fallback import without_gate
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import interruptible_flavors, local_queues
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.teams import BUDGET, BUDGET_COUNT
@@ -18,6 +18,7 @@ from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.settings.budgets import TeamBudget
 
 
+@fleet_check
 def check_budgets(scope: Scope) -> Iterator[Problem]:
     """Of each team with an enforced budget."""
     for team in scope.entries("teams"):

@@ -11,7 +11,7 @@ from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.accounts import account_address
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
@@ -30,6 +30,7 @@ MAX_WORKERS = 100
 """The largest fleet that `make bench` measures; a queue is on at most MOST_CLUSTERS of the workers."""
 
 
+@fleet_check
 def check_clusters(scope: Scope) -> Iterator[Problem]:
     """One manager and its workers, or one standalone cluster; the multiKueue section fits them."""
     yield from _roles(scope)

@@ -14,13 +14,14 @@ from kueue_admission.forms.form_rules import COHORT_CYCLE
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
 from kueue_fleet.fleet_file.rules.files import UNUSED
 from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED, COUNTED_TWICE
 
 
+@fleet_check
 def check_cohorts(scope: Scope) -> Iterator[Problem]:
     """No cycles; parents declared; flavors known; nothing that is not used."""
     yield from _cycles(scope)

@@ -12,7 +12,7 @@ from typing import Final
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.compute_classes import ClassPriority, ComputeClass
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
@@ -31,6 +31,7 @@ _TAKEN: Final = ("gke", "autopilot")
 """How names of GKE's own classes begin."""
 
 
+@fleet_check
 def check_compute_classes(scope: Scope) -> Iterator[Problem]:
     """Each class can be made, makes nodes, and they have what queues count on the flavor."""
     for flavor in scope.entries("flavors"):

@@ -13,7 +13,7 @@ from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues
@@ -32,6 +32,7 @@ _AT = "admissionController"
 _DAY = Duration("24h")
 
 
+@fleet_check
 def check_dispatch(scope: Scope) -> Iterator[Problem]:
     """What names the controller has it, and what the controller names is there."""
     section = scope.fleet.admission_controller

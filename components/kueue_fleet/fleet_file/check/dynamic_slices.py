@@ -11,7 +11,7 @@ from typing import Final
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION
@@ -23,6 +23,7 @@ _SINCE: Final = "1.35.2-gke.1842000"
 """First version of GKE with the controller; slices smaller than a cube need 1.36.0-gke.3712000."""
 
 
+@fleet_check
 def check_dynamic_slices(scope: Scope) -> Iterator[Problem]:
     """The controller has what it needs, and the pools are cubes."""
     for cluster in scope.entries("clusters"):

@@ -11,11 +11,12 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.rules.queues import FALLBACK, PATIENCE
 
 
+@fleet_check
 def check_fallback(scope: Scope) -> Iterator[Problem]:
     """Every queue with `fallback` has a controller, an order, and something that comes next."""
     for queue in scope.entries("clusterQueues"):

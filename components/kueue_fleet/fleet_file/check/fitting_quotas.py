@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, most_by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -22,6 +22,7 @@ _Most = Mapping[str, Mapping[FlavorResource, Quantity]]
 """By cluster, the most of each resource of each flavor that a queue can ever have."""
 
 
+@fleet_check
 def check_fitting_quotas(scope: Scope) -> Iterator[Problem]:
     """A queue has quota, or can borrow some; its flavors with GPUs have nodes of one size."""
     yield from _queues(scope)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from kueue_admission.api.taints import tolerates
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -50,6 +50,7 @@ from kueue_fleet.gke.machines import gpus, tpus
 from kueue_fleet.gke.zones import is_elsewhere, regions_with, zones_of
 
 
+@fleet_check
 def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
     """Every flavor leads to nodes that its pods may run on, and every pool has a flavor."""
     for flavor in scope.entries("flavors"):

@@ -11,7 +11,7 @@ from typing import Final
 from kueue_admission.forms import suggest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -34,6 +34,7 @@ CLASSES: Final = (
 """Classes that GKE and the cluster autoscaler answer; others are possible."""
 
 
+@fleet_check
 def check_flavors(scope: Scope) -> Iterator[Problem]:
     """Clusters known; topologies exist where their flavor does; nothing that is not used."""
     for topology in scope.entries("topologies"):
@@ -127,6 +128,7 @@ def _may_have(pool: ResolvedNodePool, label: str) -> bool:
     return label in pool.labels or has_level(pool.machine_type, label) or (unknown and "/" in label)
 
 
+@fleet_check
 def check_admission_checks(scope: Scope) -> Iterator[Problem]:
     """Clusters known; settings of DWS within its limits; nothing that is not used."""
     for check in scope.entries("admissionChecks"):

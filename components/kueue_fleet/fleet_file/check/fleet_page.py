@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from kueue_admission.forms.form_rules import NEEDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.suggest import instead
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap
 from kueue_fleet.fleet_file.rules.teams import NO_AUDIENCE, NO_VIEWERS
 
 _AT = "fleetPage"
 
 
+@fleet_check
 @where_read
 def check_fleet_page(scope: Scope) -> Iterator[Problem]:
     """It has an image; behind IAP it lets somebody in, and knows who is in which team."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.rules.teams import OWN_CONTROLLER, QUOTA_AUTOMATION,
 _GATE = "MultiKueueManagerQuotaAutomation"
 
 
+@fleet_check
 def check_followed_quota(scope: Scope) -> Iterator[Problem]:
     """Every queue whose quotas change has the controller, alone; slack queues have no jobs, and a cohort."""
     for queue in scope.entries("clusterQueues"):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
@@ -20,6 +20,7 @@ from kueue_fleet.gke.labels import GPU_RESOURCE
 _HOURS_OF_WEEK = 168
 
 
+@fleet_check
 def check_goals(scope: Scope) -> Iterator[Problem]:
     """Jobs of each goal come, its quota can give what it asks for, and shares are of one whole."""
     for section in ("clusterQueues", "teams"):

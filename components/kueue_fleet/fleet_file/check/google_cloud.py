@@ -12,7 +12,7 @@ from typing import Final
 
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 
@@ -40,6 +40,7 @@ FLEX_START_SINCE: Final = "1.32.2-gke.1652000"
 """First version of GKE with flex-start. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws."""
 
 
+@fleet_check
 def check_google_cloud(scope: Scope) -> Iterator[Problem]:
     """Names fit, clusters and nodes have no more labels than fit, and versions are those that pools need."""
     yield from _names(scope)

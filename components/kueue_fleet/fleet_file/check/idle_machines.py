@@ -12,7 +12,7 @@ from typing import Final
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -30,6 +30,7 @@ _LARGE: Final = 8 * _CPU
 """Thousandths of CPUs of a node, on average."""
 
 
+@fleet_check
 def check_idle_machines(scope: Scope) -> Iterator[Problem]:
     """Reservations are as large as their pools; queues may use all reserved GPUs and TPUs, and CPUs, not nodes."""
     yield from _larger_than_pools(scope)

@@ -12,7 +12,7 @@ from kueue_admission.forms.form_rules import UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import JobTemplate, TeamEntry
@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.rules.teams import TEMPLATE
 from kueue_fleet.gke.labels import GPU_RESOURCE
 
 
+@fleet_check
 def check_job_templates(scope: Scope) -> Iterator[Problem]:
     """Every template of every team."""
     for team in scope.entries("teams"):

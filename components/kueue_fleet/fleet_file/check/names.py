@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import BAD_SYNTAX, LISTED_TWICE
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
+from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN
 from kueue_fleet.fleet_file.rules.teams import GENERATED_NAME
 
 
+@fleet_check
 def check_names(scope: Scope) -> Iterator[Problem]:
     """Names unique in each list, and apart from the objects that the multiKueue section makes."""
     for section in SECTIONS:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.fleet_file.rules.clusters import OVERLAP, RANGE_TOO_SMALL, SHARED_VPC, SUBNET
 from kueue_fleet.fleet_file.rules.files import UNUSED
@@ -20,6 +20,7 @@ from kueue_fleet.gke.accelerator_networks import RANGE
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range, nodes_in, pod_addresses
 
 
+@fleet_check
 def check_network(scope: Scope) -> Iterator[Problem]:
     """Ranges of nodes, pods and Services of the fleet's regions are apart; none is for a region without a cluster.
 

@@ -16,7 +16,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -44,6 +44,7 @@ MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
 
 
+@fleet_check
 def check_pools(scope: Scope) -> Iterator[Problem]:
     """Pools are on Standard clusters of the fleet, in zones of these, on machines that are offered there."""
     for pool in scope.entries("nodePools"):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from kueue_admission.forms.form_rules import MISSING
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry
 from kueue_fleet.fleet_file.rules.clusters import NO_SERVER, NOT_OF_GKE
@@ -22,6 +22,7 @@ _OF_GOOGLE_CLOUD = ("reservations", "future_reservations", "commitments", "stora
 _LEAVE_OUT = "leave {cluster} out of its clusters"
 
 
+@fleet_check
 def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
     """Nothing of Google's is asked for on these clusters, and a project is named where there are others."""
     yield from _project(scope)

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.problem import Problem, errors_of, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.rules.teams import PLAN_LIMIT
 
 
+@fleet_check
 @where_read
 def check_planning(scope: Scope) -> Iterator[Problem]:
     """Each entry of `plan.mayChange`."""

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from kueue_admission.forms.form_rules import LISTED_TWICE
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 
+@fleet_check
 def check_priorities(scope: Scope) -> Iterator[Problem]:
     """At most one PriorityClass is the global default; teams use classes that are there."""
     yield from _defaults(scope)

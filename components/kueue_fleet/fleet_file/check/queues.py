@@ -16,7 +16,7 @@ from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import CHECKS_EXCLUDE
 from kueue_admission.forms.problem import Problem, item_labels, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -32,6 +32,7 @@ from kueue_fleet.settings.quotas import FleetResourceQuota
 _COMMON: Final = ("cpu", "memory")
 
 
+@fleet_check
 def check_queues(scope: Scope) -> Iterator[Problem]:
     """The rules of every queue, and of the amounts per cluster of every cohort."""
     for queue in scope.entries("clusterQueues"):

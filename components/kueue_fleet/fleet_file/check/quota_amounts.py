@@ -15,7 +15,7 @@ from kueue_admission.api import ResourceGroup, ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, manager_groups, quotas_on
@@ -24,6 +24,7 @@ from kueue_fleet.fleet_file.rules.queues import FITS_NO_WORKER, MANAGER_QUOTA, M
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 
+@fleet_check
 def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
     """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
     for queue in scope.fleet.cluster_queues:

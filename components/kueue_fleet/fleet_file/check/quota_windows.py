@@ -11,7 +11,7 @@ from datetime import datetime
 from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.suggest import instead
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
@@ -21,6 +21,7 @@ from kueue_fleet.settings.windows import together
 _SECTION = "admissionController.quotaWindows"
 
 
+@fleet_check
 @where_read
 def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     """Windows that there are, used by ClusterQueues alone, of which no two of one quota are open at the same time."""

@@ -23,7 +23,7 @@ from kueue_admission.releases import (
     nearest,
     release,
 )
-from kueue_fleet.fleet_file.check.scope import FIELDS, Scope
+from kueue_fleet.fleet_file.check.scope import FIELDS, Scope, fleet_check
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -56,6 +56,7 @@ _OBJECTS: Final = {
 """Lists of the file whose entries have fields that only some releases have."""
 
 
+@fleet_check
 def check_releases(scope: Scope) -> Iterator[Problem]:
     """What is not known of the releases, what they do not have, and a manager and a worker that do not fit together."""
     yield from _known(scope)

@@ -15,7 +15,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import (
     AttachedAccelerator,
     Calendar,
@@ -53,6 +53,7 @@ from kueue_fleet.gke.zones import is_unknown_zone, region_of
 _Made = ReservationEntry | FutureReservationEntry
 
 
+@fleet_check
 def check_reservations(scope: Scope) -> Iterator[Problem]:
     """Pools fit the reservations that they name; nothing is paid for that no pool uses; commitments name real ones."""
     yield from _names(scope)

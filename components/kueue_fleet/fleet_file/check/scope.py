@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms import suggest
@@ -131,6 +131,18 @@ class Scope:
             return order, entries.get(entry, -1)
 
         return sorted(problems, key=place)
+
+
+Check = Callable[[Scope], Iterator[Problem]]
+"""Yields the problems of a part of a fleet."""
+CHECKS: Final[list[Check]] = []
+"""The checks of the modules that are imported."""
+
+
+def fleet_check(check: Check) -> Check:
+    """Registers a check of every fleet."""
+    CHECKS.append(check)
+    return check
 
 
 def _name(item: Any) -> str | None:

@@ -14,7 +14,7 @@ from kueue_admission.forms.base import DEFER_RULES, problems_in
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
@@ -33,6 +33,7 @@ _SET_BY_FLEET: Final = {
 }
 
 
+@fleet_check
 def check_settings(scope: Scope) -> Iterator[Problem]:
     """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
     yield from _of_fleet(scope)

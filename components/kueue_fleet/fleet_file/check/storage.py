@@ -15,7 +15,7 @@ from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.google_cloud import is_older
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, ClusterEntry
 from kueue_fleet.fleet_file.model.storage import (
     CLAIM_SIZE,
@@ -50,6 +50,7 @@ _MULTI_REGIONS: Final = ("us", "eu", "asia")
 _CLAIMS: Final = "persistentvolumeclaims"
 
 
+@fleet_check
 def check_storage(scope: Scope) -> Iterator[Problem]:
     """Each entry is for teams and clusters that are there, and everything behind it can be made and mounted."""
     for entry in scope.entries("storage"):

@@ -12,11 +12,12 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.rules.teams import REGIONS_NOT_KEPT, TEAM_QUOTA
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 
 
+@fleet_check
 def check_team_bounds(scope: Scope) -> Iterator[Problem]:
     """The manager is in a region of each team, and no ResourceQuota is below what queues admit, or limits nothing."""
     yield from _manager_elsewhere(scope)

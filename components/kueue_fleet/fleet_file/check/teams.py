@@ -18,7 +18,7 @@ from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
 from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
 from kueue_admission.forms.problem import Problem, item_labels, where_read
-from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.counted_requests import (
     counting_requests,
     ignores_undeclared,
@@ -56,6 +56,7 @@ class _Placed:
     team: str | None
 
 
+@fleet_check
 def check_teams(scope: Scope) -> Iterator[Problem]:
     """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
     yield from _namespaces(scope)
@@ -391,6 +392,7 @@ def _managed(scope: Scope) -> Iterator[Problem]:
             )
 
 
+@fleet_check
 def check_accounts(scope: Scope) -> Iterator[Problem]:
     """Groups can be looked up; jobs of every team can run somewhere."""
     for team in scope.fleet.teams:
