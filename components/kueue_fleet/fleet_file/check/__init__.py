@@ -1,7 +1,8 @@
 """Rules between the entries of a fleet: what Kueue would say only at run time, and what it never says.
 
-One module per part of the file, each of which registers its checks with `scope`, which is what they share. Rules about one entry alone are in the entry's model
-(`fleet_file.model`, `kueue_admission.api`) and are run from here, so that the parser gets all of them in one list.
+One module per part of the file, each of which registers its checks; `scope` is what they share. Rules about one entry
+alone are in the entry's model (`fleet_file.model`, `kueue_admission.api`) and are run from here, so that the parser
+gets all of them in one list.
 
 Each function that is decorated with `where_read` speaks only where all that it asks for was read, so that the
 rules hold for a whole fleet and for what could be read of a file alike.

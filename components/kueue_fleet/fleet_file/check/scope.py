@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import UNKNOWN_NAME, listed_twice
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_admission.forms.unknown import NotKnownError
-from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.fleet_file.model.storage import StorageEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec, Placed
 from kueue_fleet.gke.zones import region_names
-
-PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | StorageEntry | TopologyEntry
-"""An entry that says on which clusters it exists."""
 
 
 class Section(NamedTuple):
@@ -30,27 +24,28 @@ class Section(NamedTuple):
     """What they call several."""
 
 
-SECTIONS: Final = {
-    "clusters": Section("cluster", "clusters"),
-    "nodePools": Section("node pool", "node pools"),
-    "reservations": Section("reservation", "reservations"),
-    "futureReservations": Section("future reservation", "future reservations"),
-    "commitments": Section("commitment", "commitments"),
-    "flavors": Section("flavor", "flavors"),
-    "topologies": Section("topology", "topologies"),
-    "cohorts": Section("cohort", "cohorts"),
+FIELDS: Final = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}
+"""The name in Python of each field of the file, in the order of its description."""
+_OTHER_NOUNS: Final = {
     "clusterQueues": Section("queue", "queues"),
     "admissionChecks": Section("check", "checks"),
-    "priorityClasses": Section("priority class", "priority classes"),
-    "workloadPriorityClasses": Section("workload priority class", "workload priority classes"),
-    "teams": Section("team", "teams"),
     "localQueues": Section("LocalQueue", "LocalQueues"),
     "storage": Section("storage", "storage entries"),
 }
-"""The lists of named entries by their name in the file, in the order of its description."""
+"""The lists whose entries messages call otherwise than the list's name does."""
 
-FIELDS: Final = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}
-"""The name in Python of each field of the file, in the order of its description."""
+
+def _section(field: str) -> Section:
+    nouns = FIELDS[field].replace("_", " ")
+    return Section(re.sub(r"ies$", "y", nouns).removesuffix("es" if nouns.endswith("sses") else "s"), nouns)
+
+
+SECTIONS: Final = {
+    field: _OTHER_NOUNS.get(field) or _section(field)
+    for field, name in FIELDS.items()
+    if any("name" in getattr(kind, "model_fields", ()) for kind in get_args(FleetSpec.model_fields[name].annotation))
+}
+"""The lists of named entries by their name in the file, in the order of its description."""
 
 
 class Scope:
@@ -80,7 +75,7 @@ class Scope:
             return ()
         return section_entries
 
-    def path(self, entry: SpecModel) -> str:
+    def path(self, entry: object) -> str:
         """Where an entry of the fleet is: `clusterQueues[dws]`."""
         return self._paths[id(entry)]
 
@@ -110,7 +105,7 @@ class Scope:
             yield UNKNOWN_NAME.at(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
 
     @where_read
-    def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:
+    def unknown_clusters(self, entry: Placed) -> Iterator[Problem]:
         """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
         listed = entry.clusters or ()
         for index, name in enumerate(listed):
