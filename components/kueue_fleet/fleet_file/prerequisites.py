@@ -9,24 +9,16 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/using-cmek (service agent
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from kueue_admission.forms.base import SpecModel
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre
+from kueue_fleet.fleet_file.model.google_apis import UsesApis
 from kueue_fleet.fleet_file.projects import clusters_in
 
 KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 """To encrypt and decrypt with a key of Cloud KMS."""
-
-
-_DATA: Final = (
-    ("storage", Bucket, "buckets of teams"),
-    ("file", Filestore, "Filestore instances"),
-    ("lustre", Lustre, "Managed Lustre instances"),
-    ("servicenetworking", Lustre, "the way to Managed Lustre"),
-)
-"""The APIs of the teams' data, by the kinds that need them."""
 
 
 class RequiredApi(NamedTuple):
@@ -52,7 +44,7 @@ class KeyGrant(NamedTuple):
 def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
     """The APIs that `fleet` needs in a project of it, those that every project needs first."""
     clusters = clusters_in(fleet, project)
-    own = [entry.volume for entry in fleet.storage] if project == fleet.project else []
+    own = _apis_of_parts(fleet) if project == fleet.project else {}
     some = {
         "gkehub.googleapis.com": (
             any(cluster.fleet_membership for cluster in clusters if not cluster.existing),
@@ -60,10 +52,7 @@ def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
         ),
         "containerfilesystem.googleapis.com": (any(cluster.image_streaming for cluster in clusters), "image streaming"),
         "cloudkms.googleapis.com": (bool(key_grants(clusters)), "keys of Cloud KMS, in their own project too"),
-        **{
-            f"{api}.googleapis.com": (any(isinstance(section, kind) for section in own), reason)
-            for api, kind, reason in _DATA
-        },
+        **{f"{api}.googleapis.com": (True, reason) for api, reason in own.items()},
         "binaryauthorization.googleapis.com": (
             any(cluster.binary_authorization for cluster in clusters),
             "attestations of images",
@@ -83,6 +72,14 @@ def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
         ),
         *(RequiredApi(name, reason) for name, (needed, reason) in some.items() if needed),
     ]
+
+
+def _apis_of_parts(fleet: FleetSpec) -> dict[str, str]:
+    """The APIs that parts of the file use, in the order of their classes."""
+    sections = [part for value in fleet.__dict__.values() for part in (value if isinstance(value, tuple) else [value])]
+    fields = [field for part in sections if isinstance(part, SpecModel) for field in part.__dict__.values()]
+    kinds = [kind for kind in UsesApis.__subclasses__() if any(isinstance(part, kind) for part in sections + fields)]
+    return {api: reason for kind in kinds for api, reason in kind.apis.items()}
 
 
 def key_grants(clusters: Iterable[ClusterEntry]) -> list[KeyGrant]:

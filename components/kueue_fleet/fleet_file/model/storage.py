@@ -16,6 +16,7 @@ from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityField
 from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone
+from kueue_fleet.fleet_file.model.google_apis import UsesApis
 from kueue_fleet.gke import google_syntax
 from kueue_fleet.gke.bucket_names import bucket_name
 
@@ -51,8 +52,10 @@ HYPERDISK_ML_SIZES: Final[Sizes] = ((4, 65536, 1),)
 """Source: https://cloud.google.com/compute/docs/disks/hyperdisks#limits-disk."""
 
 
-class GcsFuse(Tagged):
+class GcsFuse(Tagged, UsesApis):
     """A bucket of Cloud Storage, mounted by Cloud Storage FUSE."""
+
+    apis: ClassVar = {"storage": "buckets of teams"}
 
     type: Literal["gcsFuse"] = "gcsFuse"
     """Always `gcsFuse`."""
@@ -78,8 +81,10 @@ class ExistingInstance(SpecModel):
     """Name of its share (Filestore), or file system (Lustre)."""
 
 
-class Filestore(Tagged):
+class Filestore(Tagged, UsesApis):
     """A file share of Filestore (NFS)."""
+
+    apis: ClassVar = {"file": "Filestore instances"}
 
     type: Literal["filestore"] = "filestore"
     """Always `filestore`."""
@@ -108,8 +113,10 @@ class Filestore(Tagged):
         return self.tier in ("REGIONAL", "ENTERPRISE")
 
 
-class Lustre(Tagged):
+class Lustre(Tagged, UsesApis):
     """A file system of Managed Lustre."""
+
+    apis: ClassVar = {"lustre": "Managed Lustre instances", "servicenetworking": "the way to Managed Lustre"}
 
     type: Literal["lustre"] = "lustre"
     """Always `lustre`."""
@@ -169,12 +176,14 @@ class HyperdiskMl(Tagged):
             yield NEEDED.at("snapshot", wrong, "write snapshot or image, or name disks in existing")
 
 
-class MultiTierCheckpoints(Tagged):
+class MultiTierCheckpoints(Tagged, UsesApis):
     """Multi-tier checkpointing: in the memory of nodes, of their neighbours, and in a bucket. Standard clusters only.
 
     Source:
     https://cloud.google.com/kubernetes-engine/docs/how-to/machine-learning/training/multi-tier-checkpointing.
     """
+
+    apis: ClassVar = GcsFuse.apis
 
     type: Literal["multiTierCheckpoints"] = "multiTierCheckpoints"
     """Always `multiTierCheckpoints`."""
