@@ -6,9 +6,10 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Self, Unpack
+from functools import partial
+from typing import Any, Final, Self, TypeVar, Unpack
 
 import pulumi
 
@@ -26,8 +27,6 @@ from kueue_fleet.fleet_file import (
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
-from kueue_fleet.fleet_file.projects import other_projects
-from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
     FleetInputs,
     account_addresses,
@@ -39,6 +38,7 @@ from kueue_fleet.fleet_inputs import (
     check_secrets,
     known_project,
 )
+from kueue_fleet.gcp.cloud_resources import CloudResources
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
@@ -49,14 +49,12 @@ from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
 from kueue_fleet.gcp.storage import TeamStorage
+from kueue_fleet.google.parts import CLOUD_PARTS, Surroundings, labels_of
 from kueue_fleet.google.resources import (
     api_arguments,
     capacity_arguments,
     cluster_arguments,
     dashboard_arguments,
-    grafana_arguments,
-    labels_of,
-    members_of,
     network_arguments,
     pool_makers,
     pools_of,
@@ -76,6 +74,15 @@ _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "worker": WorkerCluster,
     "standalone": StandaloneCluster,
 }
+
+_OF_CLOUD_PARTS: Mapping[str, Callable[..., Component]] = {
+    "storage": TeamStorage,
+    "members": MemberAccess,
+    "manager": ManagerIdentity,
+    "grafana": GrafanaIdentity,
+}
+"""The components of parts that programs can declare alone."""
+_Part = TypeVar("_Part", bound=Component)
 
 
 def spec_from_config(*, as_published: bool = False) -> FleetSpec:
@@ -126,6 +133,8 @@ class Fleet(Component):
     """The account by which the fleet's Grafana reads metrics, if there is one."""
     manager_identity: ManagerIdentity | None
     """The Google accounts by which the manager reaches the workers; None: it has tokens."""
+    parts: "dict[str, Component]"
+    """The other parts that the fleet has in Google Cloud, such as `storage`, by their names in `google.parts`."""
     storage: TeamStorage | None
     """The data of teams, if the file has some."""
     member_access: MemberAccess | None
@@ -218,10 +227,9 @@ class Fleet(Component):
             for pool in pools_of(spec, entry)
         }
         self.team_identities = self._team_identities(name)
-        self.storage = self._storage(name)
-        self.member_access = self._member_access(name)
-        self.manager_identity = self._manager_identity(name)
-        self.grafana_identity = self._grafana_identity(name)
+        self.parts = self._cloud_parts(name)
+        self.storage, self.member_access = self._part(TeamStorage), self._part(MemberAccess)
+        self.manager_identity, self.grafana_identity = self._part(ManagerIdentity), self._part(GrafanaIdentity)
         self._fill()
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
@@ -413,53 +421,24 @@ class Fleet(Component):
             for team, arguments in team_arguments(self.spec).items()
         }
 
-    def _storage(self, name: str) -> TeamStorage | None:
-        if not self.spec.storage:
-            return None
+    def _cloud_parts(self, name: str) -> dict[str, Component]:
         own = self.network.network.id if isinstance(self.network, Network) else None
-        return TeamStorage(
-            f"{name}/storage",
-            self.spec,
-            project=self._project,
+        surroundings = Surroundings(
+            self.team_service_accounts,
             network=own or (self.network.self_link if self.network else ""),
-            accounts=self.team_service_accounts,
-            peering=own is not None,
-            opts=self._child(),
+            own_network=own is not None,
+            pool_makers=[self.clusters[pool_maker].cluster for pool_maker in pool_makers(self.spec)],
         )
+        return {
+            part.name: _OF_CLOUD_PARTS.get(part.name, partial(CloudResources, part))(
+                f"{name}/{part.name}", project=self._project, **arguments, opts=self._child()
+            )
+            for part in CLOUD_PARTS
+            if (arguments := part.arguments(self.spec, surroundings))
+        }
 
-    def _member_access(self, name: str) -> MemberAccess | None:
-        members = members_of(self.spec)
-        if not members:
-            return None
-        return MemberAccess(
-            f"{name}/members",
-            project=self._project,
-            fleet=self.spec.name,
-            members=members,
-            elsewhere=other_projects(self.spec),
-            opts=self._child(),
-        )
-
-    def _manager_identity(self, name: str) -> ManagerIdentity | None:
-        accounts = manager_accounts(self.spec)
-        if not accounts:
-            return None
-        return ManagerIdentity(
-            f"{name}/manager",
-            project=self._project,
-            fleet=self.spec.name,
-            accounts=accounts,
-            after=[self.clusters[self.spec.home].cluster],
-            elsewhere=other_projects(self.spec),
-            opts=self._child(),
-        )
-
-    def _grafana_identity(self, name: str) -> GrafanaIdentity | None:
-        arguments = grafana_arguments(self.spec)
-        if not arguments:
-            return None
-        after = [self.clusters[self.spec.home].cluster]
-        return GrafanaIdentity(f"{name}/grafana", project=self._project, after=after, **arguments, opts=self._child())
+    def _part(self, component: type[_Part]) -> _Part | None:
+        return next((part for part in self.parts.values() if isinstance(part, component)), None)
 
     def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""

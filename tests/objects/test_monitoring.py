@@ -10,7 +10,7 @@ import yaml
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, Grafana, check_fleet, kueue_configuration, parse_fleet
-from kueue_fleet.google.resources import grafana_arguments
+from kueue_fleet.google.parts import NO_SURROUNDINGS, grafana_arguments
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.monitoring import grafana_helm_values, render_grafana, render_managed_monitoring
 from small_fleets import MANAGER, WORKER, fleet, fleet_data
@@ -79,10 +79,10 @@ def test_grafana_is_on_the_manager_alone_unless_the_file_says_otherwise() -> Non
     [board] = render_grafana(spec, MANAGER)
     assert (board["kind"], board["metadata"]["namespace"]) == ("ConfigMap", "monitoring")
     assert render_grafana(spec, WORKER) == []
-    assert grafana_arguments(spec) == {"fleet": "lab", "namespace": "monitoring"}
+    assert grafana_arguments(spec, NO_SURROUNDINGS)["namespace"] == "monitoring"
     off = fleet(WORKER, observability={"grafana": {"enabled": False}})
     assert render_grafana(off, MANAGER) == []
-    assert grafana_arguments(off) == {}
+    assert grafana_arguments(off, NO_SURROUNDINGS) == {}
 
 
 def test_a_grafana_that_is_there_gets_the_dashboard_and_no_account_reads_metrics_for_it() -> None:
@@ -91,7 +91,7 @@ def test_a_grafana_that_is_there_gets_the_dashboard_and_no_account_reads_metrics
     assert board["metadata"]["namespace"] == "graphs"
     assert board["metadata"]["labels"] == {"grafana_dashboard": "1"}
     assert json.loads(board["data"]["kueue-fleet.json"])["title"] == "lab: GPU batch fleet"
-    assert grafana_arguments(spec) == {}
+    assert grafana_arguments(spec, NO_SURROUNDINGS) == {}
 
 
 VALUES = grafana_helm_values(Grafana(image="mirror.lab/grafana/grafana"), "lab-project", "grafana@lab")

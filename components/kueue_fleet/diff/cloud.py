@@ -37,7 +37,8 @@ from kueue_fleet.fleet_file.model.storage import Instance, Volume
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
-from kueue_fleet.google.resources import resources_on, stored
+from kueue_fleet.google.parts import data_on
+from kueue_fleet.google.resources import resources_on
 from kueue_fleet.google.storage import why_not_resized
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
@@ -80,7 +81,8 @@ def cloud_consequences(change: CloudPlan) -> Iterator[Difference]:
     yield from _memberships(change)
     yield from _node_pools(change)
     yield from _reservations(change)
-    yield from _storage(change)
+    yield from _data(change)
+    yield from _sizes(change)
     yield from _commitments(old, new)
 
 
@@ -418,28 +420,29 @@ def _reservations(change: CloudPlan) -> Iterator[Difference]:
                 yield consequence(path, text)
 
 
-def _storage(change: CloudPlan) -> Iterator[Difference]:
-    """Buckets, file servers and disks that go, or are made again, and what is in them."""
-    old, new = change.old, change.new
-    for entry in old.storage:
-        after = {
-            key
-            for storage_entry in new.storage
-            if storage_entry.name == entry.name
-            for key in stored(new, storage_entry)
-        }
-        for key, what in stored(old, entry).items():
-            if key in after and not change.at(key).replaces():
-                continue
-            text = f"{what} is {_AGAIN if key in after else 'deleted'}, with all that is in it"
-            if what.startswith("bucket"):
-                text += "; while it holds objects, `pulumi up` fails instead"
-            text += _PROTECTED if old.deletion_protection else ""
-            yield consequence(f"storage[{entry.name}]", text, whole=not after)
-        after_all = next((storage_entry for storage_entry in new.storage if storage_entry.name == entry.name), None)
-        stays = any(key in after and not change.at(key).replaces() for key in stored(old, entry))
-        if after_all is not None and stays and (why := _refused_size(entry.volume, after_all.volume)):
-            yield consequence(f"storage[{entry.name}].volume.capacityGib", why)
+def _data(change: CloudPlan) -> Iterator[Difference]:
+    """What holds data and goes, or is made again, and what is in it."""
+    before, after = data_on(change.old), data_on(change.new)
+    paths_after = {path for path, _ in after.values()}
+    for key, (path, what) in before.items():
+        if key in after and not change.at(key).replaces():
+            continue
+        text = f"{what} is {_AGAIN if key in after else 'deleted'}, with all that is in it"
+        if key.startswith("Bucket/"):
+            text += "; while it holds objects, `pulumi up` fails instead"
+        text += _PROTECTED if change.old.deletion_protection else ""
+        yield consequence(path, text, whole=path not in paths_after)
+
+
+def _sizes(change: CloudPlan) -> Iterator[Difference]:
+    """File servers that stay, and are to have a size that Google does not give them."""
+    before, after = data_on(change.old), data_on(change.new)
+    stay = {path for key, (path, _) in before.items() if key in after and not change.at(key).replaces()}
+    entries = {f"storage[{entry.name}]": entry for entry in change.new.storage}
+    for entry in change.old.storage:
+        path = f"storage[{entry.name}]"
+        if path in stay and (why := _refused_size(entry.volume, entries[path].volume)):
+            yield consequence(f"{path}.volume.capacityGib", why)
 
 
 def _refused_size(before: Volume, after: Volume) -> str | None:

@@ -8,9 +8,9 @@ import pulumi
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.storage import Filestore, Lustre
+from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.gcp.declare import declare
-from kueue_fleet.google.resources import storage_arguments
-from kueue_fleet.google.storage import storage
+from kueue_fleet.google.parts import team_storage
 
 
 class TeamStorage(Component):
@@ -39,13 +39,12 @@ class TeamStorage(Component):
         Managed Lustre needs that; without, somebody did so.
         """
         super().__init__(name, opts)
-        arguments = storage_arguments(spec)
-        rendered = storage(
-            name, project=project, accounts=accounts or {}, network=network, peering=peering, **arguments
+        rendered = team_storage(
+            name, spec=spec, project=project, accounts=accounts or {}, network=network, peering=peering
         )
         self.resources = declare(self, rendered)
         self.addresses = {}
-        for place in arguments["places"]:
+        for place in (place for entry in spec.storage for place in storage_places(spec, entry)):
             at = f"{name}/{place.entry.name}/{place.location}"
             if place.made and isinstance(place.entry.volume, Lustre):
                 point = self.resources[f"Instance/{at}"].mount_point

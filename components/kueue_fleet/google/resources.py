@@ -9,37 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, ServiceAccountToken
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.per_cluster import queue_goals
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool, system_pool_entry
-from kueue_fleet.fleet_file.model.storage import StorageEntry
-from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.projects import clusters_in, other_projects
-from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.google.accelerator_networks import accelerator_networks
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.dashboards import dashboards
 from kueue_fleet.google.identities import (
     NODE_ROLES,
-    grafana_identity,
-    manager_identity,
-    member_access,
     node_identity,
     team_identity,
 )
 from kueue_fleet.google.images import image_repository
 from kueue_fleet.google.networks import OwnVpc, Vpc, existing_vpc, own_vpc
 from kueue_fleet.google.node_pools import node_pool
+from kueue_fleet.google.parts import CLOUD_PARTS, Surroundings, labels_of
 from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.reserved_capacity import reserved_capacity
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resource_kinds import RESERVATIONS
 from kueue_fleet.google.services import services
-from kueue_fleet.google.storage import storage
 
 
 def resources_on(fleet: FleetSpec) -> tuple[CloudResource, ...]:
@@ -72,18 +65,10 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
         identity = team_identity(f"{name}/{team}", project=project, after=after, **arguments)
         addresses[team] = identity[0].ref("email")
         yield from identity
-    if fleet.storage:
-        network = vpc.resources[0].ref("id") if isinstance(vpc, OwnVpc) else vpc.self_link if vpc else ""
-        peering = isinstance(vpc, OwnVpc)
-        stored = {"accounts": addresses, "network": network, "peering": peering, **storage_arguments(fleet)}
-        yield from storage(f"{name}/storage", project=project, **stored)
-    others: dict[str, Any] = {"project": project, "fleet": name, "elsewhere": other_projects(fleet)}
-    if members := members_of(fleet):
-        yield from member_access(f"{name}/members", members=members, **others)
-    if accounts := manager_accounts(fleet):
-        yield from manager_identity(f"{name}/manager", accounts=accounts, after=after, **others)
-    if grafana := grafana_arguments(fleet):
-        yield from grafana_identity(f"{name}/grafana", project=project, after=after[:1], **grafana)
+    network = vpc.resources[0].ref("id") if isinstance(vpc, OwnVpc) else vpc.self_link if vpc else ""
+    surroundings = Surroundings(addresses, network, isinstance(vpc, OwnVpc), after)
+    for part in CLOUD_PARTS:
+        yield from part.on(fleet, project, surroundings)
     yield from dashboards(name, fleet.observability, project=project, **dashboard_arguments(fleet))
 
 
@@ -134,11 +119,6 @@ def _cluster(
         if pool.on(entry.name).accelerator_networks is not None:
             awaited += tuple(network.key for network in networks)
         yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited, **there)
-
-
-def labels_of(fleet: FleetSpec) -> dict[str, str]:
-    """The labels of everything that takes some."""
-    return {PRODUCT: fleet.name, **fleet.labels}
 
 
 def api_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -240,47 +220,6 @@ def team_arguments(fleet: FleetSpec) -> dict[str, dict[str, Any]]:
 def existing_accounts(fleet: FleetSpec) -> dict[str, Any]:
     """The addresses of the Google accounts of teams that exist without the fleet, by team."""
     return {team.name: address for team in fleet.teams if (address := team.existing_google_service_account)}
-
-
-def storage_arguments(fleet: FleetSpec) -> dict[str, Any]:
-    """The arguments of the teams' data."""
-    return {
-        "fleet": fleet.name,
-        "places": [place for entry in fleet.storage for place in storage_places(fleet, entry)],
-        "shared_vpc": fleet.network_project != fleet.project,
-        "labels": labels_of(fleet),
-        "deletion_protection": fleet.deletion_protection,
-    }
-
-
-def stored(fleet: FleetSpec, entry: StorageEntry) -> dict[str, str]:
-    """The buckets, file servers and disks that a fleet makes for an entry: by key, what each is and where."""
-    places = storage_places(fleet, entry)
-    resources = storage(
-        f"{fleet.name}/storage",
-        **{**storage_arguments(fleet), "places": places},
-        project=fleet.project,
-        accounts={},
-        network="",
-        peering=False,
-    )
-    return {
-        resource.key: f"{resource.key.partition('/')[0].lower()} {entry.name} in {resource.name.rpartition('/')[2]}"
-        for resource in resources
-        if resource.protect is not None
-    }
-
-
-def members_of(fleet: FleetSpec) -> list[str]:
-    """The members of all teams."""
-    return list(dict.fromkeys(member for team in fleet.teams for member in team.members))
-
-
-def grafana_arguments(fleet: FleetSpec) -> dict[str, Any]:
-    """The arguments of the identity of the fleet's Grafana; none where it installs none."""
-    if not fleet.observability.installs_grafana:
-        return {}
-    return {"fleet": fleet.name, "namespace": fleet.observability.grafana.namespace}
 
 
 def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:
