@@ -22,7 +22,7 @@ from pulumi.runtime import MockCallArgs, MockResourceArgs, rpc
 
 from kueue_fleet.google.answers import filled, function_answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
-from kueue_fleet.google.resource_kinds import CREATION_TIME, KINDS, answered, completed, kind_of
+from kueue_fleet.google.resource_kinds import CREATION_TIME, answered, completed, kind_of, kinds
 
 WHERE: Final = {"project": "mock-project", "region": "us-central1", "zone": "us-central1-a"}
 """The project and the place of what the program gives none."""
@@ -92,7 +92,7 @@ class Mocks(pulumi.runtime.Mocks):
         return f"{args.name}-id", state
 
     def _of_google(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        named = {"name": args.name} if kind_of(args.typ).named or args.typ not in KINDS else {}
+        named = {"name": args.name} if kind_of(args.typ).named or args.typ not in kinds() else {}
         given = completed(args.typ, {**named, **args.inputs}, WHERE)
         if args.typ == CLUSTER and args.resource_id:
             _, project, _, location, _, name = args.resource_id.split("/")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from kueue_admission.forms.unknown import is_set
@@ -135,15 +137,12 @@ class ResourceKind:
         return self.id_template.format_map(plain)
 
 
-KINDS: Final[Mapping[str, ResourceKind]] = {
+_UNUSUAL: Final[Mapping[str, ResourceKind]] = {
     "gcp:compute/network:Network": ResourceKind("projects/{project}/global/networks/{name}", _network),
     "gcp:compute/subnetwork:Subnetwork": ResourceKind(
         "projects/{project}/regions/{region}/subnetworks/{name}", _subnetwork
     ),
-    "gcp:compute/router:Router": ResourceKind("projects/{project}/regions/{region}/routers/{name}", _self_link),
     "gcp:compute/routerNat:RouterNat": ResourceKind("{project}/{region}/{router}/{name}"),
-    "gcp:compute/firewall:Firewall": ResourceKind("projects/{project}/global/firewalls/{name}", _self_link),
-    "gcp:compute/address:Address": ResourceKind("projects/{project}/regions/{region}/addresses/{name}", _self_link),
     "gcp:compute/reservation:Reservation": ResourceKind(
         "projects/{project}/zones/{zone}/reservations/{name}", _reservation
     ),
@@ -153,9 +152,6 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     "gcp:compute/regionCommitment:RegionCommitment": ResourceKind(
         "projects/{project}/regions/{region}/commitments/{name}", _commitment
     ),
-    "gcp:compute/resourcePolicy:ResourcePolicy": ResourceKind(
-        "projects/{project}/regions/{region}/resourcePolicies/{name}", _self_link
-    ),
     "gcp:monitoring/dashboard:Dashboard": ResourceKind("projects/{project}/dashboards/{_id}", named=False),
     "gcp:monitoring/alertPolicy:AlertPolicy": ResourceKind(
         "projects/{project}/alertPolicies/{_id}", _alert_policy, named=False
@@ -163,7 +159,6 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
         "projects/{project}/notificationChannels/{_id}", _channel, named=False
     ),
-    "gcp:kms/keyRing:KeyRing": ResourceKind("projects/{project}/locations/{location}/keyRings/{name}"),
     "gcp:kms/cryptoKey:CryptoKey": ResourceKind("{keyRing}/cryptoKeys/{name}"),
     "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceKind(
         "{cryptoKeyId}/{role}/{member}", _policy, named=False
@@ -193,20 +188,36 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     "gcp:lustre/instance:Instance": ResourceKind(
         "projects/{project}/locations/{location}/instances/{instanceId}", _lustre, named=False
     ),
-    "gcp:compute/disk:Disk": ResourceKind("projects/{project}/zones/{zone}/disks/{name}", _self_link),
     "gcp:compute/globalAddress:GlobalAddress": ResourceKind("projects/{project}/global/addresses/{name}", _range),
     "gcp:servicenetworking/connection:Connection": ResourceKind("{network}:{service}", named=False),
     CLUSTER: ResourceKind("projects/{project}/locations/{location}/clusters/{name}"),
     NODE_POOL: ResourceKind("projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"),
 }
-"""Every type of which the provider's facts are known."""
+"""The types whose ids or outputs are not those of most."""
 OTHER: Final = ResourceKind("{name}", named=False)
 """Any other type: its outputs are its inputs."""
 
 
+@cache
+def kinds() -> Mapping[str, ResourceKind]:
+    """Every type of which the provider's facts are known, by token."""
+    return {token: _UNUSUAL.get(token) or _usual(token) for token in load_facts().resources}
+
+
+def _usual(token: str) -> ResourceKind:
+    """What most types are: something with a name in a collection of a zone, a region, a location or the project."""
+    noun = token.partition("/")[2].partition(":")[0]
+    collection = re.sub("y$", "ie", noun) + "s" if noun[-1] != "s" else f"{noun}es"
+    properties = load_facts().properties(token)
+    places = {"zone": "zones/{zone}", "region": "regions/{region}", "location": "locations/{location}"}
+    place = next((place for name, place in places.items() if name in properties), "global")
+    derive = _self_link if "selfLink" in properties else _nothing
+    return ResourceKind(f"projects/{{project}}/{place}/{collection}/{{name}}", derive)
+
+
 def kind_of(token: str) -> ResourceKind:
     """The kind of a type token."""
-    return KINDS.get(token, OTHER)
+    return kinds().get(token, OTHER)
 
 
 def completed(token: str, inputs: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:

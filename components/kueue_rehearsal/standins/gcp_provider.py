@@ -26,7 +26,7 @@ from kueue_fleet.google.answers import function_answer
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.provider_facts import CLUSTER, FILESTORE, LUSTRE, NODE_POOL
-from kueue_fleet.google.resource_kinds import KINDS, RESERVATIONS, kind_of
+from kueue_fleet.google.resource_kinds import RESERVATIONS, kind_of, kinds
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_rehearsal.standins.autonaming import generated_name
 from kueue_rehearsal.standins.gcp_checks import check_inputs
@@ -194,7 +194,7 @@ class GcpProvider(StandInProvider):
             if request.preview:
                 return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
             given = _asked(request, {}, inputs)
-            if request.type not in KINDS:
+            if request.type not in kinds():
                 kept = (
                     f"{request.type} {_pulumi_name(request.urn)}: is not simulated; it is kept as the program gives it"
                 )
@@ -357,7 +357,7 @@ def _asked(
     request: provider_pb2.CreateRequest | provider_pb2.UpdateRequest, olds: dict[str, Any], inputs: dict[str, Value]
 ) -> dict[str, Any]:
     """What Google is asked for; what is not simulated has a name, as most types have."""
-    made_up = {} if request.type in KINDS else {"name": _pulumi_name(request.urn)}
+    made_up = {} if request.type in kinds() else {"name": _pulumi_name(request.urn)}
     return {**made_up, **updated_state(request.type, olds, reveal(inputs))}
 
 
