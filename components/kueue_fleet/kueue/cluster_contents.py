@@ -17,7 +17,7 @@ from kueue_fleet.kueue import platform
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
-from kueue_fleet.kueue.component import OrderedObjects
+from kueue_fleet.kueue.component import OrderedObjects, part_component
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.install import (
     GrafanaInstall,
@@ -42,7 +42,7 @@ from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.charts import charts_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
-from kueue_fleet.objects.parts import ClusterPart
+from kueue_fleet.objects.parts import PARTS, ClusterPart
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
 _ALONE = {
@@ -55,7 +55,7 @@ _OF_PARTS: "dict[ClusterPart, type[OrderedObjects]]" = {
     for var in vars(platform).values()
     if isinstance(var, type) and issubclass(var, OrderedObjects) and var.part is not None
 }
-"""The component of each part of a cluster."""
+"""The components of parts that programs can declare alone."""
 
 
 @dataclass(frozen=True)
@@ -297,10 +297,11 @@ class ClusterContents:
 
     def _together(self, after: Mapping[str, Sequence[pulumi.Resource]]) -> None:
         """The parts that come after any of these, in one component each."""
-        for part, kind in _OF_PARTS.items():
+        for part in PARTS.values():
             if part.after in after and (objects := self._part(part.name)):
+                component = _OF_PARTS.get(part) or part_component(part)
                 opts = self._opts(*after[part.after])
-                self.parts[part.name] = kind(self._name(part.name), objects, opts=opts)
+                self.parts[part.name] = component(self._name(part.name), objects, opts=opts)
 
     def _each(self, *kinds: str) -> None:
         """The objects of these kinds that are declared alone, each after what it needs."""

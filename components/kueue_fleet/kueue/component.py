@@ -207,6 +207,16 @@ class OrderedObjects(Component):
         return object_labels(objects)
 
 
+def part_component(part: ClusterPart) -> type[OrderedObjects]:
+    """The component of a part of a cluster that has no class of its own."""
+
+    class ClusterObjects(OrderedObjects):
+        """The objects of a part of a cluster."""
+
+    ClusterObjects.part, ClusterObjects.takes = part, part.kinds
+    return ClusterObjects
+
+
 def object_labels(objects: Sequence[Manifest]) -> list[str]:
     """What tells the objects of a component apart in Pulumi names.
 

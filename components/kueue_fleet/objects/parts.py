@@ -34,8 +34,8 @@ class ClusterPart:
     """Its objects on a cluster of a fleet; none: the cluster does not have it."""
     kinds: tuple[str, ...]
     """The manifests that its component takes, as `group/Kind`."""
-    after: Literal["", "kueue", "grafana", "teams"] = ""
-    """What Pulumi makes before it; empty: nothing."""
+    after: Literal["", "kueue", "grafana", "teams"] | None = ""
+    """What Pulumi makes before it; empty: nothing; None: what declares it is not made from its row."""
     before_teams: bool = False
     """Whether its objects are applied before those of teams."""
     full_labels: bool = False
@@ -47,6 +47,7 @@ _ROWS: Final = (
         "cluster-profiles",
         render_profile_definition,
         ("apiextensions.k8s.io/CustomResourceDefinition",),
+        after=None,
         before_teams=True,
     ),
     ClusterPart(
@@ -64,7 +65,7 @@ _ROWS: Final = (
         after="teams",
         full_labels=True,
     ),
-    ClusterPart("gpu-drivers", render_driver_installer, ("apps/DaemonSet",)),
+    ClusterPart("gpu-drivers", render_driver_installer, ("apps/DaemonSet",), after=None),
     ClusterPart(
         "node-networks", render_node_networks, ("networking.gke.io/Network", "networking.gke.io/GKENetworkParamSet")
     ),
