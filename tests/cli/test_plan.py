@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.gke.prices import list_prices
+from kueue_fleet.google.cost import cost_of
 
 FLEET = Path(__file__).parents[2] / "examples" / "plan" / "fleet.yaml"
 QUICK = ("--seeds", "1", "--processes", "1")

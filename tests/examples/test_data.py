@@ -16,9 +16,9 @@ from kueue_fleet import Fleet
 from kueue_fleet.cli import app
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.gke.prices import list_prices
+from kueue_fleet.google.cost import cost_of
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.jobs.new_job import JobRequest, job_for

@@ -10,8 +10,9 @@ from tests.fleet_file.builders import fleet_data, standalone_data
 from company_fleet import company_data
 from kueue_fleet.diff.quotas import compare_costs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.cost import CostLine, cost_of
+from kueue_fleet.fleet_file.cost import CostLine
 from kueue_fleet.gke.prices import list_prices, parse_prices
+from kueue_fleet.google.cost import cost_of
 
 PRICES, _ = parse_prices(
     "of,regions,onDemand,spot,flexStart\n"

@@ -13,8 +13,9 @@ from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.stores import opened_store
-from kueue_fleet.fleet_file.cost import Cost, cost_of
+from kueue_fleet.fleet_file.cost import Cost
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
+from kueue_fleet.google.cost import cost_of
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from kueue_admission.api import ResourceQuota
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.diff.difference import Difference
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
@@ -18,6 +17,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.quota_windows import fleet_in
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
+from kueue_fleet.google.cost import cost_of
 
 _UNLIMITED: Final = "no limit"
 

@@ -1,4 +1,4 @@
-"""What a fleet costs: what is paid whether it is used or not, and what is paid for nodes while they are there.
+"""What is paid for a fleet whether it is used or not, and what is paid for nodes while they are there.
 
 A line for each cluster, pool and reservation, in USD for an hour, and the prices that are not known. Not included:
 traffic, NAT, logs and metrics, disks of jobs, and discounts.
@@ -14,8 +14,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre
-from kueue_fleet.fleet_file.model.storage_places import storage_places
+from kueue_fleet.fleet_file.model.storage import Bucket
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
@@ -106,12 +105,9 @@ class Unpriced:
     """What is not known."""
 
 
-def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
-    """What `fleet` costs with `prices`."""
-    lines = [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
-    lines += _storage(fleet, prices)
-    unknown = [f"the price of {machine}" for line in lines for machine in line.missing if line.most]
-    return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
+def fleet_lines(fleet: FleetSpec, prices: Prices) -> list[CostLine]:
+    """What clusters, pools and reservations cost."""
+    return [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
 
 
 def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | Unpriced:
@@ -148,7 +144,7 @@ def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
         if cluster.platform == "Kubernetes":
             yield from (_pool(nodes, prices) for nodes in fleet.nodes_on(cluster.name))
             continue
-        fee = _line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
+        fee = cost_line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
         yield fee
         for pool in fleet.every_pool_on(cluster.name):
             yield _pool(pool, prices)
@@ -158,7 +154,7 @@ def _pool(pool: ResolvedNodePool, prices: Prices) -> CostLine:
     parts = _disk(pool, prices) if isinstance(pool.capacity, Reserved | Calendar) else _node(pool, prices)
     nodes = pool.min_nodes, pool.max_nodes
     kind: Class = "owned" if pool.outside_gke else pool.capacity.type
-    line = _line(pool.cluster, pool.name, kind, nodes, pool.machine_type, parts)
+    line = cost_line(pool.cluster, pool.name, kind, nodes, pool.machine_type, parts)
     share = _device_hour(pool, prices) if pool.sharing != WHOLE else None
     return replace(line, share=None if isinstance(share, Unpriced) else share)
 
@@ -182,25 +178,7 @@ def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
     region = region_of(entry.zone)
     parts = prices.of_machine(entry.machine_type, _reserved_machine(entry), region, "onDemand")
     parts += prices.of_local_ssds(entry.local_ssd_count, region, "onDemand")
-    return _line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
-
-
-def _storage(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
-    """File servers and disks, which are paid by their size."""
-    for place in (
-        storage_place for entry in fleet.storage for storage_place in storage_places(fleet, entry) if storage_place.made
-    ):
-        volume, count = place.entry.volume, max(1, len(place.zones))
-        if isinstance(volume, Bucket):
-            continue
-        kind = "hyperdisk-ml"
-        if isinstance(volume, Filestore):
-            kind = f"filestore-{volume.tier.lower().replace('_', '-')}"
-        elif isinstance(volume, Lustre):
-            kind = f"lustre-{volume.per_unit_storage_throughput}"
-        parts = prices.of_disk(kind, volume.capacity_gib or 0, place.region)
-        what = f"{kind}, {volume.capacity_gib} GiB in {place.region}"
-        yield _line("", place.entry.name, "storage", (count, count), what, parts)
+    return cost_line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
 
 
 def _reserved_machine(entry: ReservationEntry) -> MachineType | None:
@@ -210,9 +188,10 @@ def _reserved_machine(entry: ReservationEntry) -> MachineType | None:
     return with_accelerator(machine, entry.accelerator.type, entry.accelerator.count)
 
 
-def _line(
+def cost_line(
     cluster: str, name: str, kind: Class, nodes: tuple[int, int], what: str, parts: Iterable[float | Missing]
 ) -> CostLine:
+    """What `nodes` of something cost, at least and at most, by the prices of the parts of one."""
     line_parts = list(parts)
     missing = dict.fromkeys(str(part) for part in line_parts if isinstance(part, Missing))
     return CostLine(
@@ -226,7 +205,7 @@ def _line(
     )
 
 
-def _not_counted(fleet: FleetSpec) -> Iterator[str]:
+def not_counted(fleet: FleetSpec) -> Iterator[str]:
     """What costs something, but not an amount that follows from the file."""
     own = {entry.name for entry in fleet.reservations}
     for name in dict.fromkeys(

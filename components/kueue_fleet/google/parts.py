@@ -1,4 +1,4 @@
-"""The parts of a fleet in Google Cloud beside its clusters, one row each, for rendering, `diff` and Pulumi alike.
+"""The parts of a fleet in Google Cloud beside its clusters, one row each, for commands and Pulumi alike.
 
 What a fleet's network, clusters and reserved capacity are is in `google.resources`.
 """
@@ -11,12 +11,14 @@ from typing import Any, Final
 
 from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.cost import CostLine
 from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.projects import other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
+from kueue_fleet.gke.prices import Prices
 from kueue_fleet.google.identities import grafana_identity, manager_identity, member_access
 from kueue_fleet.google.resource import CloudResource
-from kueue_fleet.google.storage import storage
+from kueue_fleet.google.storage import storage, storage_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class CloudPart:
     """What `resources`, and the component if there is one, take beside name and project; empty: the fleet has none."""
     resources: Callable[..., Iterable[CloudResource]]
     """Its resources."""
+    costs: Callable[[FleetSpec, Prices], Iterable[CostLine]] = lambda fleet, prices: ()
+    """What they cost, as far as that follows from the file."""
 
     def on(self, fleet: FleetSpec, project: Any, surroundings: Surroundings) -> Iterator[CloudResource]:
         """The resources of a fleet."""
@@ -120,7 +124,7 @@ def grafana_arguments(fleet: FleetSpec, surroundings: Surroundings) -> dict[str,
 
 
 CLOUD_PARTS: Final = (
-    CloudPart("storage", _storage_arguments, team_storage),
+    CloudPart("storage", _storage_arguments, team_storage, storage_costs),
     CloudPart("members", _member_arguments, member_access),
     CloudPart("manager", _manager_arguments, manager_identity),
     CloudPart("grafana", grafana_arguments, grafana_identity),

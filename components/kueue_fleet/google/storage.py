@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.cost import CostLine, cost_line
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.storage import (
     FILESTORE_SIZES,
     Bucket,
@@ -19,7 +21,8 @@ from kueue_fleet.fleet_file.model.storage import (
     Lustre,
     MultiTierCheckpoints,
 )
-from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace
+from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace, storage_places
+from kueue_fleet.gke.prices import Prices
 from kueue_fleet.google.provider_facts import FILESTORE, LUSTRE
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 
@@ -130,6 +133,24 @@ def why_not_resized(before: Instance, after: Instance) -> str | None:
         ranges = " or ".join(f"{least} to {most}" for least, most, _ in before.sizes)
         return f"an instance stays in the range of sizes that it was made in, {ranges}"
     return None
+
+
+def storage_costs(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
+    """File servers and disks, which are paid by their size."""
+    for place in (
+        storage_place for entry in fleet.storage for storage_place in storage_places(fleet, entry) if storage_place.made
+    ):
+        volume, count = place.entry.volume, max(1, len(place.zones))
+        if isinstance(volume, Bucket):
+            continue
+        kind = "hyperdisk-ml"
+        if isinstance(volume, Filestore):
+            kind = f"filestore-{volume.tier.lower().replace('_', '-')}"
+        elif isinstance(volume, Lustre):
+            kind = f"lustre-{volume.per_unit_storage_throughput}"
+        parts = prices.of_disk(kind, volume.capacity_gib or 0, place.region)
+        what = f"{kind}, {volume.capacity_gib} GiB in {place.region}"
+        yield cost_line("", place.entry.name, "storage", (count, count), what, parts)
 
 
 def refused_update(token: str, state: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

@@ -27,7 +27,6 @@ from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.check import FirstProblem
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.knobs import Knob, knob_of
@@ -35,6 +34,7 @@ from kueue_fleet.fleet_file.model.planning import MayChange
 from kueue_fleet.fleet_file.parse import Reading, read_fleet
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
+from kueue_fleet.google.cost import cost_of
 from kueue_fleet.planning.replay import LATER, Growth, Replay, Replayed, Window
 from kueue_fleet.planning.replay_fit import goals_in, has_left, jobs_seen
 from kueue_fleet.planning.search import Point

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kueue_admission.read.goals import Standing
 from kueue_fleet.fleet_file import FleetSpec, Spot
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
+from kueue_fleet.google.cost import cost_of
 from kueue_fleet.planning.plan import FAR, Question, Terms, Tried, missed_by
 from kueue_fleet.planning.replay import Replay, Window
 from kueue_fleet.planning.search import Outcome, Point, Search

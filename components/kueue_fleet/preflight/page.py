@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, key_grants
 from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
+from kueue_fleet.google.cost import cost_of
 from kueue_fleet.preflight.needs import Needs, needs_of
 
 
