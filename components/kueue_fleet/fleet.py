@@ -38,7 +38,7 @@ from kueue_fleet.fleet_inputs import (
     check_secrets,
     known_project,
 )
-from kueue_fleet.gcp.cloud_resources import CloudResources
+from kueue_fleet.gcp.cloud_resources import declare_part
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
@@ -430,7 +430,7 @@ class Fleet(Component):
             pool_makers=[self.clusters[pool_maker].cluster for pool_maker in pool_makers(self.spec)],
         )
         return {
-            part.name: _OF_CLOUD_PARTS.get(part.name, partial(CloudResources, part))(
+            part.name: _OF_CLOUD_PARTS.get(part.name, partial(declare_part, part))(
                 f"{name}/{part.name}", project=self._project, **arguments, opts=self._child()
             )
             for part in CLOUD_PARTS

@@ -4,27 +4,28 @@ from typing import Any
 
 import pulumi
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.component import Component
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.parts import CloudPart
 
 
-class CloudResources(Component):
-    """The resources of a part of a fleet, in their order."""
+class _CloudResources(Component):
+    """The resources of a part, in their order."""
 
-    resources: "dict[str, Any]"
-    """What is made, by kind and Pulumi name."""
+    pulumi_type = f"{PRODUCT}:index:CloudResources"
 
-    def __init__(
-        self,
-        part: CloudPart,
-        name: str,
-        *,
-        project: pulumi.Input[str],
-        opts: pulumi.ResourceOptions | None = None,
-        **arguments: Any,
-    ) -> None:
-        """Declare what the part has with these arguments of it."""
-        super().__init__(name, opts)
-        self.resources = declare(self, part.resources(name, project=project, **arguments))
-        self._give_out()
+
+def declare_part(
+    part: CloudPart,
+    name: str,
+    *,
+    project: pulumi.Input[str],
+    opts: pulumi.ResourceOptions | None = None,
+    **arguments: Any,
+) -> Component:
+    """The component of a part, which has these arguments."""
+    component = _CloudResources(name, opts)
+    declare(component, part.resources(name, project=project, **arguments))
+    component._give_out()
+    return component
