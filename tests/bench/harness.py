@@ -19,11 +19,11 @@ import yaml
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Changing, exponential
-from kueue_admission.simulate.generator import Creation
 from kueue_rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
 from kueue_rehearsal.engines.toolchain import GoToolchain, find_go
 from kueue_rehearsal.paths import RehearsalError, engines_dir
 from kueue_rehearsal.processes.child_process import die_with_parent
+from tests.bench.generator import Creation
 from tests.bench.harness_delays import measure_delays
 from tests.bench.harness_log import class_of, read_log
 from tests.bench.simulation import SETS, quantiles

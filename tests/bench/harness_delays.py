@@ -24,8 +24,8 @@ from typing import Final
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Changing, exponential
-from kueue_admission.simulate.generator import HARNESS_DELAYS, Creation
 from kueue_admission.simulate.writer import Writer
+from tests.bench.generator import HARNESS_DELAYS, Creation
 from tests.bench.harness_log import Call, HarnessLog, class_of
 
 WINDOW_SECONDS: Final = 10.0

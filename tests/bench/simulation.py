@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kueue_admission.simulate.agenda import Agenda
 from kueue_admission.simulate.delays import Delays
-from kueue_admission.simulate.generator import HARNESS_DELAYS, Creation, prepare_generated, read_generator
 from kueue_admission.simulate.result import Result
+from tests.bench.generator import HARNESS_DELAYS, Creation, prepare_generated, read_generator
 
 # Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
 # Source: kueue@v0.19.2 test/performance/scheduler/configs/{baseline,large-scale}/generator.yaml.

@@ -1,4 +1,4 @@
-"""The page of `ui` in a real browser: two widths, both themes, by keyboard, with hostile names, with 15,000 jobs."""
+"""The page of `status --page` in a real browser: two widths, both themes, by keyboard, hostile names, 15,000 jobs."""
 
 from __future__ import annotations
 

@@ -138,7 +138,6 @@ CALLS = {
         ["upgrade", FLEET, "--to", "0.20.0", "--jobs", HOSTILE],
     ],
     "preflight": [["preflight", "fleet.yaml"]],
-    "ui": [["ui", "fleet.yaml"], *[["ui", FLEET, name, HOSTILE] for name in ("--kubeconfig", "--store")]],
     "status": [["status", "fleet.yaml"], *[["status", FLEET, name, HOSTILE] for name in ("--kubeconfig", "--store")]],
     "top": [["top", "fleet.yaml"], *[["top", FLEET, name, HOSTILE] for name in ("--kubeconfig", "--store")]],
     "describe": [["describe", HOSTILE], ["describe", "x", "--kubeconfig", HOSTILE], ["describe", "x", "-n", HOSTILE]],

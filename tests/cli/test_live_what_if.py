@@ -1,4 +1,4 @@
-"""What `ui` answers to another quota on a live cluster."""
+"""What `status --page` answers to another quota on a live cluster."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ MILLION = 1_000_000
 def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_path: Path) -> None:
     file, report = tmp_path / "input.yaml", tmp_path / "report.html"
     file.write_bytes(content)
-    for arguments in (["objects", str(file)], ["generator", str(file)], ["fleet", STACK, "--workload", str(file)]):
+    for arguments in (["objects", str(file)], ["fleet", STACK, "--workload", str(file)]):
         done = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
         assert done.exit_code == 1
         assert isinstance(done.exception, CommandError)

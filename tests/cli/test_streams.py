@@ -46,7 +46,7 @@ PRINTING = {
     "preflight": (f"preflight --page {FLEET}", 0),
     "status": (f"status {FLEET} --kubeconfig {{folder}}/kubeconfig", 1),
     **{name: (f"{name} --help", 0) for name in ("top", "describe", "logs", "exec", "cancel", "when", "rotate")},
-    **{name: (f"{name} --help", 0) for name in ("evidence", "plan", "record", "replay", "submit", "ui")},
+    **{name: (f"{name} --help", 0) for name in ("evidence", "plan", "record", "replay", "submit")},
 }
 """A call of each command that prints on stdout, and its usual exit code."""
 

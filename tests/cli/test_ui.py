@@ -1,4 +1,4 @@
-"""What `ui` shows of clusters that answer, and of those that do not."""
+"""What `status --page` shows of clusters that answer, and of those that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of `ui`: who gets an answer, with which headers, and what is in it."""
+"""The page of `status --page`: who gets an answer, with which headers, and what is in it."""
 
 from __future__ import annotations
 

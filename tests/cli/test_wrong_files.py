@@ -32,7 +32,6 @@ CALLS: Final = (
     "simulate fleet fleet.yaml --jobs {file}",
     "simulate objects folder",
     "simulate objects {json}",
-    "simulate generator {file}",
     "simulate fleet fleet.yaml -w jobs.yaml --prices {file}",
     "explain train --objects {file}",
     "explain train --objects - --second 1",

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.bench.generator import prepare_generated, read_generator
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.errors import SimulationError
-from kueue_admission.simulate.generator import prepare_generated, read_generator
 from kueue_admission.simulate.result import waiting_times
 
 TEXT = """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.bench.generator import HARNESS_DELAYS, prepare_generated, read_generator
 from tests.bench.harness import recorded
 from tests.bench.harness_delays import WINDOW_SECONDS, measure_delays
 from tests.bench.harness_log import read_log
 from tests.bench.simulation import HARNESS_MEANS, generator_text, measure
 
-from kueue_admission.simulate.generator import HARNESS_DELAYS, prepare_generated, read_generator
 from kueue_admission.simulate.result import waiting_times
 
 WORKERS = HARNESS_DELAYS.workers

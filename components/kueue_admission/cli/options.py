@@ -41,7 +41,7 @@ Delays = Annotated[
         metavar="NAME=SECONDS",
         help="How long something takes that Kueue does not decide: decision, burst, cycle, write, start, release, "
         "workers, stop (docs/simulate.md). A number, exponential(mean) or uniform(least, most).",
-        show_default="0; for a generator those of Kueue's harness",
+        show_default="0",
     ),
 ]
 """How long something takes that Kueue does not decide."""

@@ -19,6 +19,11 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args
 """The subcommands, one for each kind of input."""
 
 
+@app.callback()
+def _subcommands() -> None:
+    """So that one subcommand is named too."""
+
+
 @app.command(cls=Command)
 def objects(
     path: Annotated[
@@ -64,28 +69,3 @@ def objects(
     simulations.simulate(
         path, lambda: simulations.of_objects(path, read.run, fair_sharing=fair_sharing, kueue=decides), read
     )
-
-
-@app.command(cls=Command)
-def generator(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A generator.yaml of Kueue's performance harness.")],
-    fair_sharing: options.FairSharing = False,
-    seed: options.Seed = 0,
-    until: options.Until = None,
-    delay: options.Delays = (),  # type: ignore[assignment]
-    what_if: options.WhatIf = (),  # type: ignore[assignment]
-    max_wait: options.MaxWait = (),  # type: ignore[assignment]
-    report: options.Report = None,
-    output: OutputOption = Output.text,
-) -> None:
-    """Simulate what a generator.yaml of Kueue's performance harness creates.
-
-    \b
-    Examples:
-      kueue-admission simulate generator generator.yaml
-    """
-    from kueue_admission.cli import simulations
-    from kueue_admission.simulate.generator import HARNESS_DELAYS
-
-    read = simulations.read_options(delay, until, seed, what_if, max_wait, report, output, given=HARNESS_DELAYS)
-    simulations.simulate(file, lambda: simulations.of_generator(file, read.run, fair_sharing=fair_sharing), read)

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_admission.cli import console, simulate_ends, simulate_goals, simulate_report, simulate_tables
 from kueue_admission.cli.dumps import tell_notes
-from kueue_admission.cli.input_files import Output, read_objects, read_text, well_formed
+from kueue_admission.cli.input_files import Output, read_objects, well_formed
 from kueue_admission.cli.options import check_seconds
 from kueue_admission.cli.simulate_watch import watched
 from kueue_admission.read.goals import Goal
 from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.goals import judge_result
-from kueue_admission.simulate.models import read_data
 from kueue_admission.simulate.prepared import Prepared
-from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents, comparison, parse_change
+from kueue_admission.simulate.what_if import Change, apply_to_documents, comparison, parse_change
 
 if TYPE_CHECKING:
     from kueue_admission.releases import Release
@@ -57,17 +56,15 @@ def read_options(
     max_wait: Sequence[str],
     report: Path | None,
     output: Output,
-    *,
-    given: Delays | None = None,
 ) -> Options:
-    """What the options mean; `given` are the delays of which `delay` changes some.
+    """What the options mean.
 
     Raises:
         CommandError: with every mistake.
     """
     check_seconds("--until", until)
     try:
-        delays = parse_delays(list(delay), given or Delays())
+        delays = parse_delays(list(delay), Delays())
         changes = [parse_change(text) for text in what_if]
     except SimulationError as mistyped:
         raise console.mistyped(str(mistyped.problems[0]), mistyped.problems[1:]) from None
@@ -75,20 +72,6 @@ def read_options(
     if report is not None:
         simulate_report.check_report_file(report)
     return Options(RunOptions(delays, until, seed), changes, goals, report, output)
-
-
-def of_generator(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
-    """What a generator.yaml of Kueue's performance harness creates."""
-    from kueue_admission.simulate.generator import generate, prepare_generated
-
-    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), console.source_name(path))
-
-    def prepare(changes: Sequence[Change]) -> Prepared:
-        name = changed_source(console.source_name(path), changes)
-        generated = generate(apply_changes(data, changes), name, fair_sharing=fair_sharing)
-        return prepare_generated(generated, run.delays, until=run.until, seed=run.seed)
-
-    return prepare
 
 
 def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool, kueue: Release | None) -> Prepare:

@@ -5,8 +5,8 @@ is only one), state, reason (Kueue's token), message, notKnown (why it is not kn
 flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt, admittedAt, finishedAt (null for what has not
 happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies with quota on workers that never ran) and
 runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}. `rows[]`, without times: see `rows`.
-Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload or generator
-file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster, preemptor, preempted, times}: see
+Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload file.
+`end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster, preemptor, preempted, times}: see
 `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `UsedBudget`. `goals[]` {path, of, limit, quantile,
 priorityClass, standing, found, why}: see `goals.Judged`. `snapshots[]` {at, queues {queue: {pending, admitted}}, nodes
 {pool: number}}: see `Snapshot`.

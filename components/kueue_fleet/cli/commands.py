@@ -46,9 +46,8 @@ COMMANDS: Final = {
     "rotate": _listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
     "evidence": _listed("evidence", "Say where the jobs of teams ran, against where they may.", "history"),
     "exec": _listed("jobs", "Run a command in a pod of a job, wherever it runs."),
-    # Old names.
+    # An old name.
     "top": _listed("top", "Show who uses the GPUs now, and what each team used.", instead="status --usage"),
-    "ui": _listed("ui", "Show a live fleet as a page in the browser.", "controller", instead="status --page"),
 }
 """The commands, in the order of `--help`."""
 

@@ -97,5 +97,5 @@ def fleet(
     )
 
 
-for each in (of_one_cluster.objects, of_one_cluster.generator):
-    app.command(cls=Command, help=inspect.cleandoc(each.__doc__ or "").replace("kueue-admission", "kueue-fleet"))(each)
+_OBJECTS_HELP = inspect.cleandoc(of_one_cluster.objects.__doc__ or "").replace("kueue-admission", "kueue-fleet")
+app.command(cls=Command, help=_OBJECTS_HELP)(of_one_cluster.objects)

@@ -70,10 +70,10 @@ def status(
       kueue-fleet status . --page --store gs://my-bucket/history
     """
     if page:
-        from kueue_fleet.cli.ui import EVERY, ui
+        from kueue_fleet.cli.ui import EVERY, serve_page
 
         options.refuse_idle(context, "usage watch output", "with --page")
-        ui(file, kubeconfig, every if options.is_typed(context, "every") else EVERY, port, prices, store)
+        serve_page(file, kubeconfig, every if options.is_typed(context, "every") else EVERY, port, prices, store)
         return
     options.refuse_idle(context, "port", "without --page")
     if usage:

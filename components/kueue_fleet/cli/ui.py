@@ -1,4 +1,4 @@
-"""`ui`, the old name of `status --page`: a live page about a fleet for administrators, on this machine alone."""
+"""`status --page`: a live page about a fleet for administrators, on this machine alone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from kueue_admission.cli import console
-from kueue_fleet.cli.contexts import Kubeconfig, check_readable
-from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.contexts import check_readable
+from kueue_fleet.cli.fleet_files import load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import FleetReader, patience
 from kueue_fleet.cli.past_goals import check_store
-from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
 
@@ -32,24 +28,13 @@ if TYPE_CHECKING:
     from kueue_fleet.cli.ui_server import View
 
 
-def ui(
-    file: FleetFile,
-    kubeconfig: Kubeconfig = None,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = EVERY,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
-    prices: PricesFile = None,
-    store: HistoryOption = None,
+def serve_page(
+    file: Path, kubeconfig: Path | None, every: float, port: int, prices: Path | None, store: str | None
 ) -> None:
-    """Show a live fleet as a page in the browser: clusters, flavors, queues, teams, DWS requests, and each job.
+    """Serve the page until Ctrl-C; it only reads, with the rights of the kubeconfig's user.
 
-    Why a job waits and what would change it, and its logs, are a click away. With --store also whether the last seven
-    days met the fleet's goals, and what the last hours were. It only reads, with the rights of the kubeconfig's
-    user, and listens on 127.0.0.1 alone, under an address with a secret in it: open the one that it prints. Ctrl-C
-    ends it. Needs the extra `controller`.
-
-    \b
-    Examples:
-      kueue-fleet ui . --port 8090
+    Raises:
+        CommandError: what is given cannot be read, or aiohttp is missing.
     """
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
