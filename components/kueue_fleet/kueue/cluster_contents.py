@@ -298,7 +298,7 @@ class ClusterContents:
     def _together(self, after: Mapping[str, Sequence[pulumi.Resource]]) -> None:
         """The parts that come after any of these, in one component each."""
         for part in PARTS.values():
-            if part.after in after and (objects := self._part(part.name)):
+            if part.after is not None and part.after in after and (objects := self._part(part.name)):
                 component = _OF_PARTS.get(part) or part_component(part)
                 opts = self._opts(*after[part.after])
                 self.parts[part.name] = component(self._name(part.name), objects, opts=opts)
