@@ -293,11 +293,11 @@ def page() -> Iterator[Figure]:
     count = 15_000
     found = run_module("tests.bench.page", [str(count)])
     what = f"{count} Workloads that wait"
-    yield Figure(f"{what}: `ui` has read them", found["ready_wall"], "s")
+    yield Figure(f"{what}: `status --page` has read them", found["ready_wall"], "s")
     yield Figure(f"{what}: the page opens", found["open_wall"], "s", 1.0)
     yield Figure(f"{what}: until a change shows, median", found["delay_wall"], "s", 2.0, shown="page-change")
     yield Figure(f"{what}: until a change shows, longest", found["longest_wall"], "s", 2.0)
-    yield Figure(f"{what}: `ui` while nothing changes", 100 * found["idle_share"], "% of a core")
+    yield Figure(f"{what}: `status --page` while nothing changes", 100 * found["idle_share"], "% of a core")
     yield Figure(f"{what}, all of one team: its page, CPU", found["team"], "s", 2.0)
 
 
