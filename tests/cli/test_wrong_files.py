@@ -95,6 +95,7 @@ USABLE: Final = {
     ("a Pulumi project", "rehearse up good --project"),
     ("metadata of text", "upgrade fleet.yaml"),
     ("a queue of text", "upgrade fleet.yaml"),
+    ("an empty kubeconfig", "upgrade fleet.yaml"),
 }
 """Files that are right, or not looked at so closely, for one of the calls."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
@@ -23,6 +23,9 @@ from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices
+
+if TYPE_CHECKING:
+    from kueue_fleet.jobs.workload_file import WorkloadFile
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "snapshots", "begin")
 """What --what-if changes in the workload file; everything else is the fleet's."""
@@ -72,7 +75,7 @@ def of_stack(
         sources = Sources(changed_source(named.source, of_fleet), changed_source(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
         if begin is not None:
-            file = file.model_copy(update={"begin": begin})
+            file = _beginning_at(file, begin)
         other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
         if of_fleet:
             other = changed_fleet(named, of_fleet, file.begin, as_published=as_published)
@@ -103,3 +106,10 @@ def changed_fleet(
         source = changed_source(given.source, changes)
         raise SimulationError(problem.behind(source) for problem in errors_of(refused.problems)) from None
     return fleet_at(fleet, at or today())
+
+
+def _beginning_at(file: WorkloadFile, begin: datetime) -> WorkloadFile:
+    try:
+        return file.model_copy(update={"begin": begin})
+    except SpecError as refused:
+        raise console.mistyped(f"--begin: {refused.problems[0].wrong}; {refused.problems[0].fix}") from None
