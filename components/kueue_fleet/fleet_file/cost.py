@@ -141,7 +141,7 @@ def _device_hour(pool: ResolvedNodePool, prices: Prices) -> float | Unpriced | N
 
 def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     for cluster in fleet.clusters:
-        if cluster.platform == "Kubernetes":
+        if cluster.outside_gke:
             yield from (_pool(nodes, prices) for nodes in fleet.nodes_on(cluster.name))
             continue
         fee = cost_line(cluster.name, "", "cluster", (1, 1), "", [prices.price(CLUSTER, cluster.region, "onDemand")])
@@ -231,7 +231,7 @@ def not_counted(fleet: FleetSpec) -> Iterator[str]:
 def _nodes_of_others(fleet: FleetSpec) -> Iterator[str]:
     """Nodes that no pool of the file has."""
     for cluster in fleet.clusters:
-        if cluster.platform == "Kubernetes" and not cluster.nodes:
+        if cluster.outside_gke and not cluster.nodes:
             yield f"nodes of {cluster.name}, which the file does not name"
         elif cluster.platform == "Autopilot":
             yield f"pods on {cluster.name} (Autopilot), which are billed by their requests"

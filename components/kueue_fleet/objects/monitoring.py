@@ -46,12 +46,12 @@ _INTERVAL: Final = "30s"
 
 def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The objects for managed Prometheus: an account with its token, who may read that, and a PodMonitoring."""
-    platform = fleet.cluster(cluster).platform
-    if not fleet.observability.managed_prometheus or platform == "Kubernetes":
+    entry = fleet.cluster(cluster)
+    if not fleet.observability.managed_prometheus or entry.outside_gke:
         return []
     namespace = fleet.kueue.namespace
     # Autopilot runs the collectors in another namespace.
-    collectors = "gke-gmp-system" if platform == "Autopilot" else "gmp-system"
+    collectors = "gke-gmp-system" if entry.platform == "Autopilot" else "gmp-system"
     secret = token_secret_manifest(READER_ROLE, namespace, READER_ROLE)
     readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
     endpoint = {

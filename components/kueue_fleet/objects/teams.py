@@ -74,8 +74,7 @@ def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster:
     """Outside GKE, without Workload Identity, it acts as no Google account."""
     if team.service_account_name is None:
         return []
-    outside = fleet.cluster(cluster).platform == "Kubernetes"
-    address = None if outside else team_account_address(fleet, team)
+    address = None if fleet.cluster(cluster).outside_gke else team_account_address(fleet, team)
     acts_as = {WORKLOAD_IDENTITY_ANNOTATION: address} if address is not None else {}
     return [manifest("v1", "ServiceAccount", team.service_account_name, namespace, annotations=acts_as)]
 

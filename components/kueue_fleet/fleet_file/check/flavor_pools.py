@@ -107,13 +107,13 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
                 f"add {{cluster}} to nodePools[{flavor.node_pool}].clusters, or leave {{cluster}} out of the flavor's",
             ).on(cluster.name)
         return
-    if not pools and cluster.runs_jobs and cluster.platform != "Kubernetes":
+    if not pools and cluster.runs_jobs and not cluster.outside_gke:
         yield from _offered(path, flavor, cluster)
         yield from _shared_gpus(path, flavor, cluster)
         yield from _labels_of_autopilot(path, flavor, cluster)
     # Pools of an existing cluster whose nodes no part of this file describes are somebody else's.
     described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
-    if cluster.platform == "Kubernetes":
+    if cluster.outside_gke:
         described = bool(cluster.nodes)
     if cluster.platform == "Autopilot" or not cluster.runs_jobs or not described:
         return

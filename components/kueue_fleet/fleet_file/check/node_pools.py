@@ -174,7 +174,7 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     for index, name in enumerate(pool.clusters or ()):
         if name not in fleet.cluster_names:
             continue
-        if fleet.cluster(name).platform == "Kubernetes":
+        if fleet.cluster(name).outside_gke:
             wrong = f"{name} is not of GKE, and has its nodes from its owner"
             yield NOT_OF_GKE.at(f"{path}.clusters[{index}]", wrong, f"describe them in clusters[{name}].nodes")
         elif fleet.cluster(name).platform == "Autopilot":

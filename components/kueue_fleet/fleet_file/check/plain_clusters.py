@@ -6,34 +6,141 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity (both
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from pydantic.alias_generators import to_snake
 
 from kueue_admission.forms.form_rules import MISSING
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.controller_image import built_image
-from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.rules.clusters import NO_SERVER, NOT_OF_GKE
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.fleet_file.worker_tokens import profile_credentials
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 
-_OF_GOOGLE_CLOUD = ("reservations", "future_reservations", "commitments", "storage")
-_LEAVE_OUT = "leave {cluster} out of its clusters"
+_LEAVE_OUT: Final = "leave {cluster} out of its clusters"
+
+
+class _Placed(NamedTuple):
+    """Entries of a section that are of GKE, and so cannot be on other clusters."""
+
+    section: str
+    of_gke: Callable[[Any], bool]
+    field: str
+    wrong: str
+    """`{cluster}` is the cluster."""
+    fix: str
+
+
+def _is_of_dws(check: AdmissionCheckEntry) -> bool:
+    request = check.provisioning_request
+    return request is not None and request.provisioning_class_name == QUEUED_PROVISIONING_CLASS
+
+
+_PLACED: Final = (
+    # Of a flavor that is derived from a node pool, the pool's rules speak.
+    _Placed(
+        "flavors",
+        lambda flavor: flavor.compute_class is not None,
+        "computeClass",
+        "makes nodes by GKE's compute classes, and {cluster} is not of GKE",
+        "write nodeLabels for {cluster} in a flavor of its own, and " + _LEAVE_OUT,
+    ),
+    _Placed(
+        "admissionChecks",
+        _is_of_dws,
+        "provisioningRequest.provisioningClassName",
+        f"{QUEUED_PROVISIONING_CLASS} is answered by DWS, and {{cluster}} is not of GKE, so that jobs would wait there "
+        "for ever",
+        "name another class, such as check-capacity.autoscaling.x-k8s.io of the cluster autoscaler, or " + _LEAVE_OUT,
+    ),
+    _Placed(
+        "storage",
+        lambda entry: True,
+        "volume",
+        "is mounted by a driver of GKE, and {cluster} is not of GKE",
+        "remove it, or " + _LEAVE_OUT,
+    ),
+)
+
+
+class _AtHome(NamedTuple):
+    """A setting that is of Google Cloud, and so cannot be on this cluster."""
+
+    cluster: Callable[[FleetSpec], str | None]
+    given: Callable[[FleetSpec], object]
+    path: str
+    wrong: str
+    """`{cluster}` is the cluster."""
+    fix: str
+
+
+def _bucket(fleet: FleetSpec) -> bool:
+    section = fleet.admission_controller
+    history = section.history if section is not None else None
+    return history is not None and (history.store or "").startswith("gs://")
+
+
+_AT_HOME: Final = (
+    _AtHome(
+        lambda fleet: next(iter(fleet.plain_clusters), None),
+        profile_credentials,
+        "multiKueue.credentials",
+        "ClusterProfile, whose plugin gives credentials of Google, and {cluster} is not of GKE",
+        "write type: ServiceAccountToken",
+    ),
+    _AtHome(
+        lambda fleet: fleet.controller_cluster,
+        built_image,
+        "admissionController.image",
+        "is missing, but {cluster} is not of GKE, and `pulumi up` builds images into Artifact Registry",
+        "build the image, and write its name; see docs/controller.md",
+    ),
+    _AtHome(
+        lambda fleet: fleet.controller_cluster,
+        _bucket,
+        "admissionController.history.store",
+        "is a bucket, which is written by Workload Identity, and {cluster} is not of GKE",
+        "remove it, for a volume in the cluster",
+    ),
+    _AtHome(
+        lambda fleet: fleet.home if fleet.clusters else None,
+        lambda fleet: fleet.observability.installs_grafana,
+        "observability.grafana.enabled",
+        "true, but Grafana reads metrics by Workload Identity, and {cluster} is not of GKE",
+        "set it to false, or existing to true",
+    ),
+)
+
+_IN_GOOGLE_CLOUD: Final = {
+    "reservations": "set",
+    "futureReservations": "set",
+    "commitments": "set",
+    "observability.managedPrometheus": "true",
+    "observability.dashboard": "true",
+    "observability.alerts.enabled": "true",
+}
+"""What a fleet without GKE cannot have, and what messages call its value."""
+_OF_GOOGLE_CLOUD: Final = ("project", "labels")
+"""What is of no use there."""
+_OF_CONNECTIONS: Final = ("server", "proxyUrl", "tlsServerName", "certificateAuthorityData")
+"""How a manager reaches a worker."""
 
 
 @fleet_check
 def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
     """Nothing of Google's is asked for on these clusters, and a project is named where there are others."""
     yield from _project(scope)
-    for flavor in scope.entries("flavors"):
-        yield from _flavor(scope, flavor)
-    for check in scope.entries("admissionChecks"):
-        yield from _check(scope, check)
-    yield from _storage(scope)
-    yield from _credentials(scope)
-    yield from _controller(scope)
-    yield from _observability(scope)
+    for placed in _PLACED:
+        for entry in scope.entries(placed.section):
+            yield from _entry(scope, placed, entry)
+    for setting in _AT_HOME:
+        yield from _setting(scope, setting)
     yield from _without_gke(scope)
     yield from _accounts(scope)
     yield from _servers(scope)
@@ -42,7 +149,7 @@ def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _project(scope: Scope) -> Iterator[Problem]:
     clusters = scope.entries("clusters")
-    of_gke = [cluster for cluster in clusters if cluster.platform != "Kubernetes"]
+    of_gke = [cluster for cluster in clusters if not cluster.outside_gke]
     if not scope.fleet.project and (of_gke or not clusters):
         yield MISSING.at("project", "is missing", "add the id of your Google Cloud project")
 
@@ -52,83 +159,16 @@ def _plain(scope: Scope, names: Iterable[str]) -> list[str]:
 
 
 @where_read
-def _flavor(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
-    """Of a flavor that is derived from a node pool, the pool's rules speak."""
-    for name in _plain(scope, scope.fleet.clusters_of(flavor)) if flavor.compute_class is not None else ():
-        yield NOT_OF_GKE.at(
-            f"{scope.path(flavor)}.computeClass",
-            "makes nodes by GKE's compute classes, and {cluster} is not of GKE",
-            "write nodeLabels for {cluster} in a flavor of its own, and " + _LEAVE_OUT,
-        ).on(name)
+def _entry(scope: Scope, placed: _Placed, entry: Any) -> Iterator[Problem]:
+    for name in _plain(scope, scope.fleet.clusters_of(entry)) if placed.of_gke(entry) else ():
+        yield NOT_OF_GKE.at(f"{scope.path(entry)}.{placed.field}", placed.wrong, placed.fix).on(name)
 
 
 @where_read
-def _check(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
-    request = check.provisioning_request
-    if request is None or request.provisioning_class_name != QUEUED_PROVISIONING_CLASS:
-        return
-    for name in _plain(scope, scope.fleet.clusters_of(check)):
-        yield NOT_OF_GKE.at(
-            f"{scope.path(check)}.provisioningRequest.provisioningClassName",
-            f"{QUEUED_PROVISIONING_CLASS} is answered by DWS, and {{cluster}} is not of GKE, so that jobs would "
-            "wait there for ever",
-            "name another class, such as check-capacity.autoscaling.x-k8s.io of the cluster autoscaler, or "
-            + _LEAVE_OUT,
-        ).on(name)
-
-
-@where_read
-def _storage(scope: Scope) -> Iterator[Problem]:
-    for entry in scope.fleet.storage if scope.fleet.gke_clusters else ():
-        for name in _plain(scope, scope.fleet.clusters_of(entry)):
-            yield NOT_OF_GKE.at(
-                f"{scope.path(entry)}.clusters",
-                f"{entry.volume.type} is mounted by a driver of GKE, and {{cluster}} is not of GKE",
-                _LEAVE_OUT,
-            ).on(name)
-
-
-@where_read
-def _credentials(scope: Scope) -> Iterator[Problem]:
-    plain = scope.fleet.plain_clusters
-    if plain and profile_credentials(scope.fleet) is not None:
-        yield NOT_OF_GKE.at(
-            "multiKueue.credentials",
-            f"ClusterProfile, whose plugin gives credentials of Google, and {plain[0]} is not of GKE",
-            "write type: ServiceAccountToken",
-        )
-
-
-@where_read
-def _controller(scope: Scope) -> Iterator[Problem]:
-    """The image is built into Artifact Registry, and a bucket is written as a Google account."""
-    fleet, section = scope.fleet, scope.fleet.admission_controller
-    home = fleet.controller_cluster
-    if section is None or home is None or home not in fleet.plain_clusters:
-        return
-    if built_image(fleet) is not None:
-        yield NOT_OF_GKE.at(
-            "admissionController.image",
-            f"is missing, but {home} is not of GKE, and `pulumi up` builds images into Artifact Registry",
-            "build the image, and write its name; see docs/controller.md",
-        )
-    if section.history is not None and (section.history.store or "").startswith("gs://"):
-        yield NOT_OF_GKE.at(
-            "admissionController.history.store",
-            f"is a bucket, which is written by Workload Identity, and {home} is not of GKE",
-            "remove it, for a volume in the cluster",
-        )
-
-
-@where_read
-def _observability(scope: Scope) -> Iterator[Problem]:
-    fleet, settings = scope.fleet, scope.fleet.observability
-    if fleet.clusters and settings.installs_grafana and fleet.home in fleet.plain_clusters:
-        yield NOT_OF_GKE.at(
-            "observability.grafana.enabled",
-            f"true, but Grafana reads metrics by Workload Identity, and {fleet.home} is not of GKE",
-            "set it to false, or existing to true",
-        )
+def _setting(scope: Scope, setting: _AtHome) -> Iterator[Problem]:
+    cluster = setting.cluster(scope.fleet)
+    if cluster in scope.fleet.plain_clusters and setting.given(scope.fleet):
+        yield NOT_OF_GKE.at(setting.path, setting.wrong.replace("{cluster}", cluster), setting.fix)
 
 
 @where_read
@@ -137,23 +177,14 @@ def _without_gke(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.gke_clusters or not fleet.clusters:
         return
-    fields = type(fleet).model_fields
-    for name in _OF_GOOGLE_CLOUD:
-        if getattr(fleet, name):
-            alias = fields[name].alias or name
-            yield NOT_OF_GKE.at(alias, "set, but no cluster of the fleet is in Google Cloud", "remove it")
-    settings = fleet.observability
-    for alias, wanted in (
-        ("managedPrometheus", settings.managed_prometheus),
-        ("dashboard", settings.dashboard),
-        ("alerts.enabled", settings.alerts.enabled),
-    ):
-        if wanted:
-            wrong = "true, but no cluster of the fleet is in Google Cloud"
-            yield NOT_OF_GKE.at(f"observability.{alias}", wrong, "set it to false, or remove the section")
-    for alias, there in (("project", fleet.project), ("labels", fleet.labels)):
-        if there:
-            yield NO_EFFECT.at(alias, "has no effect, since no cluster of the fleet is in Google Cloud", "remove it")
+    nowhere = "no cluster of the fleet is in Google Cloud"
+    for path, value in _IN_GOOGLE_CLOUD.items():
+        if attrgetter(to_snake(path))(fleet):
+            fix = "remove it" if value == "set" else "set it to false, or remove the section"
+            yield NOT_OF_GKE.at(path, f"{value}, but {nowhere}", fix)
+    for path in _OF_GOOGLE_CLOUD:
+        if getattr(fleet, path):
+            yield NO_EFFECT.at(path, f"has no effect, since {nowhere}", "remove it")
 
 
 @where_read
@@ -163,7 +194,7 @@ def _accounts(scope: Scope) -> Iterator[Problem]:
     plain = _plain(scope, fleet.job_clusters)
     for team in fleet.teams if plain else ():
         field = "googleServiceAccount" if team.google_service_account is not None else "existingGoogleServiceAccount"
-        if team.google_service_account is None and team.existing_google_service_account is None:
+        if getattr(team, to_snake(field)) is None:
             continue
         path = f"{scope.path(team)}.{field}"
         if fleet.gke_clusters:
@@ -188,12 +219,7 @@ def _servers(scope: Scope) -> Iterator[Problem]:
                 "add the address, such as https://k8s.example.com:6443, unless a program gives it to Fleet",
             )
         elif cluster.role != "worker":
-            for field, alias in (
-                (cluster.kubernetes.server, "server"),
-                (cluster.kubernetes.proxy_url, "proxyUrl"),
-                (cluster.kubernetes.tls_server_name, "tlsServerName"),
-                (cluster.kubernetes.certificate_authority_data, "certificateAuthorityData"),
-            ):
-                if field:
+            for alias in _OF_CONNECTIONS:
+                if getattr(cluster.kubernetes, to_snake(alias)):
                     wrong = f"has no effect, since no cluster of the fleet connects to a {cluster.role}"
                     yield NO_EFFECT.at(f"{path}.{alias}", wrong, "remove it; Pulumi uses context")

@@ -154,12 +154,17 @@ class ClusterEntry(RuledModel):
     @property
     def platform(self) -> Literal["Autopilot", "Standard", "Kubernetes"]:
         """What it is a cluster of: a mode of GKE, or plain Kubernetes."""
-        return self.mode if self.kubernetes is None else "Kubernetes"
+        return "Kubernetes" if self.outside_gke else self.mode
+
+    @property
+    def outside_gke(self) -> bool:
+        """Whether it is of any other Kubernetes, so that nothing of Google Cloud is there."""
+        return self.kubernetes is not None
 
     @property
     def place(self) -> str:
         """Where it is, for residency and dispatch: its region, or the location of one outside GKE; empty: not known."""
-        return self.region if self.kubernetes is None else self.location or ""
+        return self.location or "" if self.outside_gke else self.region
 
     @property
     def context(self) -> str:

@@ -155,12 +155,12 @@ class FleetSpec(SpecModel):
     @cached_property
     def gke_clusters(self) -> tuple[ClusterEntry, ...]:
         """The clusters of GKE."""
-        return tuple(cluster for cluster in self.clusters if cluster.platform != "Kubernetes")
+        return tuple(cluster for cluster in self.clusters if not cluster.outside_gke)
 
     @cached_property
     def plain_clusters(self) -> tuple[str, ...]:
         """The clusters that are not of GKE, in the order of the file."""
-        return tuple(cluster.name for cluster in self.clusters if cluster.kubernetes is not None)
+        return tuple(cluster.name for cluster in self.clusters if cluster.outside_gke)
 
     @cached_property
     def new_clusters(self) -> tuple[ClusterEntry, ...]:
@@ -379,7 +379,7 @@ class FleetSpec(SpecModel):
         On a cluster that is not of GKE, each kind of its nodes is one; none where the file does not know them.
         """
         entry = self._clusters.get(cluster)
-        if entry is not None and entry.platform == "Kubernetes":
+        if entry is not None and entry.outside_gke:
             return [nodes for nodes in self.nodes_on(cluster) if leads_to(flavor, nodes)]
         if flavor.node_pool is not None:
             pool = self.node_pool_on(flavor.node_pool, cluster)

@@ -41,7 +41,7 @@ def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
     regions: dict[str, list[ClusterEntry]] = {}
     for name in fleet.clusters_of(entry):
         cluster = fleet.cluster(name)
-        if cluster.platform != "Kubernetes":
+        if not cluster.outside_gke:
             regions.setdefault(cluster.region, []).append(cluster)
     return [_place(fleet, entry, region, tuple(clusters)) for region, clusters in regions.items()]
 
