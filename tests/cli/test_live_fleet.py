@@ -20,6 +20,7 @@ from kueue_fleet.cli.live_fleet import FleetReader
 from kueue_fleet.cli.live_jobs import find_job
 from kueue_fleet.kube import requests
 from kueue_fleet.kube.answers import ApiError
+from plain_fleets import mixed
 
 STACK = load_fleet(Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml")
 HUNG = "worker-us-east4"
@@ -141,3 +142,14 @@ def test_workers_are_asked_for_a_job_at_the_same_time(
     found.status()
     assert time.monotonic() - began < 1.9
     assert [problem.split(":")[0] for problem in found.problems] == hung
+
+
+def test_nodes_outside_gke_have_no_label_of_gke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fleet = mixed()
+    with serve(fleet.cluster_names, monkeypatch, tmp_path / "kubeconfig") as made:
+        for tables in made.tables.values():
+            tables.update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
+            tables["/api/v1/nodes"] = [{"metadata": {"name": "dgx-0"}}]
+        found = FleetReader("status", fleet, tmp_path / "kubeconfig", 20.0, nodes=True).look()
+    assert [len(found[name].nodes) for name in fleet.cluster_names] == [0, 2, 1]
+    assert len(made.selectors) == 2  # those of the cluster of GKE

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.objects import render_cluster
 from kueue_fleet.status import ClusterObjects, FlavorTop, flavor_tops
+from plain_fleets import PRODUCT, alone
 
 GPU = "nvidia.com/gpu"
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
@@ -46,3 +48,12 @@ def test_nodes_of_autopilot_count_by_the_labels_of_the_flavor() -> None:
     ]
     found = only(nodes)
     assert (found.nodes, found.most_nodes, found.on_nodes) == (2, None, 3)
+
+
+def test_nodes_outside_gke_are_their_owners() -> None:
+    fleet = alone()
+    [queue] = [each for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue"]
+    nodes = [node("a", {PRODUCT: "NVIDIA-A100-SXM4-40GB"}, 8), node("cpu", {}, 0)]
+    listed = {"clusterqueues": [queue], "nodes": nodes}
+    [found] = flavor_tops(fleet, {"paris": ClusterObjects("standalone", listed)})
+    assert (found.capacity, found.nodes, found.most_nodes, found.on_nodes) == (("owned",), 1, 2, 8)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Protocol, TypeVar
 
 import typer
 
@@ -111,6 +111,12 @@ def _show_again_and_again(look: Callable[[], list[RenderableType]], every: float
             time.sleep(every)
 
 
+_WITH_DEVICES: Final = ({"labelSelector": ACCELERATOR}, {"labelSelector": TPU_ACCELERATOR})
+"""The nodes of GKE with GPUs or TPUs, by parameters of lists."""
+_EVERY_NODE: Final[Sequence[Mapping[str, str]]] = ({},)
+"""Outside GKE no label is on all of those."""
+
+
 class FleetReader:
     """Reads every cluster of a fleet at the same time, as often as `look` is called.
 
@@ -129,7 +135,9 @@ class FleetReader:
         nodes: bool = False,
         again: bool = False,
     ) -> None:
-        self._command, self._kubeconfig, self._patience, self._nodes = command, kubeconfig, patience, nodes
+        self._command, self._kubeconfig, self._patience = command, kubeconfig, patience
+        job_clusters = fleet.job_clusters if nodes else ()
+        self._nodes = {name: _EVERY_NODE if name in fleet.plain_clusters else _WITH_DEVICES for name in job_clusters}
         self._roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
         self._kept = {name: _Kept() for name in fleet.cluster_names} if again else {}
         self._asked: dict[str, Future[ClusterObjects]] = {}
@@ -148,8 +156,8 @@ class FleetReader:
         for name, role in self._roles.items():
             self._last.setdefault(name, (ClusterObjects(role, unreachable="not read yet"), _now()))
             if name not in self._asked:
-                with_nodes = self._nodes and role != "manager"
-                read_arguments = (self._command, name, role, self._kubeconfig, with_nodes, self._kept.get(name))
+                nodes = self._nodes.get(name, ())
+                read_arguments = (self._command, name, role, self._kubeconfig, nodes, self._kept.get(name))
                 self._asked[name] = beside(partial(_read, *read_arguments))
         return {name: self._found(name, end) for name in self._roles}
 
@@ -203,7 +211,7 @@ class _Kept:
 
 
 def _read(
-    command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool, kept: _Kept | None
+    command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: Sequence[Mapping[str, str]], kept: _Kept | None
 ) -> ClusterObjects:
     client = (kept and kept.client) or connect(command, cluster, kubeconfig)
     from kueue_fleet.status import ClusterObjects
@@ -230,8 +238,7 @@ def _read(
             return ClusterObjects(role, objects, error_text)
     if nodes:
         try:
-            selectors = ({"labelSelector": label} for label in (ACCELERATOR, TPU_ACCELERATOR))
-            objects["nodes"] = [node for selector in selectors for node in listed("/api/v1/nodes", selector)]
+            objects["nodes"] = [node for selector in nodes for node in listed("/api/v1/nodes", selector)]
         except ApiError:
             pass  # Whoever may not list nodes sees the rest; what is not there is shown as not known.
     return ClusterObjects(role, objects, views=views)
