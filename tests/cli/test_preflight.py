@@ -11,6 +11,7 @@ from pathlib import Path
 import httplib2
 import pytest
 import yaml
+from tests.cli.live_fleet import serve
 from tests.preflight import google_api
 from tests.preflight.google_api import Project
 from tests.preflight.projects import fleet_data, roomy_project
@@ -154,3 +155,41 @@ def test_what_the_docs_show_of_the_production_stack(
         page.write_text(text.replace(block[0], f"```text\n{told}\n```", 1), encoding="utf-8")
     else:
         assert block[1] == f"{told}\n", "run: make golden"
+
+
+ALONE = {"name": "lab", "clusters": [{"name": "paris", "role": "standalone", "kubernetes": {}}]}
+
+
+def preflight_of_paris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **tables: object) -> Result:
+    """Of a cluster outside GKE that answers so."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text(yaml.safe_dump(ALONE))
+    monkeypatch.setitem(sys.modules, "googleapiclient", None)
+    with serve(["paris"], monkeypatch, tmp_path / "kubeconfig") as made:
+        made.tables["paris"] |= {"/version": {"gitVersion": "v1.30.1"}, **tables}
+        return run(str(file), "--kubeconfig", str(tmp_path / "kubeconfig"))
+
+
+def test_a_cluster_outside_gke_is_asked_and_google_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    done = preflight_of_paris(monkeypatch, tmp_path, **{reviews: []})
+    assert done.exit_code == 1, done.output
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
+    assert "may not write namespaces, secrets, " in done.stdout
+    assert done.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 to ask for\n")
+
+
+def test_a_cluster_outside_gke_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not a word of its reviews."""
+    done = preflight_of_paris(monkeypatch, tmp_path)
+    assert done.exit_code == 1, done.output
+    assert "the API server says: " in done.stdout
+    assert done.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 not known\n")
+
+
+def test_a_context_that_is_missing(tmp_path: Path) -> None:
+    for name, data in (("fleet.yaml", ALONE), ("kubeconfig", {"contexts": []})):
+        (tmp_path / name).write_text(yaml.safe_dump(data))
+    done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert done.exit_code == 1, done.output
+    assert "has no context paris" in done.stdout

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from controller_faults import Gate
-from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, shown_conditions
 from job_files import jobs_in
 from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.jobs.submission import submit_jobs
@@ -51,7 +51,8 @@ class Mixed:
             jobs = {job["metadata"]["name"]: job for job in _jobs(self.lab, MANAGER)}
             assert set(names) <= jobs.keys()
             waiting = [name for name in names if condition(jobs[name], "Complete") != "True"]
-            assert not waiting, self.lab.why_unfinished(waiting, self.lab.fleet.cluster_names)
+            workloads = self.lab.objects(MANAGER, "workloads").values() if waiting else ()
+            assert not waiting, [shown_conditions(each) for each in workloads if condition(each, "Finished") is None]
             return True
 
         wait_until(finished, PATIENCE_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -211,7 +211,12 @@ class _Kept:
 
 
 def _read(
-    command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: Sequence[Mapping[str, str]], kept: _Kept | None
+    command: str,
+    cluster: str,
+    role: str,
+    kubeconfig: Path | None,
+    nodes: Sequence[Mapping[str, str]],
+    kept: _Kept | None,
 ) -> ClusterObjects:
     client = (kept and kept.client) or connect(command, cluster, kubeconfig)
     from kueue_fleet.status import ClusterObjects
@@ -237,8 +242,7 @@ def _read(
             error_text = f"{plural}: {error.status} {error.reason}" if error.status else error.message
             return ClusterObjects(role, objects, error_text)
     if nodes:
-        try:
+        # Whoever may not list nodes sees the rest; what is not there is shown as not known.
+        with suppress(ApiError):
             objects["nodes"] = [node for selector in nodes for node in listed("/api/v1/nodes", selector)]
-        except ApiError:
-            pass  # Whoever may not list nodes sees the rest; what is not there is shown as not known.
     return ClusterObjects(role, objects, views=views)

@@ -1,8 +1,10 @@
-"""`preflight`: whether a fleet fits into its Google Cloud project, before anything costs."""
+"""`preflight`: whether a fleet fits into its Google Cloud project and clusters outside GKE, before anything costs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -10,9 +12,13 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import annotation
 from kueue_admission.forms import Problem
+from kueue_fleet.cli.contexts import check_readable
+from kueue_fleet.cli.contexts import connect as connect_to
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.fleet_file.rules.commands import PROJECT, PROJECT_IN_USE, UNREAD
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.rules.commands import CLUSTER_NOT_READY, PROJECT, PROJECT_IN_USE, UNREAD
+from kueue_fleet.kube.kubeconfig import AccessError
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
@@ -38,6 +44,14 @@ def preflight(
             "--output", "-o", help="`json` prints one document; `github` prints annotations of a GitHub workflow."
         ),
     ] = PreflightOutput.text,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            help="With the contexts of clusters outside GKE, by which Pulumi reaches them.",
+            show_default="$KUBECONFIG or ~/.kube/config",
+        ),
+    ] = None,
     page: Annotated[
         bool,
         typer.Option("--page", help="Print what the fleet needs, with its costs, as Markdown; ask Google nothing."),
@@ -46,8 +60,9 @@ def preflight(
     """Say whether a fleet fits into its Google Cloud projects: APIs, quotas, machines, reservations, addresses, roles.
 
     It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. It
-    compares quotas with the size that the fleet can grow to. Exits 1 if something does not fit, or could not be read,
-    and lists everything at once.
+    compares quotas with the size that the fleet can grow to. Of clusters outside GKE it asks, by the contexts of your
+    kubeconfig, whether they answer, serve the kinds that the fleet makes, have another Kueue, and grant you the rights.
+    Exits 1 if something does not fit, or could not be read, and lists everything at once.
 
     \b
     Examples:
@@ -59,6 +74,7 @@ def preflight(
     """
     if page:
         options.refuse_idle(context, "output", "with --page")
+        options.refuse_idle(context, "kubeconfig", "with --page")
     fleet = load_fleet(file)
     if page:
         from kueue_fleet.gke.prices import list_prices
@@ -66,17 +82,7 @@ def preflight(
 
         console.text(prerequisites_page(fleet, list_prices()))
         return
-    from kueue_fleet.preflight.findings import findings
-    from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
-    from kueue_fleet.preflight.needs import needs_of
-
-    all_findings: list[Finding] = []
-    for needs in needs_of(fleet):
-        try:
-            facts = read_facts(needs, connect(needs.project))
-        except CannotAskError as wrong:
-            raise console.CommandError(f"{needs.project}: {wrong}") from None
-        all_findings += findings(needs, facts)
+    all_findings = [*_of_projects(fleet), *_of_clusters(fleet, kubeconfig)]
     if output is PreflightOutput.json:
         console.json_document(_document(fleet.project, all_findings))
     elif output is PreflightOutput.github:
@@ -89,6 +95,37 @@ def preflight(
             console.line(_verdict(project, [finding for finding in all_findings if finding.project == project]))
     if any(finding.fails for finding in all_findings):
         raise typer.Exit(1)
+
+
+def _of_projects(fleet: FleetSpec) -> Iterator[Finding]:
+    if not fleet.gke_clusters:
+        return
+    from kueue_fleet.preflight.findings import findings
+    from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
+    from kueue_fleet.preflight.needs import needs_of
+
+    for needs in needs_of(fleet):
+        try:
+            facts = read_facts(needs, connect(needs.project))
+        except CannotAskError as wrong:
+            raise console.CommandError(f"{needs.project}: {wrong}") from None
+        yield from findings(needs, facts)
+
+
+def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]:
+    if not fleet.plain_clusters:
+        return
+    from kueue_fleet.preflight.live_clusters import read_cluster
+    from kueue_fleet.preflight.plain_clusters import ClusterFacts, plain_cluster_findings, plain_cluster_needs
+
+    check_readable(kubeconfig)
+    for needs in plain_cluster_needs(fleet):
+        try:
+            facts = read_cluster(needs, connect_to("preflight", needs.context, kubeconfig))
+        except (console.CommandError, AccessError) as refused:
+            wrong, _, fix = str(refused).rpartition("; ")
+            facts = ClusterFacts(wrong=wrong, fix=fix)
+        yield from plain_cluster_findings(needs, facts)
 
 
 def _table(found: list[Finding]) -> Table:
@@ -119,10 +156,11 @@ def _table(found: list[Finding]) -> Table:
 def _verdict(project: str, found: list[Finding]) -> str:
     asks = sum(finding.verdict == "ask" for finding in found)
     unknown = sum(finding.verdict == "unknown" for finding in found)
+    where = f"project {project}" if project else "its clusters outside GKE"
     if not asks and not unknown:
-        return f"the fleet fits into project {project}"
+        return f"the fleet fits into {where}"
     counts = [f"{asks} to ask for" if asks else "", f"{unknown} not known" if unknown else ""]
-    return f"the fleet does not fit into project {project} as it is: {', '.join(filter(None, counts))}"
+    return f"the fleet does not fit into {where} as it is: {', '.join(filter(None, counts))}"
 
 
 _RULES: Final = {"ask": PROJECT, "check": PROJECT_IN_USE, "unknown": UNREAD}
@@ -130,7 +168,9 @@ _RULES: Final = {"ask": PROJECT, "check": PROJECT_IN_USE, "unknown": UNREAD}
 
 def _problems(found: list[Finding], source: str) -> list[Problem]:
     return [
-        _RULES[finding.verdict].at(finding.what, finding.wrong, finding.fix, source=source)
+        (_RULES[finding.verdict] if finding.project else CLUSTER_NOT_READY).at(
+            finding.what, finding.wrong, finding.fix, source=source
+        )
         for finding in found
         if finding.verdict != "fits"
     ]
@@ -139,11 +179,11 @@ def _problems(found: list[Finding], source: str) -> list[Problem]:
 def _document(project: str, found: list[Finding]) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
-        "project": project,
+        "project": project or None,
         "fits": not any(finding.fails for finding in found),
         "findings": [
             {
-                "project": finding.project,
+                "project": finding.project or None,
                 "part": finding.part,
                 "what": finding.what,
                 "needs": finding.needs,

@@ -13,8 +13,8 @@ from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
-Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions"]
-"""What a fleet needs of a project."""
+Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions", "clusters"]
+"""What a fleet needs of a project, or of a cluster outside GKE."""
 
 
 class Quota(NamedTuple):

@@ -39,7 +39,7 @@ class Finding:
     fix: str = ""
     """What to do about it."""
     project: str = ""
-    """Of which project it is needed."""
+    """Of which project it is needed; empty: of a cluster outside GKE."""
 
     @property
     def fails(self) -> bool:

@@ -98,11 +98,12 @@ class Needs(NamedTuple):
 
 
 def needs_of(fleet: FleetSpec) -> tuple[Needs, ...]:
-    """What `fleet` needs, of its own project and then of each other one that it has clusters in.
+    """What `fleet` needs, of its own project and then of each other one that it has clusters in; none without GKE.
 
     The network, and reservations of the file, are with the fleet's own.
     """
-    return tuple(_needs(fleet, project) for project in (fleet.project, *other_projects(fleet)))
+    projects = (fleet.project, *other_projects(fleet)) if fleet.gke_clusters else ()
+    return tuple(_needs(fleet, project) for project in projects)
 
 
 def _needs(fleet: FleetSpec, project: str) -> Needs:

@@ -10,20 +10,22 @@ from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 from kueue_fleet.google.cost import cost_of
 from kueue_fleet.preflight.needs import Needs, needs_of
+from kueue_fleet.preflight.plain_clusters import plain_cluster_needs
 
 
 def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
     """The page of `fleet`, with its costs by `prices`."""
-    own, *others = needs_of(fleet)
-    lines = [
-        f"# Prerequisites of {fleet.name}",
-        "",
-        f"What project `{own.project}` has to have before the first `pulumi up`, in {', '.join(own.regions)}.",
-        "`kueue-fleet preflight` checks which of these the project has.",
-        *_project(fleet, own),
-        *_costs(fleet, prices),
-    ]
-    for needs in others:
+    needs_by_project = needs_of(fleet)
+    lines = [f"# Prerequisites of {fleet.name}"]
+    for own in needs_by_project[:1]:
+        lines += [
+            "",
+            f"What project `{own.project}` has to have before the first `pulumi up`, in {', '.join(own.regions)}.",
+            "`kueue-fleet preflight` checks which of these the project has.",
+            *_project(fleet, own),
+        ]
+    lines += [*_plain_clusters(fleet), *_costs(fleet, prices)]
+    for needs in needs_by_project[1:]:
         lines += [
             "",
             f"# Project {needs.project}",
@@ -32,6 +34,23 @@ def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
         ]
         lines += _project(fleet, needs)
     return "\n".join(lines) + "\n"
+
+
+def _plain_clusters(fleet: FleetSpec) -> Iterator[str]:
+    clusters = plain_cluster_needs(fleet)
+    if clusters:
+        yield from (
+            "",
+            "## Clusters outside GKE",
+            "",
+            "`kueue-fleet preflight` checks that each answers by its context,",
+        )
+        yield "that its identity may write what is made there, and that it serves these kinds:"
+        rows = [
+            (each.cluster, f"`{each.context}`", ", ".join(dict.fromkeys(version for version, _ in each.kinds)))
+            for each in clusters
+        ]
+        yield from _table("cluster", "context", "APIs of Kubernetes", rows=rows)
 
 
 def _project(fleet: FleetSpec, needs: Needs) -> Iterator[str]:

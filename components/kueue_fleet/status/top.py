@@ -51,7 +51,9 @@ def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
                     flavor=entry.name,
                     cluster=cluster,
                     resource=resource,
-                    capacity=tuple(dict.fromkeys("owned" if pool.outside_gke else pool.capacity.type for pool in pools)),
+                    capacity=tuple(
+                        dict.fromkeys("owned" if pool.outside_gke else pool.capacity.type for pool in pools)
+                    ),
                     nodes=None if own is None else len(own),
                     most_nodes=sum(pool.max_nodes for pool in pools) if pools else None,
                     on_nodes=None if own is None else sum(_allocatable(node, resource) for node in own),

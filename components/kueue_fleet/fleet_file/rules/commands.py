@@ -89,6 +89,12 @@ UNREAD = Rule(
     remedy="Request the role that the message names, or enable the API",
     source="https://cloud.google.com/iam/docs/permission-error-messages",
 )
+CLUSTER_NOT_READY = Rule(
+    "KF929",
+    seen="`the cluster does not serve KIND of VERSION`, `may not write …`, `Kueue is there, and Helm takes over …`",
+    why="A cluster outside GKE does not answer, or does not take what `pulumi up` makes there.",
+    remedy="Do what the message says; see [Workers outside GKE](tasks/workers-outside-gke.md)",
+)
 NOT_CHECKED = Rule(
     "KF920",
     severity="warning",
