@@ -90,10 +90,11 @@ UNREAD = Rule(
     source="https://cloud.google.com/iam/docs/permission-error-messages",
 )
 CLUSTER_NOT_READY = Rule(
-    "KF929",
+    "KF922",
     seen="`the cluster does not serve KIND of VERSION`, `may not write …`, `Kueue is there, and Helm takes over …`",
     why="A cluster outside GKE does not answer, or does not take what `pulumi up` makes there.",
     remedy="Do what the message says; see [Workers outside GKE](tasks/workers-outside-gke.md)",
+    source="https://kubernetes.io/docs/reference/access-authn-authz/authorization/",
 )
 NOT_CHECKED = Rule(
     "KF920",
