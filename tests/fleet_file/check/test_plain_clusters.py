@@ -92,8 +92,8 @@ MIXED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "data": (
         {"storage": [{"name": "data", "team": "team-a", "volume": {"type": "gcsFuse"}}]},
-        "storage[data].volume: is mounted by a driver of GKE, and paris is not of GKE; remove it, or leave paris out of "
-        "its clusters",
+        "storage[data].volume: is mounted by a driver of GKE, and paris is not of GKE; remove it, or leave paris out "
+        "of its clusters",
     ),
     "credentials of Google": (
         {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "plugin:1"}},
