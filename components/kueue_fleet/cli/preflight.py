@@ -123,8 +123,7 @@ def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]
         try:
             facts = read_cluster(needs, connect_to("preflight", needs.context, kubeconfig))
         except (console.CommandError, AccessError) as refused:
-            wrong, _, fix = str(refused).rpartition("; ")
-            facts = ClusterFacts(wrong=wrong, fix=fix)
+            facts = ClusterFacts(wrong=str(refused), fix=needs.fix)
         yield from plain_cluster_findings(needs, facts)
 
 

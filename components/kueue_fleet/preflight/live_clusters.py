@@ -41,8 +41,7 @@ def read_cluster(needs: ClusterNeeds, client: ApiClient) -> ClusterFacts:
             denied=tuple(right for right in wanted if right != ALL and not _may(client, right)),
         )
     except ApiError as error:
-        fix = f"correct context {needs.context} of your kubeconfig, by which Pulumi reaches {needs.cluster}"
-        return ClusterFacts(wrong=f"the API server says: {error}" if error.status else str(error), fix=fix)
+        return ClusterFacts(wrong=f"the API server says: {error}" if error.status else str(error), fix=needs.fix)
 
 
 def _get(client: ApiClient, path: str) -> Json:

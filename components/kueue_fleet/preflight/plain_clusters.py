@@ -70,6 +70,11 @@ class ClusterNeeds:
     takes_over: bool
     """Whether `pulumi up` takes over objects that are there."""
 
+    @property
+    def fix(self) -> str:
+        """What to do where it cannot be read."""
+        return f"correct context {self.context} of your kubeconfig, by which Pulumi reaches {self.cluster}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:

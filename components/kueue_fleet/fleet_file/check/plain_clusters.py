@@ -168,7 +168,7 @@ def _entry(scope: Scope, placed: _Placed, entry: Any) -> Iterator[Problem]:
 def _setting(scope: Scope, setting: _AtHome) -> Iterator[Problem]:
     cluster = setting.cluster(scope.fleet)
     if cluster in scope.fleet.plain_clusters and setting.given(scope.fleet):
-        yield NOT_OF_GKE.at(setting.path, setting.wrong.replace("{cluster}", cluster), setting.fix)
+        yield NOT_OF_GKE.at(setting.path, setting.wrong, setting.fix).on(cluster)
 
 
 @where_read
