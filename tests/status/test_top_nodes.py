@@ -52,8 +52,8 @@ def test_nodes_of_autopilot_count_by_the_labels_of_the_flavor() -> None:
 
 def test_nodes_outside_gke_are_their_owners() -> None:
     fleet = alone()
-    [queue] = [each for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue"]
+    [queue] = [dict(each) for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue"]
     nodes = [node("a", {PRODUCT: "NVIDIA-A100-SXM4-40GB"}, 8), node("cpu", {}, 0)]
-    listed = {"clusterqueues": [queue], "nodes": nodes}
+    listed: dict[str, list[dict[str, Any]]] = {"clusterqueues": [queue], "nodes": nodes}
     [found] = flavor_tops(fleet, {"paris": ClusterObjects("standalone", listed)})
     assert (found.capacity, found.nodes, found.most_nodes, found.on_nodes) == (("owned",), 1, 2, 8)

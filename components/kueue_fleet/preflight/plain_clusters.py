@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.objects.charts import RELEASES
 from kueue_fleet.objects.render import render_cluster
 from kueue_fleet.preflight.findings import Finding
 
