@@ -1,8 +1,9 @@
 """What queues may have on clusters at other times, where the fleet's controller writes their quotas.
 
 A job that asks for more than a worker's queue can have now is rejected, as nothing but a change by a user lets it run.
-Where quotas follow capacity or windows of time, they may become larger by themselves: such a job waits, as it does in
-the manager's queue. What a queue can have is counted with all that its cohorts have, so that what is in doubt waits.
+Where quotas follow capacity, calendar pools or windows of time, they may become larger by themselves: such a job waits,
+as it does in the manager's queue. What a queue can have is counted with all that its cohorts have, and with every
+calendar pool open, so that what is in doubt waits.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class LaterQuota:
     """By the quotas of `fleet`, at least all of what these follow; None: none follows anything."""
 
     def __init__(self, fleet: FleetQuotas | None) -> None:
-        self._fleet = fleet
+        self._fleet = fleet.opened() if fleet is not None else None
         self._most = cache(self._most_of)
 
     def may_fit(self, workload: Workload, queue: str, cluster: str) -> bool:
