@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -47,6 +47,7 @@ from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import engines_dir
+from mixed_releases import MIXES, Mix
 from one_cluster import KUEUE, Refused, condition, wait_until
 from quick_rehearsals import quick_rehearsals
 from rehearse_command import fleet
@@ -60,37 +61,6 @@ STEPS = (("0.17.1", "0.18.3"), ("0.18.3", "0.19.2"), ("0.17.1", "0.19.2"))
 RUN_SECONDS = "kueue-fleet.dev/run-seconds"
 MERGE = "application/merge-patch+json"
 LONG_AGO = "2026-01-01T00:00:00Z"
-
-
-class Mix(NamedTuple):
-    """Which release runs on the manager, and which on the other clusters."""
-
-    manager: str
-    others: str
-
-    def give_to(self, fleet: dict[str, Any]) -> None:
-        """The file names the releases, as its user would."""
-        fleet.setdefault("kueue", {})["version"] = self.others
-        for each in fleet["clusters"]:
-            if each["role"] == "manager" and self.manager != self.others:
-                each["kueue"] = {"version": self.manager}
-                if self.others < "0.18" < self.manager:
-                    # Workers of 0.17 know the Workload of a Job by its label alone.
-                    each["kueue"]["configuration"] = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
-            elif self.manager < "0.18" < self.others:
-                # They would finish the copies of a manager of 0.17, which have a Job's label and no owner.
-                each["kueue"] = {"configuration": {"featureGates": {"FinishOrphanedWorkloads": False}}}
-
-
-MIXES = (
-    Mix("0.19.2", "0.18.3"),
-    Mix("0.17.1", "0.17.1"),
-    Mix("0.18.3", "0.18.3"),
-    Mix("0.18.3", "0.19.2"),
-    Mix("0.19.2", "0.17.1"),
-    Mix("0.17.1", "0.18.3"),
-    Mix("0.17.1", "0.19.2"),
-)
 
 
 def releases_of(fleet: FleetInRehearsal) -> dict[str, set[str]]:

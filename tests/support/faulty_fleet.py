@@ -30,6 +30,7 @@ from kueue_admission.history.store import Store, StoreError
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.status import ClusterObjects
+from kueue_fleet.status.model import StuckWorkload
 from kueue_fleet.status.stuck import stuck_workloads
 from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, Refused, condition, wait_until
@@ -66,22 +67,30 @@ class Held:
                 # A cluster is away, or is another one now: nothing is known of the time between.
                 self._since = {}
 
-    def _look(self) -> None:
+    def stuck(self) -> list[StuckWorkload]:
+        """What `status` calls stuck now."""
+        return self._stuck(self._objects())
+
+    def _objects(self) -> dict[str, ClusterObjects]:
+        return {
+            name: ClusterObjects(self._lab.fleet.cluster(name).role, {"workloads": cluster.items(f"{KUEUE}/workloads")})
+            for name, cluster in self._lab.clusters.items()
+        }
+
+    def _stuck(self, clusters: dict[str, ClusterObjects]) -> list[StuckWorkload]:
         controller, now = self._lab.fleet.admission_controller, datetime.fromtimestamp(time.time(), UTC)
         assert controller is not None
+        return stuck_workloads(clusters, watchdog_settings(controller.watchdog), now)
+
+    def _look(self) -> None:
         running = {
             (item["metadata"]["namespace"], item["metadata"]["name"])
             for cluster in self._lab.workers.values()
             for item in cluster.items("/apis/batch/v1/jobs")
             if item.get("status", {}).get("active")
         }
-        clusters: dict[str, ClusterObjects] = {
-            name: ClusterObjects(self._lab.fleet.cluster(name).role, {"workloads": cluster.items(f"{KUEUE}/workloads")})
-            for name, cluster in self._lab.clusters.items()
-        }
-        named = {
-            (one.namespace, one.name) for one in stuck_workloads(clusters, watchdog_settings(controller.watchdog), now)
-        }
+        clusters = self._objects()
+        named = {(one.namespace, one.name) for one in self._stuck(clusters)}
         held = {
             each.key: each
             for each in clusters[MANAGER].workloads

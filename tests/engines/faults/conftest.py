@@ -18,6 +18,7 @@ from controller_faults import QUIET, FaultProxy, Gate, Replicas
 from controller_lab import controller_lab, fleet_data, python_path, route, wait_until_connected
 from faulty_fleet import REGIONS, Fleet, Held
 from kueue_rehearsal.jobs.witness import Witnesses
+from mixed_releases import Mix
 from one_cluster import Json
 
 MANY = "KUEUE_FLEET_FAULT_ROUNDS" in os.environ
@@ -27,7 +28,7 @@ ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 GPUS = 2 if MANY else 1
 """On each worker. With half of them, and half of the jobs, a round takes a sixth less CPU."""
 RELEASE = os.environ.get("KUEUE_FLEET_FAULT_RELEASE", "")
-"""Of Kueue, in all clusters; empty: the one that fleets get."""
+"""Of Kueue, in all clusters, or such as 0.19.2-with-0.17.1, the manager's first; empty: the one that fleets get."""
 _HERE = "engines/faults/"
 
 
@@ -57,7 +58,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
     data["admissionController"]["history"] = {"volumeClaim": "history", "every": "2s"}
-    data["kueue"] |= {"version": RELEASE} if RELEASE else {}
+    if RELEASE:
+        Mix.named(RELEASE).give_to(data)
     with controller_lab(tmp_path_factory.mktemp("lab"), data) as lab:
         proxies = {
             name: FaultProxy(cluster, seed + index) for index, (name, cluster) in enumerate(lab.clusters.items())
