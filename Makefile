@@ -117,7 +117,8 @@ release-engines: $(READY) ## find or build the other releases of Kueue, which on
 .PHONY: releases
 releases: $(READY) engines release-engines ## stacks, the fleet's controller and its faults on each release of Kueue, mixed, and upgrades while jobs run
 	@KUEUE_FLEET_EXAMPLES=1 $(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
-	@for release in 0.17.1 0.18.3; do KUEUE_FLEET_FAULT_RELEASE=$$release $(BIN)/pytest -v tests/engines/faults; done
+	@set -e; for release in 0.17.1 0.18.3 0.19.2-with-0.18.3 0.19.2-with-0.17.1 0.18.3-with-0.19.2 0.17.1-with-0.19.2; do \
+	    KUEUE_FLEET_FAULT_RELEASE=$$release $(BIN)/pytest -v tests/engines/faults; done
 
 .PHONY: align-engines
 align-engines: $(READY) ## give every go.mod of the engines the versions of the shared one, and list what is compiled more than once

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -29,15 +29,18 @@ from controller_lab import (
     wait_until_connected,
 )
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, project_folder
+from held_jobs import Held, followed
 from job_files import jobs_in
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.adopt import AdoptedCluster, adopt_fleet
+from kueue_fleet.cli import rehearsed_upgrade
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
+from kueue_fleet.cli.watched_jobs import Seen, observed
 from kueue_fleet.diff.upgrade import LOOK_AGAIN
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import PULUMI_KEY
 from kueue_fleet.jobs.problems import STEP_LABEL
 from kueue_fleet.jobs.workload_file import WorkloadFile
@@ -47,6 +50,7 @@ from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import engines_dir
+from kueue_rehearsal.session import Session
 from mixed_releases import MIXES, Mix
 from one_cluster import KUEUE, Refused, condition, wait_until
 from quick_rehearsals import quick_rehearsals
@@ -165,7 +169,15 @@ def upgrade(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
         quick_rehearsals(patch)
+        patch.setattr(rehearsed_upgrade, "observed", _followed_too)
         rehearse_upgrade(file, given_fleet(file), load_fleet(file), to, [given])
+
+
+@contextmanager
+def _followed_too(session: Session, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]]) -> Iterator[Seen]:
+    """`observed`, beside which nothing may be held unseen."""
+    with observed(session, fleet, jobs) as seen, followed(Held(fleet, session.clients(fleet).list)):
+        yield seen
 
 
 @pytest.mark.parametrize("step", STEPS, ids="-to-".join)

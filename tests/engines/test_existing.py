@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
 
@@ -257,8 +258,15 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         assert main["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "8"
         assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert lab.up().unchanged, lab.touched()
-        batch.delete_namespaced_job("runs", "vision", propagation_policy="Background")
-        lab.run(lambda project: project.destroy())
+        custom: Any = client.CustomObjectsApi(made)
+        queue_of_theirs = (GROUP, "v1beta2", "clusterqueues", "main")
+        with ThreadPoolExecutor(1) as pool:
+            destroyed = pool.submit(lab.run, lambda project: project.destroy())
+            # It waits for jobs that have quota, as docs/tasks/existing-clusters.md says.
+            wait_until(lambda: "deletionTimestamp" in custom.get_cluster_custom_object(*queue_of_theirs)["metadata"])
+            assert batch.read_namespaced_job("runs", "vision").status.active == 1
+            custom.patch_cluster_custom_object(*queue_of_theirs, {"spec": {"stopPolicy": "HoldAndDrain"}})
+            destroyed.result()
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == [NAME]
         apis = client.ApisApi(made)
         # The API server takes a group away a moment after the last of its kinds.

@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from controller_faults import FaultProxy, Gate, Replicas
 from controller_lab import (
     JOBS,
-    MANAGER,
     ControllerLab,
     ControllerProcess,
     disconnected,
@@ -23,15 +21,11 @@ from controller_lab import (
     route,
     wait_until_connected,
 )
-from kueue_admission.forms.manifest import Manifest
+from held_jobs import HELD_SECONDS, Held
 from kueue_admission.history.events import Place, workload_events
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.history.store import Store, StoreError
 from kueue_admission.read.printed import PrintedWorkload
-from kueue_fleet.dispatch.settings import watchdog_settings
-from kueue_fleet.status import ClusterObjects
-from kueue_fleet.status.model import StuckWorkload
-from kueue_fleet.status.stuck import stuck_workloads
 from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, Refused, condition, wait_until
 
@@ -44,65 +38,7 @@ SETTLE_SECONDS = 180.0
 """Within which jobs end, apart from their number: Kueue waits longer each time before it connects to a worker."""
 RESTART_SECONDS = 5.0
 """After how long a replica that ended is started again; longer than the Lease, so that the other one takes over."""
-HELD_SECONDS = 120.0
-"""How long a job may hold quota without a pod before `status` has to call it stuck."""
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kueue-fleet-system/leases/kueue-fleet-controller"
-
-
-class Held:
-    """Jobs that hold their quota on the manager while no pod of theirs runs, but for those that wait for a worker."""
-
-    def __init__(self, lab: ControllerLab) -> None:
-        self.unnamed: dict[str, Manifest] = {}
-        """Status of the Workloads of those that were held for too long while `status` called nothing of them stuck."""
-        self._lab = lab
-        self._since: dict[str, float] = {}
-
-    def follow(self, over: threading.Event) -> None:
-        """Look again and again, until it is over."""
-        while not over.wait(5.0):
-            try:
-                self._look()
-            except (OSError, Refused, ValueError, KeyError):
-                # A cluster is away, or is another one now: nothing is known of the time between.
-                self._since = {}
-
-    def stuck(self) -> list[StuckWorkload]:
-        """What `status` calls stuck now."""
-        return self._stuck(self._objects())
-
-    def _objects(self) -> dict[str, ClusterObjects]:
-        return {
-            name: ClusterObjects(self._lab.fleet.cluster(name).role, {"workloads": cluster.items(f"{KUEUE}/workloads")})
-            for name, cluster in self._lab.clusters.items()
-        }
-
-    def _stuck(self, clusters: dict[str, ClusterObjects]) -> list[StuckWorkload]:
-        controller, now = self._lab.fleet.admission_controller, datetime.fromtimestamp(time.time(), UTC)
-        assert controller is not None
-        return stuck_workloads(clusters, watchdog_settings(controller.watchdog), now)
-
-    def _look(self) -> None:
-        running = {
-            (item["metadata"]["namespace"], item["metadata"]["name"])
-            for cluster in self._lab.workers.values()
-            for item in cluster.items("/apis/batch/v1/jobs")
-            if item.get("status", {}).get("active")
-        }
-        clusters = self._objects()
-        named = {(one.namespace, one.name) for one in self._stuck(clusters)}
-        held = {
-            each.key: each
-            for each in clusters[MANAGER].workloads
-            if each.is_true("Admitted") and not each.is_true("Finished")
-            if (each.namespace, each.job_name) not in running
-        }
-        self._since = {key: self._since.get(key, time.monotonic()) for key in held}
-        self.unnamed |= {
-            key: held[key].status.data
-            for key, since in self._since.items()
-            if time.monotonic() > since + HELD_SECONDS and (held[key].namespace, held[key].job_name) not in named
-        }
 
 
 @dataclass

@@ -16,7 +16,8 @@ import pytest
 
 from controller_faults import QUIET, FaultProxy, Gate, Replicas
 from controller_lab import controller_lab, fleet_data, python_path, route, wait_until_connected
-from faulty_fleet import REGIONS, Fleet, Held
+from faulty_fleet import REGIONS, Fleet
+from held_jobs import Held
 from kueue_rehearsal.jobs.witness import Witnesses
 from mixed_releases import Mix
 from one_cluster import Json
@@ -68,9 +69,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         for name, gate in gates.items():
             route(lab, name, gate.url)
         forks = Replicas(python_path())
-        made = Fleet(
-            lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), Held(lab), len(REGIONS) * GPUS
-        )
+
+        def objects_of(name: str, *place: str) -> list[Json]:
+            return lab.clusters[name].items(f"/apis/{'/'.join(place)}")
+
+        held = Held(lab.fleet, objects_of)
+        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), held, len(REGIONS) * GPUS)
         threads = [
             threading.Thread(target=made.keep_running),
             threading.Thread(target=made.held.follow, args=[made.over]),
