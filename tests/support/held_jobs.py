@@ -27,7 +27,7 @@ List = Callable[[str, str, str, str], list[Json]]
 
 
 class Held:
-    """Jobs of batch/v1 that hold quota on the manager while no pod of theirs runs, but not those that wait for a worker."""
+    """Jobs of batch/v1 that hold quota on the manager while no pod of theirs runs, but for those that wait."""
 
     def __init__(self, fleet: FleetSpec, objects_of: List) -> None:
         self.unnamed: dict[str, Manifest] = {}
