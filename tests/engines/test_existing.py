@@ -265,7 +265,10 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
             # It waits for jobs that have quota, as docs/tasks/existing-clusters.md says.
             wait_until(lambda: "deletionTimestamp" in custom.get_cluster_custom_object(*queue_of_theirs)["metadata"])
             assert batch.read_namespaced_job("runs", "vision").status.active == 1
-            custom.patch_cluster_custom_object(*queue_of_theirs, {"spec": {"stopPolicy": "HoldAndDrain"}})
+            # HoldAndDrain would not evict it: its LocalQueue is gone.
+            place = (GROUP, "v1beta2", "vision", "workloads")
+            for workload in custom.list_namespaced_custom_object(*place)["items"]:
+                custom.patch_namespaced_custom_object(*place, workload["metadata"]["name"], {"spec": {"active": False}})
             destroyed.result()
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == [NAME]
         apis = client.ApisApi(made)
