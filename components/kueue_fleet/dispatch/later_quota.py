@@ -21,7 +21,7 @@ class LaterQuota:
     """By the quotas of `fleet`, at least all of what these follow; None: none follows anything."""
 
     def __init__(self, fleet: FleetQuotas | None) -> None:
-        self._fleet = fleet.opened() if fleet is not None else None
+        self._fleet = fleet.pools_at(None) if fleet is not None else None
         self._most = cache(self._most_of)
 
     def may_fit(self, workload: Workload, queue: str, cluster: str) -> bool:

@@ -1,6 +1,6 @@
 """The quotas of a fleet that its controller writes: where they hold, and the nodes and times that they follow."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, Self
 
@@ -43,15 +43,11 @@ class PoolCapacity(SpecModel):
     end: Timestamp | None = None
     """When that ends."""
 
-    def at(self, now: datetime) -> Self:
-        """The pool as it is at `now`."""
+    def at(self, now: datetime | None) -> Self:
+        """The pool as it is at `now`; None: while it is open, if it ever is by its dates."""
         if self.begin is None or self.end is None:
             return self
-        return self.model_copy(update={"closed": not self.begin <= now < self.end})
-
-    def opened(self) -> Self:
-        """The pool while it is open, if it ever is by its dates."""
-        return self if self.begin is None else self.at(self.begin)
+        return self.model_copy(update={"closed": now is not None and not self.begin <= now < self.end})
 
     @property
     def is_sized(self) -> bool:
@@ -213,15 +209,13 @@ class FleetQuotas(SpecModel):
 
     def at(self, now: datetime) -> Self:
         """The fleet as it is at `now`, by the dates of its pools and by its windows."""
-        return self._with_pools(lambda pool: pool.at(now)).within(names_open(self.windows, now))
+        return self.pools_at(now).within(names_open(self.windows, now))
 
-    def opened(self) -> Self:
-        """The fleet with all pools open that ever are by their dates."""
-        return self._with_pools(PoolCapacity.opened)
-
-    def _with_pools(self, changed: Callable[[PoolCapacity], PoolCapacity]) -> Self:
+    def pools_at(self, now: datetime | None) -> Self:
+        """The fleet with its pools as they are at `now`; None: with all open that ever are by their dates."""
         clusters = tuple(
-            cluster.model_copy(update={"pools": tuple(map(changed, cluster.pools))}) for cluster in self.clusters
+            cluster.model_copy(update={"pools": tuple(pool.at(now) for pool in cluster.pools)})
+            for cluster in self.clusters
         )
         return self.model_copy(update={"clusters": clusters})
 
