@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -80,6 +81,10 @@ def team(**arguments: Any) -> object:
 
 def secrets(contents: dict[str, Any]) -> object:
     return kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"]), secrets=contents)
+
+
+def elsewhere() -> kf.NetworkIds:
+    return kf.NetworkIds("link", {"us-east4": "projects/host-1/regions/us-west1/subnetworks/s", "europe-west4": "s"})
 
 
 def without_manager() -> kf.FleetSpec:
@@ -213,6 +218,15 @@ def of_manifest(there: str, **arguments: Any) -> object:
             lambda: kf.WorkerCluster.get("std", "projects/lab-project-1/locations/mars/clusters/std"),
             "mars is not a region of Google Cloud",
         ),
+        (
+            lambda: cluster(subnetwork="projects/host-1/regions/us-east4/subnetworks/s"),
+            "cluster std.subnetwork: is in us-east4, and the cluster in us-central1; give a subnet of that region",
+        ),
+        (
+            lambda: kf.Fleet("lab", fleet_data(WORKER), network=elsewhere()),
+            "network: the program gives a subnet of us-west1 for us-east4; give one there",
+        ),
+        (lambda: kf.parse_fleet_text(any_of(Path("fleet.yaml"))), "a PosixPath is given; give text"),
         (lambda: pool(service_account="nodes"), "NodePool p.service_account: "),
         (lambda: pool(cluster="Std 1"), "NodePool p.cluster: "),
         (lambda: pool(location="us-central1"), 'NodePool p.location: "us-central1" is not a zone of Google'),
@@ -431,6 +445,10 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
                 "t", kf.TeamEntry("t", local_queues=[kf.TeamQueue("gpu", cluster_queue="gpu")]), cluster_queues={}
             ),
             "teams[t].localQueues[gpu]: is not made, since gpu is not in cluster_queues; give the queue, or no",
+        ),
+        (
+            lambda: kf.Fleet("lab", fleet_data(WORKER), controller_image="example.com/own@sha256:1"),
+            "admissionController: not set, so that the image that the program gives has no effect; add the section, or",
         ),
         (lambda: kf.ClusterQueue("q", {}), "ClusterQueue q.resourceGroups: empty, so no job can ever be admitted"),
     ],

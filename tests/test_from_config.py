@@ -40,3 +40,12 @@ def test_every_problem_is_there_with_its_code() -> None:
     assert first == "the fleet in kueue-fleet:fleet cannot be used:"
     assert len(problems) == 2
     assert all(problem.endswith("]") and " [KF" in problem for problem in problems)
+
+
+def test_a_config_without_a_fleet_says_what_to_write() -> None:
+    said = (
+        "kueue-fleet:fleet: is missing; write the fleet below config: and kueue-fleet:fleet: of Pulumi.test.yaml, as "
+        "kueue-fleet init does"
+    )
+    with pytest.raises(pulumi.RunError, match=f"^{said} .KF504.$"):
+        pulumi_mocks.run(kf.Fleet.from_config)

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar, Unpack
 import pulumi
 
 from kueue_admission.forms import SpecError, errors_of
+from kueue_admission.forms.form_rules import MISSING
 from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import (
@@ -27,11 +28,13 @@ from kueue_fleet.fleet_file import (
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
+from kueue_fleet.fleet_file.parse import PULUMI_KEY
 from kueue_fleet.fleet_inputs import (
     FleetInputs,
     account_addresses,
     check_accounts,
     check_existing,
+    check_image,
     check_kubernetes,
     check_network,
     check_project,
@@ -89,10 +92,15 @@ def spec_from_config(*, as_published: bool = False) -> FleetSpec:
     """The checked fleet in the stack's config `kueue-fleet:fleet`.
 
     Raises:
-        pulumi.RunError: with every problem, each with the code that `kueue-fleet explain` knows.
+        pulumi.RunError: there is none, or with every problem, each with the code that `kueue-fleet explain` knows.
     """
+    data = pulumi.Config(CONFIG).get_object("fleet")
+    if data is None:
+        file = f"Pulumi.{pulumi.get_stack()}.yaml"
+        fix = f"write the fleet below config: and {PULUMI_KEY}: of {file}, as kueue-fleet init does"
+        raise pulumi.RunError(MISSING.at(PULUMI_KEY, "is missing", fix).coded)
     try:
-        return parse_fleet(pulumi.Config(CONFIG).require_object("fleet"), as_published=as_published)
+        return parse_fleet(data, as_published=as_published)
     except SpecError as refused:
         raise _unusable(refused) from None
 
@@ -183,6 +191,7 @@ class Fleet(Component):
             *check_existing(spec, existing),
             *check_kubernetes(spec, given),
             *check_secrets(spec, team_secrets),
+            *check_image(spec, controller_image),
         ]
         if inputs.get("as_published"):
             problems = [problem.as_published() for problem in problems]

@@ -88,6 +88,17 @@ def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Probl
             yield PROGRAM.at(
                 "network", f"the program gives no subnet for {region}, where the fleet has a cluster", "add it"
             )
+    for region, link in network.subnetworks.items():
+        elsewhere = google_syntax.region_in_link(link) if isinstance(link, str) else None
+        if elsewhere not in (None, region):
+            yield PROGRAM.at("network", f"the program gives a subnet of {elsewhere} for {region}", "give one there")
+
+
+def check_image(spec: FleetSpec, image: object) -> Iterator[Problem]:
+    """An image of the program for a controller that the fleet does not have."""
+    if image is not None and spec.admission_controller is None:
+        wrong = "not set, so that the image that the program gives has no effect"
+        yield PROGRAM.at("admissionController", wrong, "add the section, or remove controller_image", "warning")
 
 
 def check_accounts(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:

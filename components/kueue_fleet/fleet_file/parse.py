@@ -141,6 +141,9 @@ def read_with_errors(data: Any) -> FleetSpec:
 
 def parse_fleet_text(text: str, source: str = "<text>") -> FleetSpec:
     """The fleet in `text`, which came from `source` (for messages). Raises SpecError with all problems."""
+    given: object = text
+    if not isinstance(given, str):
+        raise SpecError([WRONG_TYPE.at("", f"{suggest.with_article(type(given).__name__)} is given", "give text")])
     return read_fleet_text(text, source).whole()
 
 

@@ -29,6 +29,7 @@ from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool, parts_of_id
 from kueue_fleet.gcp.sdk import gcp
+from kueue_fleet.gke.google_syntax import region_in_link
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster
@@ -135,6 +136,10 @@ class GkeCluster(Component):
         if not spec.existing and (network is None or subnetwork is None):
             wrong = "no network or no subnetwork"
             raise SpecError([COMPONENT.at(where, wrong, "give network=... and subnetwork=...")])
+        elsewhere = region_in_link(subnetwork) if isinstance(subnetwork, str) else None
+        if elsewhere not in (None, spec.region):
+            wrong = f"is in {elsewhere}, and the cluster in {spec.region}"
+            judge([COMPONENT.at(f"{where}.subnetwork", wrong, "give a subnet of that region")], opts)
         judge(
             chain(check_alone("clusters", spec, today=today()), _access_problems(where, access), check_labels(labels)),
             opts,

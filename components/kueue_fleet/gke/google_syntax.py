@@ -26,7 +26,7 @@ _AUDIENCE = re.compile(r"/projects/[1-9][0-9]{5,18}/global/backendServices/[0-9]
 _LONGEST_ADDRESS = 254
 _LONGEST_MEMBER = len("serviceAccount:") + _LONGEST_ADDRESS
 _REPOSITORY = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/")
-_SNAPSHOT_REGION = re.compile(r"(?:^|/)regions/([^/]+)/snapshots/")
+_REGIONAL = re.compile(r"(?:^|/)regions/([^/]+)/(?:snapshots|subnetworks)/")
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
@@ -222,10 +222,11 @@ def repository_location(image: str) -> str | None:
     return match[1] if match else None
 
 
-def snapshot_region(snapshot: str) -> str | None:
-    """The region of a snapshot, by its name; None of a global one, whose name does not say where it is stored.
+def region_in_link(link: str) -> str | None:
+    """The region of a snapshot or a subnet, by its link or whole name; None of a global snapshot, whose name does not
+    say where it is stored, and of a short name.
 
     Source: https://cloud.google.com/compute/docs/disks/snapshots (storage location).
     """
-    match = _SNAPSHOT_REGION.search(snapshot)
+    match = _REGIONAL.search(link)
     return match[1] if match else None

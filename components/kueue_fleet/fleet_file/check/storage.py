@@ -31,7 +31,7 @@ from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.fleet_file.rules.clusters import DATA_DRIVER, GKE_VERSION, RUNS_NO_JOBS, ZONE
 from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION, UNUSED
 from kueue_fleet.fleet_file.rules.teams import DATA_ACCOUNT, DATA_REGION, TEAM_QUOTA
-from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
+from kueue_fleet.gke.google_syntax import region_in_link, repository_location
 from kueue_fleet.gke.machines import NO_HYPERDISK
 from kueue_fleet.gke.zones import region_at, region_names
 
@@ -89,7 +89,7 @@ def _nodes(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
 def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     """The snapshot that disks are made of is where its teams may have data, if its name says where it is."""
     snapshot = entry.volume.snapshot if isinstance(entry.volume, HyperdiskMl) else None
-    region = snapshot_region(snapshot or "")
+    region = region_in_link(snapshot or "")
     for team in scope.fleet.teams if region is not None else ():
         allowed = scope.fleet.allowed_regions(team) if team.name in entry.teams else ()
         if allowed and region not in allowed:
