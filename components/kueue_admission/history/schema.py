@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -100,24 +98,3 @@ class Event:
 
 COLUMNS: Final = {column.name: str(column.metadata.get("type", column.type)) for column in fields(Event)}
 """Type of each column: text, timestamp, `amounts` and `labels` (maps), `texts` (a list), or Python's annotation."""
-
-
-_SHOWN: Final = {
-    "str": "text",
-    "Kind": "text",
-    "int | None": "integer",
-    "amounts": "map to number",
-    "labels": "map to text",
-    "texts": "list of text",
-}
-
-
-def schema_page() -> str:
-    """The events and columns as two Markdown tables."""
-    about = re.findall(r'(\w+) = "\w+"\n\s+"""(.*?)"""', inspect.getsource(Kind))
-    rows = ["| event | |", "|---|---|", *(f"| `{Kind[name].value}` | {text} |" for name, text in about)]
-    rows += ["", "| column | type | |", "|---|---|---|"]
-    for column in fields(Event):
-        kind = COLUMNS[column.name]
-        rows.append(f"| `{column.name}` | {_SHOWN.get(kind, kind)} | {column.metadata['about']} |")
-    return "\n".join(rows)

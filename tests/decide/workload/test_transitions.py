@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from kueue_admission.decide.workload.transitions import (
     IllegalTransitionError,
     Phase,
     Step,
-    state_diagram,
 )
 
 PAGE = Path(__file__).parents[3] / "docs/concepts.md"
@@ -43,6 +43,18 @@ def go(info: WorkloadInfo, step: Step, now: float = 5.0) -> None:
             lifecycle.release(info, step, now)
         case Step.FINISH:
             lifecycle.finish(info, now)
+
+
+def state_diagram() -> str:
+    """The table as a Mermaid diagram."""
+    return "\n".join(["stateDiagram-v2", *(f"    {line}" for line in _diagram_lines())]) + "\n"
+
+
+def _diagram_lines() -> Iterator[str]:
+    yield f"[*] --> {Phase.PENDING.value}: submitted"
+    for (before, step), after in TRANSITIONS.items():
+        yield f"{before.value} --> {after.value}: {step.value}"
+    yield f"{Phase.FINISHED.value} --> [*]"
 
 
 @pytest.mark.parametrize(("phase", "step"), list(product(Phase, Step)), ids=str)

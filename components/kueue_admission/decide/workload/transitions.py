@@ -7,7 +7,7 @@ Source: kueue@v0.19.2 pkg/workload/workload.go (Status), pkg/controller/core/wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -95,15 +95,3 @@ def take_step(key: str, phase: Phase, step: Step, now: float, why: str, story: S
     if after is None:
         raise IllegalTransitionError(key, phase, step, now, story)
     return (*story[1 - _KEPT :], PastStep(now, step, after, why))
-
-
-def state_diagram() -> str:
-    """The table as a Mermaid diagram."""
-    return "\n".join(["stateDiagram-v2", *(f"    {line}" for line in _diagram_lines())]) + "\n"
-
-
-def _diagram_lines() -> Iterator[str]:
-    yield f"[*] --> {Phase.PENDING.value}: submitted"
-    for (before, step), after in TRANSITIONS.items():
-        yield f"{before.value} --> {after.value}: {step.value}"
-    yield f"{Phase.FINISHED.value} --> [*]"
