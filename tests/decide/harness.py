@@ -9,6 +9,7 @@ from tests.decide.expand import ZERO, manifests, workload
 from kueue_admission.decide.flavors.assignment import Assignment, FlavorChoice, Mode, PodSetResult
 from kueue_admission.decide.model import Configuration, Workload
 from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.topology.placement import Places
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
@@ -33,7 +34,7 @@ def configuration(case: Json) -> Configuration:
 def build(case: Json) -> tuple[Cache, dict[str, WorkloadInfo]]:
     """The cache with every workload that has a reservation, and all workloads by key."""
     parsed = parse_objects(manifests(case), configuration(case))
-    cache = Cache(parsed.objects)
+    cache = Cache(parsed.objects, Places())
     infos = {}
     for item in parsed.workloads:
         info = infos[item.key] = cache.info(item)

@@ -42,6 +42,7 @@ from kueue_admission.decide.model import (
 from kueue_admission.decide.queue.pending import Place
 from kueue_admission.decide.quota.cohort_tree import TreeNode, add_usage, available, raw_available, remove_usage
 from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.topology.places import NoPlaces
 
 FLAVORS = ("spot", "on-demand")
 NAMES = ("a", "b", "c")
@@ -259,7 +260,7 @@ class TestUsage:
     def test_removing_is_the_inverse_of_adding(
         self, made: Objects, changes: list[tuple[str, int]], data: st.DataObject
     ) -> None:
-        cache = Cache(made)
+        cache = Cache(made, NoPlaces())
         fr = cache.ids.id("spot", "cpu")
         for name, amount in changes:
             add_usage(cache.queues[name], fr, amount)
@@ -271,7 +272,7 @@ class TestUsage:
     @settings(max_examples=examples(60), deadline=None)
     @given(clusters(), st.sampled_from(NAMES), st.integers(0, 8000))
     def test_what_is_available_can_be_used_and_no_more(self, made: Objects, name: str, used: int) -> None:
-        cache = Cache(made)
+        cache = Cache(made, NoPlaces())
         fr = cache.ids.id("spot", "cpu")
         other = next(n for n in NAMES if n != name)
         add_usage(cache.queues[other], fr, min(used, available(cache.queues[other], fr)))

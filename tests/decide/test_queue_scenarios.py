@@ -17,6 +17,7 @@ from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
 from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 from kueue_admission.read.kueue_objects import parse_objects
@@ -29,7 +30,7 @@ SHAPES = load_scenarios("queue_shapes")
 HEADS = load_scenarios("queue_heads")
 STRICT: QueueingStrategy = "StrictFIFO"
 BEST_EFFORT: QueueingStrategy = "BestEffortFIFO"
-CACHE = Cache(Objects())
+CACHE = Cache(Objects(), NoPlaces())
 
 
 def info(name: str, fields: dict[str, Any], *, by_creation: bool = False) -> WorkloadInfo:

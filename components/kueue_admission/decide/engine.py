@@ -45,7 +45,6 @@ from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason, 
 from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.timers import Timer
-from kueue_admission.decide.topology.placement import reserve_topology
 from kueue_admission.decide.topology.replacement import changed_nodes
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo
@@ -406,7 +405,7 @@ class Engine:
         info, queue = entry.info, entry.queue
         admission = Admission(queue.name, tuple(result.as_assignment() for result in entry.assignment.pod_sets))
         if info.is_reserved:
-            reserve_topology(self.cache, entry, -1)
+            self.cache.places.reserve(self.cache, entry, -1)
             self.cache.use_topology(info, -1)
             info.admission = admission
             self.cache.refresh(info)

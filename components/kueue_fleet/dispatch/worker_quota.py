@@ -20,6 +20,7 @@ from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.alone import explain_alone
 from kueue_admission.explain.answer import Explanation
@@ -78,7 +79,7 @@ class WorkerQuota:
 
     def load(self, objects: Objects) -> None:
         """Take over the configuration of the worker, and do all sums again."""
-        self._cache = Cache(_without_topology(objects))
+        self._cache = Cache(_without_topology(objects), NoPlaces())
         self._local_queues = {queue.key: queue for queue in objects.local_queues}
         self._counted: dict[str, WorkloadInfo] = {}
         self._held: dict[str, WorkloadInfo] = {}

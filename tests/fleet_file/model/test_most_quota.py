@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.fleet_file.builders import changed, fleet_data, quota
 
 from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
@@ -88,7 +89,7 @@ def test_as_the_admission_core_has_it(data: dict[str, Any]) -> None:
     fleet = parse_fleet(data)
     for cluster in fleet.cluster_names:
         objects = parse_objects(render_cluster(fleet, cluster)).objects
-        cache = Cache(objects)
+        cache = Cache(objects, NoPlaces())
         expected: dict[str, int] = {}
         for name, node in cache.queues.items():
             ids = [fr for fr in node.nominal if cache.ids.names[fr][1] == GPU]

@@ -43,7 +43,6 @@ from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
 from kueue_admission.decide.quota.cohort_tree import available, borrow_level
 from kueue_admission.decide.reasons import QuotaReservedReason, most_severe
 from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.placement import place_assignment
 from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import PodSetRequests, WorkloadInfo
 
@@ -89,7 +88,7 @@ def assign(
             return assignment
     assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
     if assignment.mode is not Mode.NO_FIT and cache.gates.topology_aware_scheduling:
-        place_assignment(cache, info, queue, assignment)
+        cache.places.place(cache, info, queue, assignment)
     if assignment.mode is Mode.NO_FIT:
         resolve_no_fit_reason(assignment, queue)
     return assignment

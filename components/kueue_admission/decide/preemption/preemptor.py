@@ -19,7 +19,6 @@ from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import TreeNode, Usage, borrow_level
 from kueue_admission.decide.reasons import PREEMPTION_TEXT
 from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.placement import topology_requests
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def find_targets(
     Kueue's order of the targets is an accident of how it thins them out; compare them as sets.
     """
     queue = cache.queues[info.cluster_queue]
-    topology = topology_requests(cache, info, queue, assignment) if queue.tas_flavors else None
+    topology = cache.places.requests(cache, info, queue, assignment) if queue.tas_flavors else None
     requests, frs = total_requests(assignment, info, cache), needing_preemption(assignment, cache)
     if simulated is not None and not topology:
         known = simulated.get((info.key, requests, frs))

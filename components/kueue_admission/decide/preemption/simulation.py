@@ -13,7 +13,7 @@ from kueue_admission.decide.preemption.candidates import Target
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import Usage, add_all, borrows_with, raw_available, remove_all
 from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.placement import TopologyRequests, fits_topology
+from kueue_admission.decide.topology.places import TopologyRequests
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 
@@ -65,7 +65,7 @@ def fits(context: PreemptionContext, *, borrowing: bool) -> bool:
             return False
         if not borrowing and borrows_with(queue, fr, amount):
             return False
-    return not context.topology or fits_topology(context.cache, context.info, context.topology)
+    return not context.topology or context.cache.places.fits(context.cache, context.info, context.topology)
 
 
 def drop_unneeded_victims(context: PreemptionContext, targets: list[Target], *, borrowing: bool) -> None:

@@ -16,6 +16,7 @@ from kueue_admission.decide.queue.queue_status import QueueStatus
 from kueue_admission.decide.reasons import DEACTIVATED_BY_HAND, EvictionReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.timers import Timer, Timers
+from kueue_admission.decide.topology.placement import Places
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo
 
@@ -25,7 +26,7 @@ class Queues:
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        self.cache = Cache(objects)
+        self.cache = Cache(objects, Places())
         self.workloads: dict[str, WorkloadInfo] = {}
         self.now = 0.0
         self.timers = Timers()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from kueue_admission.api.cohort_tree import is_below_cycle
 from kueue_admission.decide.errors import InvariantError
@@ -28,7 +29,7 @@ from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
 from kueue_admission.decide.queue.usage_ledger import UsageLedger
 from kueue_admission.decide.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
 from kueue_admission.decide.reasons import InactiveReason
-from kueue_admission.decide.topology.domains import TopologyState
+from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.decide.workload.state import (
     Interner,
     PodSetRequests,
@@ -38,16 +39,20 @@ from kueue_admission.decide.workload.state import (
     refresh_shape,
 )
 
+if TYPE_CHECKING:
+    from kueue_admission.decide.topology.domains import TopologyState
+
 
 class Cache:
     """Trees, flavors and configuration of one cluster.
 
     `cohorts` has every cohort, also those that only exist by being named. `topologies` has the free capacity of each
-    topology-aware flavor, `ledger` the usage of LocalQueues under admission fair sharing. `families` has the variants
-    of each workload that waits for all flavors at once, by flavor.
+    topology-aware flavor, which `places` reads, `ledger` the usage of LocalQueues under admission fair sharing.
+    `families` has the variants of each workload that waits for all flavors at once, by flavor.
     """
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, places: NoPlaces) -> None:
+        self.places = places
         self.configuration: Configuration = objects.configuration
         self.gates = objects.configuration.gates
         self.ids = FlavorResources()
@@ -79,12 +84,7 @@ class Cache:
         self.cohort_specs = {cohort.name: cohort for cohort in objects.cohorts}
         self._eligible.clear()
         self._namespace_answers.clear()
-        shared: dict[str, dict[str, int]] = {}
-        self.topologies = {
-            flavor.name: TopologyState(flavor, self.topology_specs[flavor.topology], objects.nodes, shared, self.gates)
-            for flavor in objects.flavors
-            if flavor.topology is not None and flavor.topology in self.topology_specs
-        }
+        self.topologies = self.places.states(objects)
         self.queues = {}
         for spec in objects.cluster_queues:
             node = old.get(spec.name) or QueueNode(spec)

@@ -32,7 +32,6 @@ from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.scheduler.ordering import classical_order, fair_order
-from kueue_admission.decide.topology.placement import place_for_preemption, reserve_topology, topology_fits
 from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import WorkloadInfo
 
@@ -109,7 +108,7 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float, tried: int = -1) ->
     _restore_cache(cycle)
     if entry.outcome is Outcome.ADMITTED:
         remove_all(entry.queue, entry.usage())
-        reserve_topology(cache, entry, -1)
+        cache.places.reserve(cache, entry, -1)
     info.last_progress = progress
     return entry
 
@@ -117,7 +116,7 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float, tried: int = -1) ->
 def _restore_cache(cycle: _Cycle) -> None:
     for entry in reversed(cycle.held):
         remove_all(entry.queue, entry.counted)
-        reserve_topology(cycle.cache, entry, -1)
+        cycle.cache.places.reserve(cycle.cache, entry, -1)
 
 
 def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
@@ -159,7 +158,7 @@ def _nominate(cycle: _Cycle, entry: Entry) -> None:
 def _record(cycle: _Cycle, entry: Entry) -> None:
     entry.assignment, entry.targets = assignment, targets = find_assignment(cycle, entry.info)
     entry.replaced = cycle.cache.replaced(entry.info) if targets or assignment.mode is Mode.FIT else None
-    place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, entry.leaving().values())
+    cycle.cache.places.place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, entry.leaving().values())
     entry.text = None
     # One that has quota is in no queue, and its search starts over once it has none.
     entry.info.last_progress = None if entry.info.is_reserved else assignment.progress
@@ -327,7 +326,7 @@ def _hold(cycle: _Cycle, entry: Entry, usage: Usage) -> None:
 def _count(cycle: _Cycle, entry: Entry, usage: Usage) -> None:
     entry.counted = usage
     add_all(entry.queue, usage)
-    reserve_topology(cycle.cache, entry, 1)
+    cycle.cache.places.reserve(cycle.cache, entry, 1)
 
 
 def _hold_for(cycle: _Cycle, entry: Entry) -> None:
@@ -391,7 +390,7 @@ def _fits_now(cache: Cache, entry: Entry) -> tuple[bool, bool]:
     for fr, amount in entry.usage():
         if available(entry.queue, fr) < amount:
             return False, False
-    placed = topology_fits(cache, entry)
+    placed = cache.places.are_free(cache, entry)
     return placed, not placed
 
 
