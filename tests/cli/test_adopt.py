@@ -14,6 +14,7 @@ from kueue_admission.cli import console
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet
+from plain_fleets import alone
 from small_fleets import one_pool_data
 
 ROOT = Path(__file__).parents[2]
@@ -265,3 +266,17 @@ def test_what_cuts_clients_off_is_said_before_all_else(described: list[str], tmp
         "warning: pulumi up changes who reaches the API server of batch: controlPlaneEndpointsConfig.ipEndpointsConfig"
     )
     assert result.stderr.startswith(text)
+
+
+def test_a_cluster_outside_gke_needs_no_project(tmp_path: Path) -> None:
+    dump = tmp_path / "paris.yaml"
+    objects = render_fleet(alone())["paris"]
+    dump.write_text(yaml.dump({"apiVersion": "v1", "kind": "List", "items": objects}, Dumper=yaml.CSafeDumper))
+    done = run(f"paris={dump}", "--name=lab", "--kubernetes=paris", "--default-kueue")
+    assert done.exit_code == 0, done.output
+    assert parse_fleet_text(done.stdout, "fleet").plain_clusters == ("paris",)
+
+
+def test_a_cluster_of_gke_needs_one(dumps: dict[str, Path]) -> None:
+    arguments = [f"{name}={file}" for name, file in dumps.items()]
+    assert str(failure(*arguments, "--name=lab")).startswith("--project: is missing, and ")

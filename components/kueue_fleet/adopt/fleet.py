@@ -26,6 +26,7 @@ from kueue_fleet.adopt.google_cloud import (
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, in_naming_order
 from kueue_fleet.adopt.placeholders import lower_placeholders
+from kueue_fleet.adopt.plain_clusters import adopt_nodes
 from kueue_fleet.adopt.platform import AdoptedCluster, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
 from kueue_fleet.adopt.queues import (
@@ -56,7 +57,7 @@ class Identity:
     name: str
     """Of the fleet."""
     project: str
-    """Google Cloud project id."""
+    """Google Cloud project id; empty: every cluster is outside GKE."""
     rotate_by: date
     """Day by which new worker credentials are to be replaced."""
     today: date
@@ -90,7 +91,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     """
     platform = Platform(clusters)
     for cluster in clusters:
-        if not cluster.region:
+        if not (cluster.region or cluster.outside_gke):
             wrong = "is not known: no Kubernetes object says where the cluster is"
             fix = f"give it (--region {cluster.name}=REGION), or what `gcloud container clusters describe` prints"
             platform.problem(f"clusters[{cluster.name}].region", wrong, f"{fix} (--description)")
@@ -139,9 +140,9 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     _raise(platform)
     if identity.in_place or identity.managed:
         _take_over(platform, data, identity)
-    if not identity.managed:
+    if not identity.managed and not all(cluster.outside_gke for cluster in clusters):
         platform.notes.append(_NOT_READ)
-    empty: tuple[Any, ...] = (None, [], {})
+    empty: tuple[Any, ...] = (None, [], {}, "")
     data = drop_defaults({key: value for key, value in data.items() if key == "fleetPage" or value not in empty})
     with suppress(SpecError):
         platform.notes += lower_placeholders(data, parse_fleet(data, as_published=True))
@@ -176,6 +177,8 @@ def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
     owners = {cluster.name: project_of(cluster.description) for cluster in platform.clusters if cluster.description}
     for cluster in data["clusters"]:
         cluster["upsertExistingObjects"] = True
+        if "kubernetes" in cluster:
+            continue
         if owners.get(cluster["name"], "") not in ("", identity.project):
             cluster["project"] = owners[cluster["name"]]
         is_taken_over = cluster["name"] in descriptions and cluster["name"] not in stays
@@ -202,6 +205,8 @@ def _modes(platform: Platform) -> dict[str, str]:
     """Who manages the nodes of each cluster; a problem where nothing says it."""
     modes: dict[str, str] = {}
     for cluster in platform.clusters:
+        if cluster.outside_gke:
+            continue
         flavors = platform.objects[cluster.name].of("ResourceFlavor").items()
         named = [name for name, spec in flavors if NODE_POOL in (spec.get("nodeLabels") or {})]
         path = f"clusters[{cluster.name}].mode"
@@ -229,11 +234,20 @@ def _cluster(
         **entries_by_name.get(cluster.name, {}),
         "name": cluster.name,
         "role": role,
-        "region": cluster.region,
-        "mode": modes[cluster.name],
+        **(
+            _outside(platform, cluster)
+            if cluster.outside_gke
+            else {"region": cluster.region, "mode": modes[cluster.name]}
+        ),
         **({"multiNetworking": True} if any(map(_has_own_networks, cluster.node_pools)) else {}),
         **({"kueue": own} if own else {}),
     }
+
+
+def _outside(platform: Platform, cluster: AdoptedCluster) -> Data:
+    objects = platform.objects[cluster.name]
+    nodes = (item for item in objects.others if item["kind"] == "Node")
+    return {"kubernetes": {}, "nodes": adopt_nodes(nodes, objects.of("ResourceFlavor"))}
 
 
 def _has_own_networks(pool: Mapping[str, Any]) -> bool:

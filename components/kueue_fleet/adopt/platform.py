@@ -40,6 +40,8 @@ class AdoptedCluster:
     """Who manages its nodes; needed without node pools."""
     description: Object | None = None
     """As `gcloud container clusters describe --format yaml` prints it; needed of clusters that Pulumi takes over."""
+    outside_gke: bool = False
+    """Whether it is of any other Kubernetes, so that it has neither region nor mode."""
 
 
 @dataclass

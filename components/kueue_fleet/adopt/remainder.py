@@ -83,7 +83,7 @@ def _says_it_too(key: Key, item: Object, other_key: Key, other: Object) -> bool:
 def _is_of_installation(key: Key, item: Object) -> bool:
     """What every cluster has, what Kueue's chart makes, and Kueue's Configuration, which has its own section."""
     group, kind, namespace, name = key
-    default = name == "default" and kind in ("Namespace", "ServiceAccount")
+    default = kind == "Node" or (name == "default" and kind in ("Namespace", "ServiceAccount"))
     labels = item["metadata"].get("labels") or {}
     of_kueue = group != KUEUE_GROUP and (labels.get("app.kubernetes.io/name") == "kueue" or name == DEPLOYMENT)
     # In a namespace of its owner a name says nothing, but for the certificates that Kubernetes puts into each.

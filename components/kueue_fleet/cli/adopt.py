@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan
 
 _STACK_FILE: Final = re.compile(r"Pulumi\..+\.ya?ml")
+_Kubernetes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kubernetes",
+        metavar="CLUSTER",
+        help="A cluster that is not of GKE; its nodes are read too where they are among its objects.",
+    ),
+]
 _Regions = Annotated[
     list[str] | None,
     typer.Option(
@@ -91,7 +99,10 @@ def import_(
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
-    project: Annotated[str, typer.Option("--project", help="Google Cloud project id.")],
+    project: Annotated[
+        str, typer.Option("--project", help="Google Cloud project id; not needed if no cluster is of GKE.")
+    ] = "",
+    kubernetes: _Kubernetes = None,
     region: _Regions = None,
     description: _Descriptions = None,
     node_pools: _NodePools = None,
@@ -139,6 +150,8 @@ def import_(
           --project my-project --region manager=europe-west4 \\
           --region us-east4 --mode manager=Autopilot \\
           --node-pools worker-us=us-pools.yaml
+      kubectl get nodes -o yaml > lab/nodes.yaml
+      kueue-fleet import lab=lab/ --name lab --kubernetes lab
       gcloud container clusters describe batch --region us-central1 \\
           --format yaml > batch.yaml
       kueue-fleet import batch=batch/ --name batch --project my-project \\
@@ -156,8 +169,16 @@ def import_(
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
     described = _descriptions(_named("--description", description or []), paths)
-    _refuse_undescribed(paths, described, pulumi_import, output, new=new)
-    clusters = _clusters(paths, described, region or [], node_pools or [], mode or [])
+    outside = dict.fromkeys(kubernetes or [], "")
+    _refuse_unknown("--kubernetes", outside, paths)
+    _refuse_twice("--kubernetes", outside, described)
+    of_gke = {cluster: path for cluster, path in paths.items() if cluster not in outside}
+    if of_gke and not project:
+        raise console.mistyped(f"--project: is missing, and {next(iter(of_gke))} is of GKE; give it, or --kubernetes")
+    _refuse_undescribed(of_gke, described, pulumi_import, output, new=new)
+    clusters = _clusters(of_gke, described, region or [], node_pools or [], mode or [])
+    clusters += [AdoptedCluster(each, "", _read_manifests(Path(paths[each])), outside_gke=True) for each in outside]
+    clusters.sort(key=lambda cluster: list(paths).index(cluster.name))
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)

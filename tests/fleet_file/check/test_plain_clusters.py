@@ -125,6 +125,11 @@ MIXED: dict[str, tuple[dict[str, Any], str]] = {
         "add the "
         "label to nodes of paris",
     ),
+    "a taint that no job tolerates": (
+        {"clusters/2/nodes/0/taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "flavors[dgx].tolerations: nodes of dgx have the taint nvidia.com/gpu=:NoSchedule, which admitted pods need "
+        "not tolerate; add a toleration, or the taint to nodeTaints so that only jobs that tolerate it come here",
+    ),
     "no nodes": (
         {"clusters/2/nodes/0/count": 0},
         "clusters[paris].nodes[dgx].count: 0 is too small; use at least 1",

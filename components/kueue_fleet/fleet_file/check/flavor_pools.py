@@ -274,12 +274,15 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
             by_gke = taint.key in TOLERATED_BY_GKE and not pool.outside_gke
             known = taint.effect == "PreferNoSchedule" or by_gke or taint in flavor.node_taints
             if not known and not any(tolerates(one, taint, compares=False) for one in flavor.tolerations):
+                of, instead = "pool ", f"write nodePool: {pool.name} instead of nodeLabels, or "
+                if pool.outside_gke:
+                    of = instead = ""
                 yield NOT_TOLERATED.at(
                     f"{path}.tolerations",
-                    f"nodes of pool {pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "
+                    f"nodes of {of}{pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "
                     "which admitted pods need not tolerate",
-                    f"write nodePool: {pool.name} instead of nodeLabels, or add a toleration, or the taint to "
-                    "nodeTaints so that only jobs that tolerate it come here",
+                    f"{instead}add a toleration, or the taint to nodeTaints so that only jobs that tolerate it come "
+                    "here",
                 )
     for index, taint in enumerate(flavor.node_taints):
         if not any(taint in pool.taints for pool in pools):
