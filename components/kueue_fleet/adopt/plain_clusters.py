@@ -9,8 +9,6 @@ from kueue_admission.forms.manifest import inside
 from kueue_fleet.adopt.live_objects import Data, Object
 
 _OF_PODS = ("cpu", "memory", "ephemeral-storage")
-_CONDITIONS = "node.kubernetes.io/"
-"""Begins the taints of nodes that are not ready. Source: kubernetes@v1.36.3 staging/src/k8s.io/api/core/v1."""
 
 
 def adopt_nodes(nodes: Iterable[Object], flavors: Mapping[str, Data]) -> list[Data]:
@@ -25,10 +23,11 @@ def adopt_nodes(nodes: Iterable[Object], flavors: Mapping[str, Data]) -> list[Da
             continue
         known = {key for spec in flavors.values() for key in (spec.get("nodeLabels") or {})}
         labels = {key: value for key, value in _labels(node).items() if key in known}
+        # Kubernetes' own say that a node is not ready.
         taints = [
             {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
             for taint in inside(node, "spec").get("taints") or ()
-            if not str(taint.get("key", "")).startswith(_CONDITIONS)
+            if not str(taint.get("key", "")).startswith("node.kubernetes.io/")
         ]
         content = {"labels": labels, "taints": taints, "allocatable": dict(_amounts(node))}
         alike = next((kind for kind in kinds if content.items() <= kind.items()), None)
