@@ -203,3 +203,15 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for severity in ("info", "warn"):
         monkeypatch.setattr(pulumi.log, severity, lambda text, *_: found.append(text))
     return found
+
+
+def test_what_is_needed_may_be_an_output() -> None:
+    def program() -> None:
+        namespace = pulumi_kubernetes.core.v1.Namespace("vision")
+        needs = [pulumi.Output.from_input(namespace)]
+        kf.Cohort("first", {}, opts=pulumi.ResourceOptions(depends_on=needs))
+        kf.Cohort("second", {}, opts=pulumi.ResourceOptions(depends_on=pulumi.Output.from_input([namespace])))
+
+    made = pulumi_mocks.run(program)
+    for name in ("first", "second"):
+        assert made.is_before(made.one("Namespace"), made.one("Cohort", name, custom=True))

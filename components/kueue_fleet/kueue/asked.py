@@ -175,9 +175,9 @@ def _declared(
 
 
 def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:
-    """What the options say that a component needs; none where that is known later."""
+    """What the options say that a component needs, without what is known later."""
     after = opts.depends_on if opts is not None else None
-    return after if isinstance(after, list) else [after]
+    return [each for each in (after if isinstance(after, list) else [after]) if isinstance(each, pulumi.Resource)]
 
 
 def _say_default_provider(where: str) -> None:
