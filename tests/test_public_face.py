@@ -176,7 +176,7 @@ def test_no_validator_is_in_any_help() -> None:
         (name, line)
         for name in kueue_fleet.__all__
         for line in pydoc.plain(pydoc.render_doc(getattr(kueue_fleet, name))).splitlines()
-        if not re.match(r" \|  __(?!init__|new__)", line)
+        if not re.match(r" \|  __(?!init__|new__|get_pydantic)", line)
     }
     assert not [each for each in lines if "AfterValidator" in each[1] or "Strict(" in each[1]]
 

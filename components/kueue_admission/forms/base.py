@@ -209,7 +209,7 @@ class Tagged(RuledModel):
         return {"type": type(self).model_fields["type"].default, **serialize(self)}
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, schema: "CoreSchema", handler: GetJsonSchemaHandler) -> dict[str, Any]:
         made = handler.resolve_ref_schema(handler(schema))
         del made["properties"]["type"]["default"]
         made["required"] = ["type", *made.get("required", ())]
