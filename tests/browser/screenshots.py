@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from tests.cli.test_ui_server import SUMMARY, job, running
 from typer.testing import CliRunner
 
@@ -17,7 +17,13 @@ from needed_programs import CHROMIUM
 
 ROOT: Final = Path(__file__).parents[2]
 PICTURES: Final = ROOT / "docs" / "images"
-SIZES: Final = {"wide": (1280, 1500), "narrow": (400, 1500)}
+PICTURE_LOOKS: Final[dict[str, tuple[int, Literal["light", "dark"]]]] = {
+    "light": (1280, "light"),
+    "dark": (1280, "dark"),
+    "phone": (390, "dark"),
+}
+"""Width and colours of each picture."""
+HEIGHT: Final = 1200
 SHOWN: Final = (
     "stacks/Pulumi.dws-multikueue.yaml",
     *("-w", "examples/dws-multikueue/workload.yaml"),
@@ -88,22 +94,27 @@ def main() -> None:
     """Take the pictures, and print where they are."""
     PICTURES.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as driver:
-        file = write_report([*SHOWN], Path(folder))
         browser = driver.chromium.launch(executable_path=CHROMIUM.path(), args=["--no-sandbox"])
-        for name, (width, height) in SIZES.items():
-            page = browser.new_page(viewport={"width": width, "height": height})
-            page.goto(file.as_uri())
-            # The day on which the picture is taken is not what it shows.
-            page.locator("dt", has_text="Date").locator("..").evaluate("(pair) => pair.remove()")
-            page.screenshot(path=PICTURES / f"report-{name}.png")
-            print(PICTURES / f"report-{name}.png")
+        # The day on which the picture is taken is not what it shows.
+        date = (
+            "[...document.querySelectorAll('dt')].find((each) => each.textContent === 'Date')?.parentElement.remove()"
+        )
+        take(browser, "report", write_report([*SHOWN], Path(folder)).as_uri(), "h1", date)
         with running(LIVE) as url:
-            page = browser.new_page(viewport={"width": 1280, "height": 1200})
-            page.goto(url)
-            page.wait_for_selector("[data-job]")
-            page.screenshot(path=PICTURES / "live-page.png")
-            print(PICTURES / "live-page.png")
+            take(browser, "live-page", url, "[data-job]")
         browser.close()
+
+
+def take(browser: Browser, name: str, url: str, ready: str, script: str = "null") -> None:
+    """A picture for each look, once what `ready` selects is there and `script` has run."""
+    for look, (width, colours) in PICTURE_LOOKS.items():
+        page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=colours)
+        page.goto(url)
+        page.wait_for_selector(ready)
+        page.evaluate(script)
+        file = PICTURES / f"{name}-{look}.png"
+        page.screenshot(path=file)
+        print(file)
 
 
 if __name__ == "__main__":

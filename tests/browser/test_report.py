@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.browser.screenshots import PICTURES, SIZES, write_report
+from tests.browser.screenshots import PICTURE_LOOKS, PICTURES, write_report
 
 from kueue_admission.cli.simulate_report import Choice, report_page
 from kueue_admission.decide.decisions import QuotaReserved
@@ -330,10 +330,11 @@ def test_what_cannot_be_read_is_found(window: Window, written: Written) -> None:
         assert any(says in wrong for wrong in page.evaluate(READABLE)), script
 
 
-def test_the_pages_have_a_picture_of_each_width() -> None:
+@pytest.mark.parametrize("name", ["report", "live-page"])
+def test_the_pages_have_a_picture_of_each_look(name: str) -> None:
     """`make screenshots` takes them."""
-    widths = {name: int.from_bytes((PICTURES / f"report-{name}.png").read_bytes()[16:20]) for name in SIZES}
-    assert widths == {name: width for name, (width, _) in SIZES.items()}
+    widths = {look: int.from_bytes((PICTURES / f"{name}-{look}.png").read_bytes()[16:20]) for look in PICTURE_LOOKS}
+    assert widths == {look: width for look, (width, _) in PICTURE_LOOKS.items()}
 
 
 def test_without_a_browser_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,21 @@ def test_twenty_questions_have_one_file_each() -> None:
     for question, answer in rows:
         assert PATH.fullmatch(answer), question
         assert (ROOT / answer.strip("`")).is_file(), question
+
+
+@pytest.mark.parametrize("package", ["kueue_fleet", "kueue_admission"])
+def test_the_layers_of_the_page_are_those_of_the_contracts(package: str) -> None:
+    """In their order; parts of one layer may have a row each, in any order."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [layers] = [each["layers"] for each in contracts if each["type"] == "layers" and package in each["containers"]]
+    table = (ROOT / PAGES[0]).read_text().partition(f"| layer of `{package}` | does |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)]
+    named = [name for row in rows for name in row]
+    expected = [sorted(layer.split(" | ")) for layer in layers]
+    for layer in expected:
+        assert sorted(named[: len(layer)]) == layer
+        del named[: len(layer)]
+    assert named == []
 
 
 def test_decisions_are_numbered() -> None:

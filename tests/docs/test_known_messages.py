@@ -95,8 +95,32 @@ def rows() -> dict[str, str]:
 
 
 def _row(each: KnownMessage | Rule) -> str:
-    page = f" ([source]({each.page}))" if isinstance(each, Rule) and each.page else ""
-    return f'| <a id="{each.code.lower()}"></a>{each.code} | {each.seen} | {each.why}{page} | {each.remedy} |\n'
+    code = f"[{each.code}]({each.page})" if each.page else each.code
+    return (
+        f'| <a id="{each.code.lower()}"></a>{code} | {each.seen} | {each.why} | {_beside_the_message(each.remedy)} |\n'
+    )
+
+
+def _beside_the_message(remedy: str) -> str:
+    """What to do, without a part that only says that the message says so."""
+    parts = [part for part in re.split(r"(?<=[;,.]) ", remedy) if "the message" not in part.lower()]
+    rest = " ".join(parts).removeprefix("or ").rstrip(";,.")
+    return rest[:1].upper() + rest[1:]
+
+
+@pytest.mark.parametrize(
+    ("remedy", "shown"),
+    [
+        ("Change the pool as the message says", ""),
+        ("Write what the message names; see [Plan](plan.md)", "See [Plan](plan.md)"),
+        ("Change it as the message says, or remove `x`", "Remove `x`"),
+        ("Use one of the places that the message names, or make sure that it is", "Make sure that it is"),
+        ("Print it again, or correct it as the message says", "Print it again"),
+        ("Keep one, or remove both", "Keep one, or remove both"),
+    ],
+)
+def test_the_page_does_not_repeat_that_the_message_says_it(remedy: str, shown: str) -> None:
+    assert _beside_the_message(remedy) == shown
 
 
 def test_the_page_has_each_code_and_no_other(request: pytest.FixtureRequest) -> None:

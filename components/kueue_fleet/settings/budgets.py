@@ -29,15 +29,15 @@ class TeamBudget(RuledModel):
     """The most that a team plans to use. It warns, and with `enforce` it holds jobs back."""
 
     gpu_hours: AtLeastOne | None = None
-    """GPUs times the hours for which its jobs hold them, as pods request them: a share of a GPU counts as one. Chips of
-    TPUs are not counted."""
+    """GPUs that pods request, times the hours that jobs hold them; a share counts as one, chips of TPUs do not."""
     usd: AtLeastOne | None = None
     """Cost of these GPUs, and chips of TPUs, with their machines, by the prices of `kueue-fleet cost`."""
     per: Literal["week", "month"] = "month"
     """Weeks begin on Monday, months on the first, at 00:00 UTC; default month."""
     enforce: Literal["wait", "interruptibleOnly"] | None = None
-    """What jobs with GPUs or TPUs may use once the budget is used up, until the next week or month: nothing, or only
-    Spot and DWS Flex Start. Running jobs continue. Default: no limit."""
+    """What new jobs with GPUs or TPUs may use once it is used up, until the next week or month: nothing, or only Spot
+    and flex-start. Default: no limit.
+    """
 
     def own_problems(self) -> Iterator[Problem]:
         """It says an amount."""

@@ -67,12 +67,13 @@ class Dispatch(RuledModel):
     widen_after: DurationField = duration("5m")
     """Time after which more clusters are nominated; default 5m."""
     reject_after: DurationField = duration("2m")
-    """How long quotas or regions must keep a job from all workers of its queue before it is rejected; default 2m. Kueue
-    then deactivates it, and its quota on the manager is free for others."""
+    """How long quotas or regions must keep a job from all workers of its queue before it is rejected, and deactivated
+    by Kueue; default 2m.
+    """
     give_up_after: DurationField = duration("72h")
-    """After how long without quota on any cluster the job starts over; default 72h. It loses its place in the queues
-    then. Where its queue has an admission check of this controller, it gives its quota on the manager back meanwhile.
-    A job that has quota on a cluster, and waits for DWS, say, is never given up."""
+    """After how long without quota on any cluster a job starts over, and loses its place; default 72h. With an
+    admission check of this controller it also gives the manager's quota back meanwhile.
+    """
     retry_after: DurationField = duration("5m")
     """Pause after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
@@ -116,8 +117,9 @@ class FleetCheck(RuledModel):
     run_duration: RunDuration | None = None
     """Jobs must declare their run time, by the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
     calendar: ListOf[CalendarWindow] = ()
-    """Jobs start in one of these windows, and only if they end within it. Default: the times of the calendar pools
-    behind the queues that have this check, where there are no other nodes behind them."""
+    """Windows in which jobs start, and must end. Default: the times of the calendar pools of the check's queues, where
+    these have no other nodes.
+    """
     regions: Flag = True
     """Whether some worker must be in a region where the job may run; default true."""
 
@@ -143,15 +145,13 @@ class Watchdog(RuledModel):
     """What to do if DWS accepts a request and provides no capacity."""
 
     provisioning_timeout: DurationField = duration("72h")
-    """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
-    job is taken back where another cluster has a better score, or no other one could take it; on a standalone cluster
-    the request is made again."""
+    """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h, as DWS may take days. Then the
+    job is withdrawn, unless only worse clusters could take it; on a standalone cluster the request is made again.
+    """
     retries: Annotated[Count, Field(le=100)] = 3
     """How often a job is withdrawn for that, over all clusters, or its request created again; default 3; 0: never."""
     stuck_after: DurationField = duration("2m")
-    """How long Kueue may take for an eviction or a deletion; default 2m. Then a copy that was evicted before its job
-    was there is taken back, a job of the manager that counts pods that no worker has is corrected, and a check that is
-    Retry without quota is Pending again."""
+    """How long Kueue may take for an eviction or a deletion before the controller frees the job; default 2m."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Lengths of time."""
@@ -225,8 +225,9 @@ class AdmissionControllerArgs(RuledModel):
     """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
 
     image: Annotated[Text, Field(min_length=1)] | None = None
-    """An image of the controller in a registry of yours, with a tag or a digest; default: `pulumi up` builds it and
-    pushes it to a repository of Artifact Registry that the fleet makes, in the region of the cluster that runs it."""
+    """Image of the controller, with a tag or a digest; default: `pulumi up` builds it and pushes it to an Artifact
+    Registry of the fleet.
+    """
     replicas: Annotated[Count, Field(ge=1, le=5)] = 2
     """Number of pods: one leads, the others stand by; default 2."""
     namespace: DnsLabel = "kueue-fleet-system"

@@ -84,8 +84,7 @@ class Calendar(Tagged):
     duration: DurationField
     """How long it lasts; at the end Google removes the nodes and the reservation."""
     active: Flag | None = None
-    """Whether the pool has nodes and its flavor quota; default: from its start to its end, at the time of each
-    `pulumi up`, so that one after each of the two opens and closes it."""
+    """Whether the pool has nodes and its flavor quota; default: from start to end, at the time of each `pulumi up`."""
 
     @property
     def end(self) -> datetime:

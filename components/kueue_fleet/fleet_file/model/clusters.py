@@ -354,11 +354,13 @@ class MultiKueueArgs(RuledModel):
     external: ExternalDispatcher | None = None
     """The dispatcher, if `dispatcher` is External."""
     manager_flavor_name: DnsSubdomain = "multikueue"
-    """The manager's flavor, without labels, that derived quotas are on. Queues of one cohort tree that share no flavor
-    on any worker get one for each group of queues that do: this name, and the first of the group's flavors."""
+    """The manager's flavor of derived quotas. Where queues of a cohort tree share no flavor on any worker, each group
+    that does has one: this name, and the first of its flavors.
+    """
     former_manager_flavor_names: ListOfText[DnsSubdomain] = ()
-    """Earlier flavors of derived quotas, which jobs on the manager still hold: queues keep them with a quota of 0,
-    since Kueue drops the MultiKueue check of jobs whose queue no longer has their flavor."""
+    """Earlier flavors of derived quotas that jobs still hold: queues keep them with a quota of 0, or Kueue drops the
+    MultiKueue check of these jobs.
+    """
     headroom_percent: Annotated[Count, Field(le=1000)] = 0
     """Quota of the manager beyond the sum of the workers' quotas, against fragmentation; default 0."""
     queues: ListOfText[Text] | None = None

@@ -91,13 +91,14 @@ class ClusterQueueEntry(ClusterQueueSpec):
     resource_groups: Annotated[ListOf[FleetResourceGroup], Field(max_length=16)] = ()
     """What may be used: resources that go together, with their flavors and amounts."""
     fallback: Annotated[ListOf[FlavorPatience], Field(max_length=64)] = ()
-    """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
-    job releases its quota there, and moves to the other flavors in their order; a job that MultiKueue sends to workers
-    does so on all of them. Needs admissionController."""
+    """Flavors whose nodes may not come, such as DWS: after the patience a job releases its quota there, with MultiKueue
+    on all workers, and moves to the other flavors in their order. Needs admissionController.
+    """
     quota_follows: Literal["file", "capacity"] = "file"
-    """file (default): the quotas are those of this file. capacity: they are at most that, and less while nodes of their
-    flavors are broken, drained, missing or used by others, or a calendar reservation is not open: the fleet's
-    controller writes them within a minute. Needs admissionController."""
+    """file (default): the quotas of this file. capacity: less while nodes of their flavors are broken, drained, missing
+    or used by others, or a calendar reservation is not open; needs admissionController, which writes them within a
+    minute.
+    """
     slack: Flag = False
     """Whether lost capacity of its cohort first reduces what this queue lends; default false. Its quota is the cohort's
     reserve, so no job may be submitted to it. Needs `quotaFollows: capacity`."""

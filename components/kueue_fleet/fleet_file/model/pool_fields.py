@@ -221,14 +221,14 @@ class NodePoolFields(RuledModel):
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB for ephemeral storage, on machine types to which they are added."""
     secondary_boot_disks: SecondaryBootDisks = ()
-    """Disks with container images or data that nodes have from the start. They need image streaming, are of the boot
-    disk's type and as large as their image, and `cost` does not count them. A change replaces the pool."""
+    """Disks with container images or data, with image streaming: of the boot disk's type, as large as their image, and
+    not counted by `cost`. A change replaces the pool.
+    """
     fast_socket: Flag = False
     """Whether the nodes have NCCL Fast Socket, which speeds up traffic between GPUs of several nodes over the nodes'
     network; on pools with GPUs. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nccl-fast-socket."""
     kubelet_config: KubeletConfig | None = None
-    """How nodes assign CPUs and memory, such as GPUs and CPUs of the same NUMA node; default: as GKE does. A change
-    recreates the nodes, as an upgrade does."""
+    """How nodes assign CPUs and memory, by NUMA node; default: as GKE does. A change recreates the nodes."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
@@ -238,8 +238,9 @@ class NodePoolFields(RuledModel):
     compact_placement: Flag = False
     """Whether the nodes stand close together; one zone only."""
     tpu_topology: Text | None = None
-    """Shape of the TPU slice, such as 2x2 or 2x2x4; default: that of one node. With more nodes than one the pool is one
-    slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
+    """Shape of the TPU slice, such as 2x2x4; default: that of one node. A pool of several nodes is one slice of
+    nodeCount, or totalMaxNodeCount, nodes. A change replaces the pool.
+    """
     accelerator_topology_mode: Literal["PROVISION_ONLY"] | None = None
     """PROVISION_ONLY: the pool is a cube of TPU7x, 4x4x4, that GKE's slice controller joins with others to the slices
     that jobs request, or divides. Needs the sub-block of a reservation in All Capacity mode, and `sliceController` on
@@ -258,8 +259,9 @@ class NodePoolFields(RuledModel):
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
     upgrade: PoolUpgrade | None = None
-    """How nodes are upgraded; default: one additional node at a time, or with a reservation, which has no spare nodes,
-    one node less. GKE upgrades flex-start nodes in its own way."""
+    """How nodes are upgraded, but not of flex-start; default: one additional node at a time, with a reservation one
+    node less.
+    """
     capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
     deletion_protection: Flag | None = None

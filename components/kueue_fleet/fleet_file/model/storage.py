@@ -60,8 +60,9 @@ class GcsFuse(Tagged, UsesApis):
     type: Literal["gcsFuse"] = "gcsFuse"
     """Always `gcsFuse`."""
     location: Text | None = None
-    """Where buckets that are made are: one for all regions in this region, `US`, `EU` or `ASIA`; default: one in the
-    region of each cluster. Changing it makes a bucket again."""
+    """One new bucket for all, in this region, `US`, `EU` or `ASIA`; default: one in the region of each cluster. A
+    change replaces it.
+    """
     hierarchical_namespace: Flag = False
     """Whether folders are real folders, which speeds up checkpoints; it cannot be changed. Default false."""
     existing: Mapping[Region, BucketName] = Field(default_factory=dict)
@@ -219,8 +220,9 @@ class StorageEntry(RuledModel):
     volume: Volume
     """Its storage."""
     clusters: Annotated[ListOfText[Text], Field(min_length=1)] | None = None
-    """Clusters with the claim; default: every one that runs jobs. In each of their regions there is a bucket, instance
-    or disk of its own, and nothing copies data from one to the other."""
+    """Clusters with the claim; default: every one that runs jobs. Each region has a bucket, instance or disk of its
+    own, and nothing copies between them.
+    """
     read_only: Flag = False
     """Whether jobs only read it; default false. A disk is always read only."""
     mount_options: ListOfText[Text] | None = None

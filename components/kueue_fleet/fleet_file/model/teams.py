@@ -242,9 +242,10 @@ class TeamEntry(RuledModel):
     members: ListOfText[Member] = ()
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
     resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
-    """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters. Default: no
-    Services that are reached from outside; where jobs are submitted, 1000 each of count/jobs.batch, ended ones
-    included, count/configmaps and count/services."""
+    """A ResourceQuota of each namespace, against runaway submitters. Default: no Services that are reached from
+    outside; where jobs are submitted, 1000 each of count/jobs.batch, ended ones included, count/configmaps and
+    count/services.
+    """
     limit_range: TeamLimitRange | None = None
     """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
     allowed_regions: ListOfText[DnsLabel] = ()
@@ -255,7 +256,7 @@ class TeamEntry(RuledModel):
     priority_classes: ListOfText[DnsSubdomain] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
-    """The most that it may use in a week or month; `status` and `simulate` warn near the limit."""
+    """The most for a week or month; `status` and `simulate` warn near the limit."""
     resource_claim_templates: ListOf[ClaimTemplate] = ()
     """ResourceClaimTemplates for devices that pods claim, such as network cards of GPUs (DRANET), in each of its
     namespaces on every cluster. Kubernetes 1.34 or newer.
