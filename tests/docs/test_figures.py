@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
+from tests.bench import page_figures
 from tests.bench.page_figures import ROOT, TABLES, last_release, named, names_in, pages, shown, stored, with_figures
 
 from kueue_rehearsal.engines import ENGINES
@@ -58,6 +61,19 @@ def test_how_a_figure_is_written(value: float, unit: str, text: str) -> None:
 def test_a_figure_that_nobody_has_measured() -> None:
     with pytest.raises(KeyError, match="wishes"):
         with_figures("<!-- figure wishes -->1<!-- / -->", PARTS)
+
+
+def test_a_part_that_is_measured_again_replaces_what_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, page = tmp_path / "figures.json", tmp_path / "page.md"
+    kept.write_text(json.dumps({"fleets": {}, "suite": {"date": "2026-01-01", "machine": "", "figures": []}}))
+    page.write_text("<!-- figure first -->?<!-- / -->")
+    monkeypatch.setattr(page_figures, "FIGURES", kept)
+    monkeypatch.setattr(page_figures, "pages", lambda: [page])
+    row = {"what": "a", "value": 12.3, "unit": "s", "limit": None, "peer": "", "peer_value": 0.0, "shown": "first"}
+    page_figures.store("fleets", [row], 3.25)
+    part = json.loads(kept.read_text())["fleets"]
+    assert (part["figures"], part["machine"].rpartition(", ")[2]) == ([row], "load 3.2")
+    assert page.read_text() == "<!-- figure first -->12 s<!-- / -->"
 
 
 def test_the_estimate_of_a_build_is_what_was_measured() -> None:
