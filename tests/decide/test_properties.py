@@ -41,8 +41,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.queue.pending import Place
 from kueue_admission.decide.quota.cohort_tree import TreeNode, add_usage, available, raw_available, remove_usage
-from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.places import NoPlaces
+from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 
 FLAVORS = ("spot", "on-demand")
 NAMES = ("a", "b", "c")

@@ -16,8 +16,7 @@ from kueue_admission.decide.model import Objects, WaitForPodsReady, Workload, Wo
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
-from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.places import NoPlaces
+from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 from kueue_admission.read.kueue_objects import parse_objects

@@ -17,10 +17,9 @@ from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import available
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
-from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.alone import explain_alone
 from kueue_admission.explain.answer import Explanation

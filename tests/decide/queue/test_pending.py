@@ -11,8 +11,7 @@ from tests.decide.build import job, objects, queue
 from kueue_admission.api.cluster_queue import QueueingStrategy
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
-from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.places import NoPlaces
+from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 from kueue_admission.decide.workload.scan_progress import ScanProgress
 from kueue_admission.decide.workload.state import WorkloadInfo
 

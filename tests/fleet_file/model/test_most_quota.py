@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fleet_file.builders import changed, fleet_data, quota
 
-from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.places import NoPlaces
+from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from kueue_admission.decide.preemption.candidates import Target
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import Usage, add_all, borrows_with, raw_available, remove_all
-from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.topology.places import TopologyRequests
+from kueue_admission.decide.scheduler.cache import Cache, TopologyRequests
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 

@@ -7,7 +7,7 @@ Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,6 @@ from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
 from kueue_admission.decide.queue.usage_ledger import UsageLedger
 from kueue_admission.decide.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
 from kueue_admission.decide.reasons import InactiveReason
-from kueue_admission.decide.topology.places import NoPlaces
 from kueue_admission.decide.workload.state import (
     Interner,
     PodSetRequests,
@@ -40,7 +39,52 @@ from kueue_admission.decide.workload.state import (
 )
 
 if TYPE_CHECKING:
+    from kueue_admission.decide.flavors.assignment import Assignment
+    from kueue_admission.decide.scheduler.entry import Entry
     from kueue_admission.decide.topology.domains import TopologyState
+    from kueue_admission.decide.topology.requests import PlacementRequest
+
+TopologyRequests = dict[str, list["PlacementRequest"]]
+"""Pod sets to place, by flavor."""
+
+
+class NoPlaces:
+    """Where pods go in a cluster without topologies, where only quota counts: every pod fits.
+
+    `placement` answers for a cluster with topologies.
+    """
+
+    def states(self, objects: Objects) -> dict[str, TopologyState]:
+        """The nodes of each topology-aware flavor."""
+        return {}
+
+    def requests(self, cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> TopologyRequests:
+        """The pod sets of an assignment that have to be placed now."""
+        return {}
+
+    def place(self, cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
+        """Place the pods of an assignment that fits or could by preemption."""
+
+    def place_for_preemption(
+        self,
+        cache: Cache,
+        info: WorkloadInfo,
+        queue: QueueNode,
+        assignment: Assignment,
+        leaving: Collection[WorkloadInfo],
+    ) -> None:
+        """Note where the pods will go once others are gone; if none leaves, where they would on empty nodes."""
+
+    def fits(self, cache: Cache, info: WorkloadInfo, requests: TopologyRequests) -> bool:
+        """Whether the pods can be placed now."""
+        return True
+
+    def reserve(self, cache: Cache, entry: Entry, sign: int) -> None:
+        """Count an entry's places as used (`sign` 1), or as free (-1)."""
+
+    def are_free(self, cache: Cache, entry: Entry) -> bool:
+        """Whether the places an entry was nominated for are still free."""
+        return True
 
 
 class Cache:

@@ -13,10 +13,10 @@ from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_t
 from kueue_admission.decide.flavors.evidence import TopologyPlacement
 from kueue_admission.decide.model import DomainAssignment, Objects
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.scheduler.cache import NoPlaces, TopologyRequests
 from kueue_admission.decide.topology.counts import Usage
 from kueue_admission.decide.topology.domains import Domains, TopologyState
 from kueue_admission.decide.topology.groups import place
-from kueue_admission.decide.topology.places import NoPlaces, TopologyRequests
 from kueue_admission.decide.topology.replacement import replace_node
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
 from kueue_admission.decide.workload.state import WorkloadInfo
