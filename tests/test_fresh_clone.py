@@ -38,6 +38,7 @@ def test_projects_of_the_repository_use_its_lock_and_its_environment(file: str) 
 @pytest.mark.parametrize(
     "file",
     [
+        "examples/plain-cluster/program/Pulumi.yaml",
         "examples/platform-repo/Pulumi.yaml",
         "examples/three-stacks/Pulumi.yaml",
         "components/pulumi_plugin/PulumiPlugin.yaml",

@@ -28,6 +28,7 @@ OF_USERS = {
     "single.py": _SINGLE,
     "batch_platform.py": (EXAMPLES / "typed-python" / "batch-platform" / "fleet.py").read_text(),
     "single_components.py": (EXAMPLES / "single-components" / "__main__.py").read_text(),
+    "cluster_of_another_stack.py": (EXAMPLES / "plain-cluster" / "program" / "__main__.py").read_text(),
     "three_stacks.py": (THREE_STACKS / "__main__.py").read_text(),
     "team.py": (THREE_STACKS / "team" / "__main__.py").read_text(),
     **{f"company/{path.name}": path.read_text() for path in (THREE_STACKS / "company").glob("*.py")},
