@@ -286,7 +286,7 @@ class Engine:
 
     def _change_workload(self, event: _Change) -> None:
         info = self._get(event.key)
-        counted = self.cache.remove(info)
+        counted_usage = self.cache.remove(info)
         match event:
             case ReclaimableChanged():
                 info.workload = replace(info.workload, reclaimable=event.reclaimable)
@@ -301,7 +301,7 @@ class Engine:
             case AllowedFlavorsChanged():
                 info.workload = replace(info.workload, allowed_flavors=event.flavors)
         self.cache.refresh(info)
-        if counted:
+        if counted_usage:
             self.cache.add(info)
             self.queues.wake_others(info)
         if isinstance(event, ActiveChanged):
@@ -311,8 +311,8 @@ class Engine:
 
     def _change_check(self, event: CheckStateChanged) -> None:
         info = self._get(event.key)
-        known = lifecycle.set_check(info, event.check, event.state, event.message, event.requeue_after, self.now)
-        if not known:
+        is_known = lifecycle.set_check(info, event.check, event.state, event.message, event.requeue_after, self.now)
+        if not is_known:
             raise InvariantError(f"workload {event.key} has no admission check {event.check}")
         retry = lifecycle.latest_retry(info)
         if retry is not None and retry > self.now and (info.requeue_at is None or info.requeue_at < retry):
@@ -426,10 +426,10 @@ class Engine:
         if entry.replaced is not None:
             self._finish_replaced(entry.replaced, info)
 
-    def _finish_replaced(self, replaced: WorkloadInfo, successor: WorkloadInfo) -> None:
-        lifecycle.finish(replaced, self.now)
-        self.queues.decide(Replaced(self.now, replaced.key, replaced.cluster_queue, successor.key))
-        self._forget(replaced)
+    def _finish_replaced(self, workload_info: WorkloadInfo, successor: WorkloadInfo) -> None:
+        lifecycle.finish(workload_info, self.now)
+        self.queues.decide(Replaced(self.now, workload_info.key, workload_info.cluster_queue, successor.key))
+        self._forget(workload_info)
 
     def _take_over(self, info: WorkloadInfo, queue: QueueNode, entry: Entry) -> None:
         """List an admitted workload in its queue; the cycle has counted its usage, or what it needs beyond a slice."""

@@ -36,10 +36,10 @@ class Requirement:
 
 def _compare(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
     try:
-        left, right = int(value or ""), int(bounds[0])
+        number, right = int(value or ""), int(bounds[0])
     except (ValueError, IndexError):
         return False
-    return left > right if operator == "Gt" else left < right
+    return number > right if operator == "Gt" else number < right
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ class Timers:
 
     def set(self, kind: Timer, name: str, due: float) -> None:
         """Let it go off at `due`, or earlier if it is already set to."""
-        known = self._due.get((kind, name))
-        if known is None or due < known:
+        due_time = self._due.get((kind, name))
+        if due_time is None or due < due_time:
             self.reset(kind, name, due)
 
     def reset(self, kind: Timer, name: str, due: float) -> None:

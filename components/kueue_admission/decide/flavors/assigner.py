@@ -74,19 +74,19 @@ def assign(
     queue = cache.queues[info.cluster_queue]
     search = _Search(cache, info, queue, oracle, cycle, cache.replaced(info))
     assignment = Assignment()
-    tried: list[dict[str, int]] = []
+    tried_flavors: list[dict[str, int]] = []
     requests = (
         info.pod_sets if counts is None else [ps.scaled_to(n) for ps, n in zip(info.pod_sets, counts, strict=True)]
     )
     for members in _grouped(requests):
         results = _assign_group(search, members, assignment)
         for result in results:
-            _append(assignment, result, tried, search)
+            _append(assignment, result, tried_flavors, search)
         if any(result.error or (result.requests and not result.flavors) for result in results):
-            assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
+            assignment.progress = ScanProgress(tuple(tried_flavors), queue.generation, cycle, info.shape)
             resolve_no_fit_reason(assignment, queue)
             return assignment
-    assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
+    assignment.progress = ScanProgress(tuple(tried_flavors), queue.generation, cycle, info.shape)
     if assignment.mode is not Mode.NO_FIT and cache.gates.topology_aware_scheduling:
         cache.places.place(cache, info, queue, assignment)
     if assignment.mode is Mode.NO_FIT:
@@ -115,42 +115,42 @@ def _assign_group(
     for pairs in amounts:
         for resource, amount in pairs:
             totals[resource] = totals.get(resource, 0) + amount
-    ordered = sorted(totals, key=resource_order) if len(totals) > 1 else list(totals)
-    chosen = {
+    resource_names = sorted(totals, key=resource_order) if len(totals) > 1 else list(totals)
+    choices = {
         resource: FlavorChoice(flavor, Mode.FIT)
         for _, requests in members
         for resource, flavor in (requests.flavors or {}).items()
     }
     evidence: list[Evidence] = []
-    considered: list[tuple[str, list[FlavorAttempt]]] = []
+    considered_flavors: list[tuple[str, list[FlavorAttempt]]] = []
     is_found = True
-    for resource in ordered:
+    for resource in resource_names:
         group = queue.group_of.get(resource)
         if group is None and (totals[resource] == 0 or search.cache.configuration.ignore_undeclared_resources):
             continue
-        if resource in chosen:
+        if resource in choices:
             continue
         if group is None:
             flavor_choices: dict[str, FlavorChoice] = {}
             reasons: list[Evidence] = [ResourceUnavailable(resource)]
             attempts: list[FlavorAttempt] = []
         else:
-            amounts_needed = [(name, totals[name]) for name in ordered if name in group.covered]
+            amounts_needed = [(name, totals[name]) for name in resource_names if name in group.covered]
             flavor_choices, reasons, attempts = _find_flavor(
                 search, members, amounts_needed, resource, group, assignment.usage
             )
-        considered.append((resource, attempts))
+        considered_flavors.append((resource, attempts))
         if not flavor_choices:
             is_found, evidence = False, reasons
             break
-        chosen.update(flavor_choices)
+        choices.update(flavor_choices)
         evidence += reasons
     overrides: dict[str, QuotaReservedReason] = {}
     results = []
     for (_, requests), pairs in zip(members, amounts, strict=True):
-        flavors = _flavors_for(search, requests, pairs, chosen) if is_found else None
+        flavors = _flavors_for(search, requests, pairs, choices) if is_found else None
         result = PodSetResult(requests.name, requests.count, pairs, flavors, evidence)
-        result.considered = considered
+        result.considered = considered_flavors
         result.overrides = overrides  # What a flavor fails by is that of the whole group.
         result.topology, result.topology_levels = requests.topology, requests.topology_levels
         results.append(result)
@@ -165,7 +165,10 @@ def _amounts_of(queue: QueueNode, requests: PodSetRequests) -> tuple[tuple[str, 
 
 
 def _flavors_for(
-    search: _Search, requests: PodSetRequests, amounts: tuple[tuple[str, int], ...], chosen: dict[str, FlavorChoice]
+    search: _Search,
+    requests: PodSetRequests,
+    amounts: tuple[tuple[str, int], ...],
+    flavor_choices: dict[str, FlavorChoice],
 ) -> dict[str, FlavorChoice]:
     """The chosen flavors of the resources this pod set asks for.
 
@@ -174,21 +177,21 @@ def _flavors_for(
     """
     if amounts:
         names = {resource for resource, _ in amounts}
-        return {resource: choice for resource, choice in chosen.items() if resource in names}
+        return {resource: choice for resource, choice in flavor_choices.items() if resource in names}
     topology = requests.pod_set.topology
     places = search.cache.gates.behaviours.places_pods_without_requests
     if places and topology is not None and topology.group is not None:
-        return {res: choice for res, choice in chosen.items() if choice.flavor in search.queue.tas_flavors}
+        return {res: choice for res, choice in flavor_choices.items() if choice.flavor in search.queue.tas_flavors}
     return {}
 
 
 def _find_flavor(
     search: _Search,
     members: list[tuple[int, PodSetRequests]],
-    wanted: list[tuple[str, int]],
+    wanted_requests: list[tuple[str, int]],
     resource: str,
     group: GroupLayout,
-    assumed: dict[int, int],
+    assumed_usage: dict[int, int],
 ) -> tuple[dict[str, FlavorChoice], list[Evidence], list[FlavorAttempt]]:
     """Walk the flavors of one resource group; the best choice, what spoke against flavors, and every attempt."""
     cache, info, queue = search.cache, search.info, search.queue
@@ -201,9 +204,9 @@ def _find_flavor(
     start = 0
     if fungible and info.last_progress is not None:
         start = info.last_progress.next_index(members[0][0], resource, len(group.flavors))
-    attempted = -1
+    last_index = -1
     for index in range(start, len(group.flavors)):
-        attempted = index
+        last_index = index
         flavor = group.flavors[index]
         against = _against(search, members, resource, flavor, group)
         if against is not None:
@@ -215,7 +218,7 @@ def _find_flavor(
                     )
                 )
             continue
-        choice, rank, attempt = _try_flavor(search, flavor, group.frs[index], wanted, assumed, members)
+        choice, rank, attempt = _try_flavor(search, flavor, group.frs[index], wanted_requests, assumed_usage, members)
         evidence += attempt.evidence
         attempts.append(attempt)
         stops = not should_try_next(rank, fungibility) if fungible else rank[0] == Possibility.FIT
@@ -225,9 +228,9 @@ def _find_flavor(
         if stops:
             break
     if fungible:
-        stopped = -1 if attempted == len(group.flavors) - 1 else attempted
+        stop_index = -1 if last_index == len(group.flavors) - 1 else last_index
         for taken in best.values():
-            taken.tried_index = stopped
+            taken.tried_index = stop_index
     if best_rank[0] == Possibility.FIT:
         evidence = []
     return best, evidence, attempts
@@ -240,8 +243,8 @@ def _against(
     nomination = search.info.nomination
     if nomination and all(nomination.get(requests.name, {}).get(resource) != flavor for _, requests in members):
         return NotNominated(flavor, resource)
-    allowed = search.info.workload.allowed_flavors
-    if allowed is not None and flavor not in allowed and search.cache.gates.concurrent_admission:
+    allowed_flavors = search.info.workload.allowed_flavors
+    if allowed_flavors is not None and flavor not in allowed_flavors and search.cache.gates.concurrent_admission:
         return FlavorNotAllowed(flavor)
     for _, requests in members:
         evidence = search.cache.eligibility(requests, flavor, search.queue, group)
@@ -254,11 +257,11 @@ def _beyond_replaced(
     search: _Search, flavor: str, resource: str, amount: int, members: list[tuple[int, PodSetRequests]]
 ) -> tuple[int, SliceElsewhere | None]:
     """What the pod sets need of a flavor beyond what the slice has that they replace; or that it has another one."""
-    replaced = search.replaced
-    if replaced is None:
+    replaced_usage = search.replaced
+    if replaced_usage is None:
         return amount, None
     for index, _ in members:
-        before = replaced.pod_sets[index]
+        before = replaced_usage.pod_sets[index]
         original = (before.flavors or {}).get(resource, "")
         if original != flavor:
             return amount, SliceElsewhere(flavor, original)
@@ -270,8 +273,8 @@ def _try_flavor(
     search: _Search,
     flavor: str,
     frs: dict[str, int],
-    wanted: list[tuple[str, int]],
-    assumed: dict[int, int],
+    wanted_requests: list[tuple[str, int]],
+    assumed_usage: dict[int, int],
     members: list[tuple[int, PodSetRequests]],
 ) -> tuple[dict[str, FlavorChoice], Rank, FlavorAttempt]:
     """How well one flavor fits all requested resources of its group: as well as the worst of them."""
@@ -281,12 +284,12 @@ def _try_flavor(
     borrow = 0
     evidence: list[Evidence] = []
     reason: QuotaReservedReason | None = None
-    for resource, total in wanted:
+    for resource, total in wanted_requests:
         amount, elsewhere = _beyond_replaced(search, flavor, resource, total, members)
         if elsewhere is not None:
             evidence.append(elsewhere)
             rank, reason = WORST, QuotaReservedReason.NO_MATCHING_FLAVOR
-        possibility, level, against, why = _fits_quota(search, flavor, resource, frs[resource], assumed, amount)
+        possibility, level, against, why = _fits_quota(search, flavor, resource, frs[resource], assumed_usage, amount)
         if against is not None:
             evidence.append(against)
             reason = most_severe(reason, why)
@@ -297,19 +300,24 @@ def _try_flavor(
             rank = this
         if rank[0] != Possibility.NO_FIT:
             choice[resource] = FlavorChoice(flavor, MODE_OF[possibility], level)
-    shown = rank[0] if Possibility.NO_FIT < rank[0] < Possibility.FIT else None
+    shown_rank = rank[0] if Possibility.NO_FIT < rank[0] < Possibility.FIT else None
     attempt = FlavorAttempt(
-        flavor, MODE_OF[rank[0]], borrow, None if shown is None else Possibility(shown), tuple(evidence), reason
+        flavor,
+        MODE_OF[rank[0]],
+        borrow,
+        None if shown_rank is None else Possibility(shown_rank),
+        tuple(evidence),
+        reason,
     )
     return choice, rank, attempt
 
 
 def _fits_quota(
-    search: _Search, flavor: str, resource: str, fr: int, assumed: dict[int, int], amount: int
+    search: _Search, flavor: str, resource: str, fr: int, assumed_usage: dict[int, int], amount: int
 ) -> tuple[Possibility, int, Evidence | None, QuotaReservedReason | None]:
     """How `amount` of one flavor-resource could be had: the possibility, borrow level, what is missing and why."""
     queue = search.queue
-    earlier = assumed.get(fr, 0)
+    earlier = assumed_usage.get(fr, 0)
     total = earlier + amount
     capacity = queue.potential.get(fr, 0)
     if total > capacity:
@@ -319,14 +327,14 @@ def _fits_quota(
     free = available(queue, fr)
     if total <= free:
         return Possibility.FIT, level, None, None
-    missing = InsufficientQuota(flavor, resource, total, free)
+    missing_quota = InsufficientQuota(flavor, resource, total, free)
     if queue.nominal.get(fr, 0) >= total or may_reclaim or queue.can_preempt_while_borrowing:
         possibility, level = search.oracle(queue, search.info, fr, total)
-        return possibility, level, missing, None
-    return Possibility.NO_FIT, level, missing, QuotaReservedReason.WAITING_FOR_QUOTA
+        return possibility, level, missing_quota, None
+    return Possibility.NO_FIT, level, missing_quota, QuotaReservedReason.WAITING_FOR_QUOTA
 
 
-def _append(assignment: Assignment, result: PodSetResult, tried: list[dict[str, int]], search: _Search) -> None:
+def _append(assignment: Assignment, result: PodSetResult, tried_flavors: list[dict[str, int]], search: _Search) -> None:
     assignment.pod_sets.append(result)
     amounts = dict(result.requests)
     had = _held_by(search.replaced, result.name)
@@ -335,12 +343,12 @@ def _append(assignment: Assignment, result: PodSetResult, tried: list[dict[str, 
             assignment.borrowing = choice.borrow
         fr = search.cache.ids.id(choice.flavor, resource)
         assignment.usage[fr] = assignment.usage.get(fr, 0) + amounts.get(resource, 0) - had.get(resource, 0)
-    tried.append({resource: choice.tried_index for resource, choice in result.flavors.items()})
+    tried_flavors.append({resource: choice.tried_index for resource, choice in result.flavors.items()})
 
 
-def _held_by(replaced: WorkloadInfo | None, pod_set: str) -> dict[str, int]:
+def _held_by(workload_info: WorkloadInfo | None, pod_set: str) -> dict[str, int]:
     """What the pod set of this name has already in the slice that is replaced."""
-    for before in replaced.pod_sets if replaced is not None else ():
+    for before in workload_info.pod_sets if workload_info is not None else ():
         if before.name == pod_set:
             return dict(before.requests)
     return {}
@@ -362,9 +370,9 @@ def total_requests(assignment: Assignment, info: WorkloadInfo, cache: Cache) -> 
     Kueue leaves `pods` out here too, so that preemption is not sized by it.
     """
     totals: dict[int, int] = {}
-    replaced = cache.replaced(info)
+    replaced_info = cache.replaced(info)
     for index, (result, requests) in enumerate(zip(assignment.pod_sets, info.pod_sets, strict=False)):
-        count = result.count if replaced is None else requests.count - replaced.pod_sets[index].count
+        count = result.count if replaced_info is None else requests.count - replaced_info.pod_sets[index].count
         for resource, amount in requests.scaled_to(count).requests:
             choice = result.flavors.get(resource)
             if amount and choice is not None:

@@ -241,27 +241,27 @@ class Assignment:
 
 def merge_attempts(pod_set: PodSetResult, queue: QueueNode) -> list[FlavorAttempt]:
     """The attempts of a pod set over all its resources, one per flavor, sorted by name."""
-    merged: dict[str, FlavorAttempt] = {}
+    attempts_by_flavor: dict[str, FlavorAttempt] = {}
     for resource, attempts in pod_set.considered:
         for attempt in attempts:
-            known = merged.get(attempt.flavor)
-            merged[attempt.flavor] = attempt if known is None else _worse(known, attempt)
+            known_attempt = attempts_by_flavor.get(attempt.flavor)
+            attempts_by_flavor[attempt.flavor] = attempt if known_attempt is None else _worse(known_attempt, attempt)
         group = queue.group_of.get(resource)
         if not attempts or group is None:
             continue
         present = {attempt.flavor for attempt in attempts}
-        for flavor, known in merged.items():
+        for flavor, known_attempt in attempts_by_flavor.items():
             if flavor in group.flavor_names and flavor not in present:
                 evidence = FlavorLacksResource(flavor, resource)
-                merged[flavor] = known._replace(
+                attempts_by_flavor[flavor] = known_attempt._replace(
                     mode=Mode.NO_FIT,
-                    evidence=_unique((*known.evidence, evidence)),
+                    evidence=_unique((*known_attempt.evidence, evidence)),
                     no_fit_reason=QuotaReservedReason.NO_MATCHING_FLAVOR,
                 )
     for flavor, reason in pod_set.overrides.items():
-        if flavor in merged:
-            merged[flavor] = merged[flavor]._replace(mode=Mode.NO_FIT, no_fit_reason=reason)
-    return [merged[flavor] for flavor in sorted(merged)]
+        if flavor in attempts_by_flavor:
+            attempts_by_flavor[flavor] = attempts_by_flavor[flavor]._replace(mode=Mode.NO_FIT, no_fit_reason=reason)
+    return [attempts_by_flavor[flavor] for flavor in sorted(attempts_by_flavor)]
 
 
 def _worse(a: FlavorAttempt, b: FlavorAttempt) -> FlavorAttempt:

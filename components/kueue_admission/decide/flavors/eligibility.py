@@ -35,13 +35,13 @@ def check_flavor(pod_set: PodSet, flavor: ResourceFlavor, keys: Set[str] | None 
 
 def _affinity_matches(terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str], keys: Set[str]) -> bool:
     """Terms are alternatives; one without a requirement on the keys lets every flavor pass."""
-    known = []
+    known_requirements = []
     for term in terms:
         requirements = tuple(r for r in term.requirements if r.key in keys)
         if not requirements:
             return True
-        known.append(NodeSelectorTerm(requirements))
-    return not known or any(term.matches(labels) for term in known)
+        known_requirements.append(NodeSelectorTerm(requirements))
+    return not known_requirements or any(term.matches(labels) for term in known_requirements)
 
 
 def is_topology_requested(pod_set: PodSet, queue: QueueNode) -> bool:

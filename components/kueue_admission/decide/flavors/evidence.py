@@ -144,7 +144,7 @@ def sentence(evidence: Evidence) -> str:
                 f"({format_request(resource, request)}) > maximum capacity ({format_amount(resource, capacity)})"
             )
         case InsufficientQuota(flavor, resource):
-            needed = format_amount(resource, evidence.needed)
-            return f"insufficient unused quota for {resource} in flavor {flavor}, {needed} more needed"
+            needed_amount = format_amount(resource, evidence.needed)
+            return f"insufficient unused quota for {resource} in flavor {flavor}, {needed_amount} more needed"
         case _:
             return _SENTENCES[type(evidence)].format(**evidence._asdict())

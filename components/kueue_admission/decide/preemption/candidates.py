@@ -85,5 +85,5 @@ def victim_key(usage: Callable[[WorkloadInfo], float] | None, own_queue: str = "
 
 def victim_order(info: WorkloadInfo, own_queue: str) -> VictimOrder:
     """The sort key of that order, for a preemptor in `own_queue`."""
-    kept, priority, reserved, uid = info.victim_order
-    return kept, info.cluster_queue == own_queue, priority, reserved, uid
+    kept_rank, priority, reservation_time, uid = info.victim_order
+    return kept_rank, info.cluster_queue == own_queue, priority, reservation_time, uid

@@ -57,16 +57,16 @@ def classical_targets(context: PreemptionContext) -> list[Target]:
     by_hierarchy, by_priority = cohort_candidates(context, only_usable=True)
     if not (own or by_hierarchy or by_priority):
         return []
-    ordered: list[Candidate] = []
+    ordered_candidates: list[Candidate] = []
     # Each list has its evicted workloads first.
     counts = [_count_evicted(candidates) for candidates in (by_hierarchy, by_priority, own)]
-    for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
-        ordered += candidates[:evicted]
-    for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
-        ordered += candidates[evicted:]
+    for candidates, evicted_count in zip((by_hierarchy, by_priority, own), counts, strict=True):
+        ordered_candidates += candidates[:evicted_count]
+    for candidates, evicted_count in zip((by_hierarchy, by_priority, own), counts, strict=True):
+        ordered_candidates += candidates[evicted_count:]
     for borrowing in _attempts(context, by_hierarchy, by_priority):
         with trial(context) as targets:
-            for info, variant, common in ordered:
+            for info, variant, common in ordered_candidates:
                 if common is not None and not _is_valid(context, info, variant, common, borrowing=borrowing):
                     continue
                 add(context, targets, Target(info, REASON_OF[variant]))
@@ -143,23 +143,23 @@ def _collect(
     common: TreeNode,
     done: TreeNode | None,
     advantage: bool,
-    found: list[Candidate],
+    found_candidates: list[Candidate],
 ) -> None:
     """Candidates below `cohort`, passing over subtrees within their quota and the one already looked at."""
     for child in cohort.cohorts:
         if child is not done and not within_nominal(child, context.frs):
-            _collect(context, child, common, done, advantage, found)
+            _collect(context, child, common, done, advantage, found_candidates)
     policy = context.queue.spec.preemption.reclaim_within_cohort
     for queue in queues_of(cohort):
         if queue is context.queue or within_nominal(queue, context.frs):
             continue
         candidates = candidates_in(queue, context.info, policy, context.frs, context.cache.gates)
         if advantage:
-            found += [(info, Variant.HIERARCHICAL, common) for info in candidates]
+            found_candidates += [(info, Variant.HIERARCHICAL, common) for info in candidates]
         elif context.queue.spec.preemption.borrow_within_cohort.policy == "Never":
-            found += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
+            found_candidates += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
         else:
-            found += [(info, _priority_variant(context, info), common) for info in candidates]
+            found_candidates += [(info, _priority_variant(context, info), common) for info in candidates]
 
 
 def _priority_variant(context: PreemptionContext, candidate: WorkloadInfo) -> Variant:

@@ -74,12 +74,12 @@ def _first_strategy(
     """Preempt while the rule allows; whether it now fits, and the candidates that were refused."""
     order = TargetOrder(context, candidates)
     retry: list[WorkloadInfo] = []
-    entitled = context.cache.gates.fair_sharing_preempt_within_nominal and not any(
+    is_entitled = context.cache.gates.fair_sharing_preempt_within_nominal and not any(
         borrows_with(context.queue, fr, 0) for fr in context.frs
     )
     while (queue := order.next_queue()) is not None:
         own = queue is context.queue
-        if own or entitled:
+        if own or is_entitled:
             reason = PreemptionReason.IN_CLUSTER_QUEUE if own else PreemptionReason.IN_COHORT_RECLAMATION
             if _take(context, order.pop(queue), reason, targets):
                 return True, []
@@ -90,15 +90,15 @@ def _first_strategy(
                 retry.append(order.pop(queue))
             continue
         # What is left of the share depends on the usage alone, and nothing changes until a candidate is taken.
-        refused: set[Usage] = set()
+        refused_usages: set[Usage] = set()
         while order.has_workload(queue):
             candidate = order.pop(queue)
-            if candidate.usage not in refused:
+            if candidate.usage not in refused_usages:
                 if allows(strategy, mine, theirs, partial(order.share_without, queue, candidate)):
                     if _take(context, candidate, PreemptionReason.IN_COHORT_FAIR_SHARING, targets):
                         return True, []
                     break
-                refused.add(candidate.usage)
+                refused_usages.add(candidate.usage)
             retry.append(candidate)
     return False, retry
 
@@ -244,15 +244,15 @@ class TargetOrder:
 
     def _offer(self, heap: list[_Offer], queue: QueueNode) -> None:
         """Put the queue into its cohort's heap, unless there is nothing to take from it any more."""
-        left = self._left[queue.name]
-        if not left or id(queue) in self._pruned:
+        candidates_left = self._left[queue.name]
+        if not candidates_left or id(queue) in self._pruned:
             return
         share = dominant_share(queue, self._ids)
         if not share.is_borrowing and queue is not self._own:
             self._pruned.add(id(queue))
             return
         infinite, ratio = share.key
-        order = (not infinite, -ratio, victim_order(left[-1], self._own.name))
+        order = (not infinite, -ratio, victim_order(candidates_left[-1], self._own.name))
         heapq.heappush(heap, _Offer(order, queue.name, self._offers[queue.name], share.key, queue))
 
     def _best_cohort(self, cohort: TreeNode) -> tuple[TreeNode | None, Share]:

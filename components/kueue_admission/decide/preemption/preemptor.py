@@ -29,21 +29,21 @@ Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
 
 
 def find_targets(
-    cache: Cache, info: WorkloadInfo, assignment: Assignment, simulated: Simulated | None = None
+    cache: Cache, info: WorkloadInfo, assignment: Assignment, simulation: Simulated | None = None
 ) -> list[Target]:
     """Workloads to evict so that `info` fits with the flavors of `assignment`; empty if there is no such set.
 
-    With `simulated`, a search that the oracle has done already is not done again.
+    With `simulation`, a search that the oracle has done already is not done again.
 
     Kueue's order of the targets is an accident of how it thins them out; compare them as sets.
     """
     queue = cache.queues[info.cluster_queue]
     topology = cache.places.requests(cache, info, queue, assignment) if queue.tas_flavors else None
     requests, frs = total_requests(assignment, info, cache), needing_preemption(assignment, cache)
-    if simulated is not None and not topology:
-        known = simulated.get((info.key, requests, frs))
-        if known is not None:
-            return known
+    if simulation is not None and not topology:
+        known_targets = simulation.get((info.key, requests, frs))
+        if known_targets is not None:
+            return known_targets
     return _targets(PreemptionContext(cache, info, queue, requests, frs, topology))
 
 
@@ -53,16 +53,16 @@ def _targets(context: PreemptionContext) -> list[Target]:
     return classical_targets(context)
 
 
-def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
+def make_oracle(cache: Cache, simulation: Simulated) -> Oracle:
     """The oracle for `assigner.assign`: looks for targets for one flavor-resource at a time.
 
-    It keeps what it found in `simulated`; empty that when usage changes.
+    It keeps what it found in `simulation`; empty that when usage changes.
     """
 
     def simulate(queue: QueueNode, info: WorkloadInfo, fr: int, amount: int) -> tuple[Possibility, int]:
         requests, frs = ((fr, amount),), frozenset((fr,))
         targets = _targets(PreemptionContext(cache, info, queue, requests, frs, None))
-        simulated[(info.key, requests, frs)] = targets
+        simulation[(info.key, requests, frs)] = targets
         if not targets:
             return Possibility.NO_CANDIDATES, borrow_level(queue, fr, amount)[0]
         with cache.without((target.info for target in targets), topology=False):

@@ -108,7 +108,7 @@ class QueueNode(TreeNode):
         `inactive` lists the reasons in the order of Kueue's message; the first one is the condition's reason.
         """
         names = [flavor for group in self.groups for flavor in group.flavors]
-        missing = [name for name in names if name not in flavors]
+        missing_flavors = [name for name in names if name not in flavors]
         self.tas_flavors = {
             name: topology for name in names if name in flavors and (topology := flavors[name].topology) is not None
         }
@@ -126,9 +126,9 @@ class QueueNode(TreeNode):
             reasons.append((InactiveReason.TERMINATING, ""))
         if self.spec.stop_policy != "None":
             reasons.append((InactiveReason.STOPPED, "is stopped"))
-        if missing:
+        if missing_flavors:
             reasons.append(
-                (InactiveReason.FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(missing)}")
+                (InactiveReason.FLAVOR_NOT_FOUND, f"references missing ResourceFlavor(s): {','.join(missing_flavors)}")
             )
         reasons += self._check_reasons(checks, multikueue, provisioning, frozenset(names))
         if not multikueue:
@@ -149,12 +149,16 @@ class QueueNode(TreeNode):
     ) -> list[tuple[InactiveReason, str]]:
         if not self.checks:
             return []
-        missing = [name for name in self.checks if name not in checks]
+        missing_checks = [name for name in self.checks if name not in checks]
         inactive = [name for name in self.checks if name in checks and not checks[name].active]
         per_flavor = [name for name in multikueue if self.checks[name] != flavors]
         dispatching, asking = ",".join(multikueue), ",".join(provisioning)
         complaints = (
-            (InactiveReason.ADMISSION_CHECK_NOT_FOUND, "references missing AdmissionCheck(s): ", ",".join(missing)),
+            (
+                InactiveReason.ADMISSION_CHECK_NOT_FOUND,
+                "references missing AdmissionCheck(s): ",
+                ",".join(missing_checks),
+            ),
             (InactiveReason.ADMISSION_CHECK_INACTIVE, "references inactive AdmissionCheck(s): ", ",".join(inactive)),
             (
                 InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS,

@@ -218,11 +218,11 @@ class PendingQueue:
             immediate = reason not in (RequeueReason.NAMESPACE_MISMATCH, RequeueReason.REFUSED)
         else:
             immediate = reason in _IMMEDIATE
-        expired = info.backoff_expired(now)
+        has_expired = info.backoff_expired(now)
         pending_flavors = info.last_progress is not None and info.last_progress.has_pending_flavors
-        if expired and (immediate or self._reactivated_cycle >= self._pop_cycle or pending_flavors):
+        if has_expired and (immediate or self._reactivated_cycle >= self._pop_cycle or pending_flavors):
             return self._put(info, Place.COMPETING)
-        place = self._put(info, Place.PARKED if expired else Place.HELD)
+        place = self._put(info, Place.PARKED if has_expired else Place.HELD)
         if info.shape >= 0 and reason in _BULK and self.strategy == "BestEffortFIFO":
             for group in self._of_shape(info.shape):
                 self._park_group(group, why or QuotaReservedReason.PENDING_EVALUATION)
@@ -231,23 +231,23 @@ class PendingQueue:
     def reactivate(self, now: float) -> int:
         """Let everything parked compete again, except where the namespace does not match or a back-off runs."""
         self._reactivated_cycle = self._pop_cycle
-        moved = 0
-        kept: dict[int, _Group] = {}
+        move_count = 0
+        kept_groups: dict[int, _Group] = {}
         for group in self._parked_groups.values():
             group.parked_for = None
             if group.matches:
-                moved += len(group.parked.heap)
+                move_count += len(group.parked.heap)
                 self._merge(group, group.parked, group.competing, Place.COMPETING)
                 self._show_head(group)
             elif group.parked.head() is not None:
-                kept[id(group)] = group
-        self._parked_groups = kept
+                kept_groups[id(group)] = group
+        self._parked_groups = kept_groups
         for key, entry in list(self._held.items()):
             if entry.group.matches and entry.info.backoff_expired(now):
                 del self._held[key]
                 self._enter(entry)
-                moved += 1
-        return moved
+                move_count += 1
+        return move_count
 
     def _group(self, info: WorkloadInfo) -> _Group:
         # Without equivalence tracking nothing is parked by shape, and the shape -1 is one group like any other.

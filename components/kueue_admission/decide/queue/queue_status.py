@@ -66,20 +66,20 @@ class QueueStatus:
         return status != before
 
     def _status(self, queue: QueueNode) -> object:
-        admitted: dict[int, int] = {}
+        admitted_counts: dict[int, int] = {}
         admitted_count = 0
         for info in queue.workloads.values():
             if info.is_admitted:
                 admitted_count += 1
                 for fr, amount in info.usage:
-                    admitted[fr] = admitted.get(fr, 0) + amount
+                    admitted_counts[fr] = admitted_counts.get(fr, 0) + amount
         fair = self._cache.configuration.fair_sharing is not None
         return (
             self._pending(queue.name),
             len(queue.workloads),
             admitted_count,
             _amounts(queue.usage),
-            _amounts(admitted),
+            _amounts(admitted_counts),
             queue.inactive,
             dominant_share(queue, self._cache.ids).rounded if fair else 0,
         )

@@ -48,14 +48,14 @@ class Queues:
         self.pending = {}
         for name in self.names:
             spec = self.cache.queues[name].spec
-            known = old.get(name)
+            known_queue = old.get(name)
             ledger = self.cache.ledger if spec.usage_based else None
             if (
-                known is not None
-                and known.strategy == spec.queueing_strategy
-                and known.is_by_usage == (ledger is not None)
+                known_queue is not None
+                and known_queue.strategy == spec.queueing_strategy
+                and known_queue.is_by_usage == (ledger is not None)
             ):
-                self.pending[name] = known
+                self.pending[name] = known_queue
             else:
                 matches = partial(self.cache.namespace_matches, name)
                 usage = None if ledger is None else (lambda local_queue: self.usage_of(local_queue))

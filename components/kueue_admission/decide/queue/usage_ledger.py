@@ -33,9 +33,9 @@ class Used:
 
     __slots__ = ("admitted", "consumed", "penalties", "updated")
 
-    def __init__(self, consumed: Amounts, updated: float) -> None:
-        self.consumed = consumed
-        self.updated = updated
+    def __init__(self, amounts: Amounts, update_time: float) -> None:
+        self.consumed = amounts
+        self.updated = update_time
         self.penalties: dict[str, Amounts] = {}
         self.admitted: Amounts = {}
 
@@ -63,12 +63,12 @@ class UsageLedger:
 
     def usage(self, local_queue: str) -> float:
         """What orders the LocalQueues: weighted usage and penalties, by the weight of the LocalQueue."""
-        used = self.used.get(local_queue)
-        if used is None:
+        queue_usage = self.used.get(local_queue)
+        if queue_usage is None:
             return 0.0
-        self.catch_up(used)
-        total = dict(used.consumed)
-        for penalty in used.penalties.values():
+        self.catch_up(queue_usage)
+        total = dict(queue_usage.consumed)
+        for penalty in queue_usage.penalties.values():
             _add(total, penalty)
         weight = self._weights[local_queue]
         weights = self.settings.resource_weights
@@ -79,76 +79,78 @@ class UsageLedger:
 
     def charge(self, info: WorkloadInfo, resources: Iterable[str] | None = None) -> None:
         """A workload got its reservation: the penalty for its requests, only of `resources` where they are given."""
-        used = self.used.get(info.workload.local_queue)
-        if used is None:
+        queue_usage = self.used.get(info.workload.local_queue)
+        if queue_usage is None:
             return
-        self.catch_up(used)
+        self.catch_up(queue_usage)
         alpha = self._alpha(self.settings.sampling_interval)
-        used.penalties[info.key] = self._scaled(amounts_of(info, resources), alpha)
+        queue_usage.penalties[info.key] = self._scaled(amounts_of(info, resources), alpha)
 
     def drop_penalty(self, info: WorkloadInfo) -> None:
         """A workload will not be admitted with the reservation that was charged."""
-        used = self.used.get(info.workload.local_queue)
-        if used is not None and info.key in used.penalties:
-            self.catch_up(used)
-            del used.penalties[info.key]
+        queue_usage = self.used.get(info.workload.local_queue)
+        if queue_usage is not None and info.key in queue_usage.penalties:
+            self.catch_up(queue_usage)
+            del queue_usage.penalties[info.key]
 
     def settle(self, info: WorkloadInfo) -> None:
         """A workload was admitted, and counts already: its penalty is part of the usage from now on."""
-        used = self.used.get(info.workload.local_queue)
-        if used is not None:
-            self.sample(used, self.now)
-            _add(used.consumed, used.penalties.pop(info.key, {}))
+        queue_usage = self.used.get(info.workload.local_queue)
+        if queue_usage is not None:
+            self.sample(queue_usage, self.now)
+            _add(queue_usage.consumed, queue_usage.penalties.pop(info.key, {}))
 
     def count(self, info: WorkloadInfo) -> None:
         """What an admitted workload holds is used from now on."""
         key = info.workload.local_queue
-        used = self.used.get(key)
-        if used is not None and info.key not in self._counted:
-            self.catch_up(used)
+        queue_usage = self.used.get(key)
+        if queue_usage is not None and info.key not in self._counted:
+            self.catch_up(queue_usage)
             self._counted[info.key] = key, amounts_of(info)
-            _add(used.admitted, self._counted[info.key][1])
+            _add(queue_usage.admitted, self._counted[info.key][1])
 
     def uncount(self, info: WorkloadInfo) -> None:
         """What a workload held is free."""
         key, amounts = self._counted.pop(info.key, ("", {}))
-        used = self.used.get(key)
-        if used is not None:
-            self.catch_up(used)
-            _add(used.admitted, {name: -amount for name, amount in amounts.items()})
+        queue_usage = self.used.get(key)
+        if queue_usage is not None:
+            self.catch_up(queue_usage)
+            _add(queue_usage.admitted, {name: -amount for name, amount in amounts.items()})
 
-    def catch_up(self, used: Used) -> None:
+    def catch_up(self, queue_usage: Used) -> None:
         """Sample whatever Kueue has sampled by now."""
         interval = self.settings.sampling_interval
-        passed = self.now - used.updated
-        if used.penalties or interval <= 0:
-            self.sample(used, self.now)
-        elif passed >= interval:
-            self.sample(used, used.updated + passed // interval * interval)
+        time_passed = self.now - queue_usage.updated
+        if queue_usage.penalties or interval <= 0:
+            self.sample(queue_usage, self.now)
+        elif time_passed >= interval:
+            self.sample(queue_usage, queue_usage.updated + time_passed // interval * interval)
 
-    def sample(self, used: Used, now: float) -> None:
+    def sample(self, queue_usage: Used, now: float) -> None:
         """Usage is what it was, decayed until `now`, and what is admitted, for as much as that takes away.
 
         Several samples with the same admitted workloads are one for the whole time.
         """
-        if now < used.updated:
+        if now < queue_usage.updated:
             return
         if self.settings.half_life == 0:
-            used.consumed = {}
+            queue_usage.consumed = {}
         else:
-            alpha = self._alpha(now - used.updated)
-            consumed = self._scaled(used.consumed, 1.0 - alpha)
-            _add(consumed, self._scaled(used.admitted, alpha))
-            used.consumed = consumed
-        used.updated = now
+            alpha = self._alpha(now - queue_usage.updated)
+            consumption = self._scaled(queue_usage.consumed, 1.0 - alpha)
+            _add(consumption, self._scaled(queue_usage.admitted, alpha))
+            queue_usage.consumed = consumption
+        queue_usage.updated = now
 
     def as_local_queues(self, local_queues: Iterable[LocalQueue]) -> tuple[LocalQueue, ...]:
         """The LocalQueues with the usage that they have now."""
         queues = []
         for queue in local_queues:
-            used = self.used[queue.key]
-            self.catch_up(used)
-            queues.append(replace(queue, consumed=tuple(sorted(used.consumed.items())), sampled=used.updated))
+            queue_usage = self.used[queue.key]
+            self.catch_up(queue_usage)
+            queues.append(
+                replace(queue, consumed=tuple(sorted(queue_usage.consumed.items())), sampled=queue_usage.updated)
+            )
         return tuple(queues)
 
     def _alpha(self, seconds: float) -> float:

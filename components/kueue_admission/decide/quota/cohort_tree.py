@@ -143,9 +143,9 @@ def raw_available(node: TreeNode, fr: int) -> int:
     limit = node.borrowing_limit.get(fr)
     if limit is not None:
         used_above = usage - local
-        capped = subtree - local - (used_above if used_above > 0 else 0) + limit
-        if capped < above:
-            above = capped
+        capped_amount = subtree - local - (used_above if used_above > 0 else 0) + limit
+        if capped_amount < above:
+            above = capped_amount
     return above + (local - usage) if local > usage else above
 
 
@@ -177,11 +177,11 @@ def remove_usage(node: TreeNode, fr: int, amount: int) -> None:
         usage = current.usage
         before = usage.get(fr, 0)
         usage[fr] = before - amount
-        stored = before - current.local.get(fr, 0)
-        if stored <= 0:
+        stored_amount = before - current.local.get(fr, 0)
+        if stored_amount <= 0:
             return
-        if stored < amount:
-            amount = stored
+        if stored_amount < amount:
+            amount = stored_amount
         current = current.parent
 
 
@@ -256,8 +256,8 @@ def _sum_up(node: TreeNode) -> None:
         _sum_up(child)
         for fr, quota in child.subtree.items():
             subtree[fr] = subtree.get(fr, 0) + quota - child.local.get(fr, 0)
-        for fr, used in child.usage.items():
-            usage[fr] = usage.get(fr, 0) + max(0, used - child.local.get(fr, 0))
+        for fr, used_amount in child.usage.items():
+            usage[fr] = usage.get(fr, 0) + max(0, used_amount - child.local.get(fr, 0))
     node.subtree = {fr: UNLIMITED if quota >= MAX_INT64 else quota for fr, quota in subtree.items()}
     node.local = {
         fr: node.subtree[fr] - limit for fr, limit in node.lending_limit.items() if node.subtree.get(fr, 0) > limit

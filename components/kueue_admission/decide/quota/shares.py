@@ -63,18 +63,18 @@ def dominant_share(node: TreeNode, ids: FlavorResources, extra: Mapping[int, int
     weight = node.fair_weight
     if parent is None:
         return Share(weight)
-    borrowed: list[int] = []
+    borrowed_shares: list[int] = []
     by_resource: dict[str, int] = {}
     usage = node.usage
     for fr, quota in node.subtree.items():
-        used = usage.get(fr, 0)
+        used_amount = usage.get(fr, 0)
         if extra is not None:
-            used += extra.get(fr, 0)
-        if used > quota:
-            borrowed.append(fr)
+            used_amount += extra.get(fr, 0)
+        if used_amount > quota:
+            borrowed_shares.append(fr)
             resource = ids.names[fr][1]
-            by_resource[resource] = by_resource.get(resource, 0) + used - quota
-    if not borrowed:
+            by_resource[resource] = by_resource.get(resource, 0) + used_amount - quota
+    if not borrowed_shares:
         return Share(weight)
     ratio, dominant = 0.0, ""
     for resource, amount in by_resource.items():
@@ -83,4 +83,4 @@ def dominant_share(node: TreeNode, ids: FlavorResources, extra: Mapping[int, int
             this = float(to_int64(amount)) * 1000.0 / float(to_int64(lendable))
             if this > ratio or (this == ratio and resource < dominant):
                 ratio, dominant = this, resource
-    return Share(weight, ratio, dominant, tuple(borrowed))
+    return Share(weight, ratio, dominant, tuple(borrowed_shares))

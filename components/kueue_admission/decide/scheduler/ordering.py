@@ -55,23 +55,23 @@ def fair_order(entries: list[Entry], cache: Cache) -> Iterator[Entry]:
 
 
 def _tournaments(members: list[Entry], cache: Cache) -> Iterator[Entry]:
-    left = {id(entry.queue): entry for entry in members}
+    entries_left = {id(entry.queue): entry for entry in members}
     root = members[0].queue.root()
     ranks: dict[tuple[int, int], _Rank] = {}
     stale = list(members)
-    while left:
+    while entries_left:
         for entry in stale:
             _rank(entry, cache, ranks)
-        winner = _winner(root, left, ranks)
+        winner = _winner(root, entries_left, ranks)
         if winner is None:
             return
-        del left[id(winner.queue)]
+        del entries_left[id(winner.queue)]
         yield winner
-        touched = {id(node) for node in winner.queue.path() if node is not root}
+        touched_nodes = {id(node) for node in winner.queue.path() if node is not root}
         stale = [
             entry
-            for entry in left.values()
-            if entry.queue is winner.queue or not touched.isdisjoint(id(node) for node in entry.queue.path())
+            for entry in entries_left.values()
+            if entry.queue is winner.queue or not touched_nodes.isdisjoint(id(node) for node in entry.queue.path())
         ]
 
 
@@ -79,14 +79,14 @@ def _rank(entry: Entry, cache: Cache, ranks: dict[tuple[int, int], _Rank]) -> No
     """Rank the entry at every cohort above its queue, as if it were admitted."""
     usage = entry.usage()
     add_all(entry.queue, usage)
-    requested = dict(usage)
+    requested_usage = dict(usage)
     info = entry.info
     node: TreeNode = entry.queue
     while node.parent is not None:
         share = dominant_share(node, cache.ids)
         ranks[(id(node.parent), id(entry))] = (
             cache.gates.prioritize_preemptor_workloads and not entry.is_preemptor,
-            cache.gates.fair_sharing_prioritize_non_borrowing and share.borrows_any(requested),
+            cache.gates.fair_sharing_prioritize_non_borrowing and share.borrows_any(requested_usage),
             share.key,
             -info.priority if cache.gates.priority_sorting_within_cohort else 0,
             info.queue_time,
@@ -96,9 +96,9 @@ def _rank(entry: Entry, cache: Cache, ranks: dict[tuple[int, int], _Rank]) -> No
     remove_all(entry.queue, usage)
 
 
-def _winner(cohort: TreeNode, left: dict[int, Entry], ranks: dict[tuple[int, int], _Rank]) -> Entry | None:
-    candidates = [winner for child in cohort.cohorts if (winner := _winner(child, left, ranks)) is not None]
-    candidates += [left[id(queue)] for queue in cohort.queues if id(queue) in left]
+def _winner(cohort: TreeNode, entries: dict[int, Entry], ranks: dict[tuple[int, int], _Rank]) -> Entry | None:
+    candidates = [winner for child in cohort.cohorts if (winner := _winner(child, entries, ranks)) is not None]
+    candidates += [entries[id(queue)] for queue in cohort.queues if id(queue) in entries]
     if not candidates:
         return None
     here = id(cohort)

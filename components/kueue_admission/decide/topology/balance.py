@@ -33,54 +33,54 @@ def balanced(state: TopologyState, plan: Plan) -> tuple[int, list[Domain]] | Non
     """The level and the domains there that get about as much each; None where that is not wanted or not possible."""
     if not state.gates.tas_balanced_placement or plan.required or plan.unconstrained:
         return None
-    needed = plan.count // plan.slice_size
-    threshold, domains = _best_siblings(state, plan, needed)
+    slice_count = plan.count // plan.slice_size
+    threshold, domains = _best_siblings(state, plan, slice_count)
     if threshold <= 0:
         return None
     level = plan.level
     if level < plan.slice_level:
-        chosen = _fewest(domains, needed, plan, by_entropy=True)
-        if chosen is None:
+        chosen_domains = _fewest(domains, slice_count, plan, by_entropy=True)
+        if chosen_domains is None:
             return None
-        domains, level = [child for domain in chosen for child in domain.children], level + 1
-    placed = _share_out(domains, needed, plan, threshold)
-    return None if placed is None else (level, placed)
+        domains, level = [child for domain in chosen_domains for child in domain.children], level + 1
+    domain_counts = _share_out(domains, slice_count, plan, threshold)
+    return None if domain_counts is None else (level, domain_counts)
 
 
-def _best_siblings(state: TopologyState, plan: Plan, needed: int) -> tuple[int, list[Domain]]:
+def _best_siblings(state: TopologyState, plan: Plan, needed_count: int) -> tuple[int, list[Domain]]:
     """The highest threshold, and the domains below one parent that reach it, without those that do not."""
-    best, fewest, found = 0, 0, list[Domain]()
+    best, fewest, best_domains = 0, 0, list[Domain]()
     parents = sorted(state.domains[plan.level - 1], key=lambda domain: domain.values) if plan.level else []
     for siblings in [domain.children for domain in parents] if plan.level else [state.domains[0]]:
         below = list(siblings)
         if plan.level < plan.slice_level:
             below = [child for domain in siblings for child in domain.children]
-        greedy = _greedy(below, needed, plan)
+        greedy = _greedy(below, needed_count, plan)
         if greedy is None or not greedy.number:  # Kueue divides by 0 where slices have more pods than their pod set.
             continue
-        threshold = needed // greedy.number
+        threshold = needed_count // greedy.number
         if greedy.with_leader is not None:
             threshold = min(threshold, greedy.with_leader.slices_with_leader)
         if greedy.last is not None:
             threshold = min(threshold, greedy.last.slices)
-        tried = [threshold]
+        thresholds = [threshold]
         if plan.leaders and greedy.last is not None and 0 < greedy.last.slices_with_leader < threshold:
             # Where the domain of the leader falls below it, one that leaves room for a leader everywhere may do.
-            tried.append(greedy.last.slices_with_leader)
-        for wanted in tried:
-            if wanted < best:
+            thresholds.append(greedy.last.slices_with_leader)
+        for wanted_threshold in thresholds:
+            if wanted_threshold < best:
                 break
-            domains = _without_small(siblings, wanted, plan)
-            left = _greedy(domains, needed, plan)
-            if left is None:
+            domains = _without_small(siblings, wanted_threshold, plan)
+            remainder = _greedy(domains, needed_count, plan)
+            if remainder is None:
                 continue
-            if wanted > best or (wanted == best and left.number < fewest):
-                best, fewest, found = wanted, left.number, domains
+            if wanted_threshold > best or (wanted_threshold == best and remainder.number < fewest):
+                best, fewest, best_domains = wanted_threshold, remainder.number, domains
             break
-    return best, found
+    return best, best_domains
 
 
-def _greedy(domains: Sequence[Domain], needed: int, plan: Plan) -> _Greedy | None:
+def _greedy(domains: Sequence[Domain], needed_count: int, plan: Plan) -> _Greedy | None:
     """As few domains as hold everything; None if all do not."""
     number, leaders = 0, plan.leaders
     with_leader = last = None
@@ -89,26 +89,26 @@ def _greedy(domains: Sequence[Domain], needed: int, plan: Plan) -> _Greedy | Non
         with_leader = rest.pop(0)
         number += 1
         leaders -= with_leader.leaders
-        needed -= with_leader.slices_with_leader
+        needed_count -= with_leader.slices_with_leader
     for domain in in_order(rest, plan):
-        if needed <= 0 or domain.slices <= 0:
+        if needed_count <= 0 or domain.slices <= 0:
             break
         last = domain
         number += 1
-        needed -= domain.slices
-    return _Greedy(number, with_leader, last) if leaders <= 0 and needed <= 0 else None
+        needed_count -= domain.slices
+    return _Greedy(number, with_leader, last) if leaders <= 0 and needed_count <= 0 else None
 
 
-def _fewest(domains: Sequence[Domain], needed: int, plan: Plan, *, by_entropy: bool) -> tuple[Domain, ...] | None:
+def _fewest(domains: Sequence[Domain], needed_count: int, plan: Plan, *, by_entropy: bool) -> tuple[Domain, ...] | None:
     """As few domains as hold everything, with as little room left as such a set can have."""
-    greedy = _greedy(domains, needed, plan)
+    greedy = _greedy(domains, needed_count, plan)
     if greedy is None:
         return None
-    ordered = sorted(domains, key=_by_entropy if by_entropy else lambda domain: domain.values)
+    ordered_domains = sorted(domains, key=_by_entropy if by_entropy else lambda domain: domain.values)
     # By number of domains: those that leave so many leaders and pods without a place; the first of equal ones.
     fewest_by_leaf: list[dict[tuple[int, int], tuple[Domain, ...]]] = [{} for _ in range(greedy.number + 1)]
-    fewest_by_leaf[0][(plan.leaders, needed * plan.slice_size)] = ()
-    for domain in ordered:
+    fewest_by_leaf[0][(plan.leaders, needed_count * plan.slice_size)] = ()
+    for domain in ordered_domains:
         for number in range(greedy.number, 0, -1):
             for leaders, pods in sorted(fewest_by_leaf[number - 1]):
                 if leaders <= 0 and pods <= 0:
@@ -132,14 +132,14 @@ def _entropy(domains: Iterable[Domain]) -> float:
     return sum(-count / sum(counts) * log2(count / sum(counts)) for count in counts)
 
 
-def _share_out(domains: Sequence[Domain], needed: int, plan: Plan, threshold: int) -> list[Domain] | None:
+def _share_out(domains: Sequence[Domain], needed_count: int, plan: Plan, threshold: int) -> list[Domain] | None:
     """The domains with what each gets: the threshold, and the first ones what remains."""
-    chosen = _fewest(domains, needed, plan, by_entropy=False)
-    if chosen is None or needed < len(chosen) * threshold:
+    chosen_domains = _fewest(domains, needed_count, plan, by_entropy=False)
+    if chosen_domains is None or needed_count < len(chosen_domains) * threshold:
         return None
-    placed = sorted(chosen, key=lambda domain: leader_order(domain, plan))
-    extra, leaders = needed - len(placed) * threshold, plan.leaders
-    for domain in placed:
+    placed_domains = sorted(chosen_domains, key=lambda domain: leader_order(domain, plan))
+    extra, leaders = needed_count - len(placed_domains) * threshold, plan.leaders
+    for domain in placed_domains:
         room = domain.slices_with_leader if leaders > 0 else domain.slices
         more = min(room - threshold, extra) if leaders > 0 or extra > 0 else 0
         domain.leaders = 1 if leaders > 0 else 0
@@ -148,7 +148,7 @@ def _share_out(domains: Sequence[Domain], needed: int, plan: Plan, threshold: in
         domain.pods = domain.slices * plan.slice_size
         domain.pods_with_leader = domain.pods - domain.leaders
         extra -= more
-    return placed if extra <= 0 and leaders <= 0 else None
+    return placed_domains if extra <= 0 and leaders <= 0 else None
 
 
 def _without_small(siblings: Iterable[Domain], threshold: int, plan: Plan) -> list[Domain]:
@@ -179,8 +179,8 @@ def _clear(domain: Domain, *, only_leaders: bool) -> None:
 
 
 def _copy(domain: Domain) -> Domain:
-    copied = Domain(domain.values)
+    domain_copy = Domain(domain.values)
     for name in ("leaders", "pods", "pods_with_leader", "score", "slices", "slices_with_leader"):
-        setattr(copied, name, getattr(domain, name))
-    copied.children = [_copy(child) for child in domain.children]
-    return copied
+        setattr(domain_copy, name, getattr(domain, name))
+    domain_copy.children = [_copy(child) for child in domain.children]
+    return domain_copy

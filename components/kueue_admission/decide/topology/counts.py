@@ -42,9 +42,9 @@ class Plan:
 def make_plan(state: TopologyState, workers: PlacementRequest, leader: PlacementRequest | None) -> Plan | str:
     """What to look for, or why that makes no sense in the topology."""
     request, constraints = workers.pod_set.topology, workers.constraints
-    required = request is not None and request.required is not None
+    is_required = request is not None and request.required is not None
     only_slices = bool(constraints) and request is not None and not (request.required or request.preferred)
-    unconstrained = workers.implied or only_slices or (request is not None and request.unconstrained)
+    is_unconstrained = workers.implied or only_slices or (request is not None and request.unconstrained)
     key: str | None = None
     if request is not None:
         key = request.required or request.preferred
@@ -72,8 +72,10 @@ def make_plan(state: TopologyState, workers: PlacementRequest, leader: Placement
         return size_at
     leaders = 0 if leader is None else 1
     layers = constraints if size_at else ()
-    least_free = unconstrained and state.gates.tas_profile_mixed
-    return Plan(workers.count, leaders, required, unconstrained, least_free, level, slice_level, size, size_at, layers)
+    least_free = is_unconstrained and state.gates.tas_profile_mixed
+    return Plan(
+        workers.count, leaders, is_required, is_unconstrained, least_free, level, slice_level, size, size_at, layers
+    )
 
 
 def _inner_sizes(
@@ -100,7 +102,7 @@ def fill_counts(
     workers: PlacementRequest,
     leader: PlacementRequest | None,
     plan: Plan,
-    assumed: Usage,
+    usage: Usage,
     within: tuple[str, ...],
     *,
     empty: bool,
@@ -123,7 +125,7 @@ def fill_counts(
             continue
         if scores:
             leaf.score = _score(leaf, workers.pod_set)
-        _count_leaf(state, leaf, per_pod, per_leader, assumed.get(key), stats, empty=empty)
+        _count_leaf(state, leaf, per_pod, per_leader, usage.get(key), stats, empty=empty)
     for root in state.domains[0]:
         roll_up(root, plan, 0)
     return stats
@@ -157,13 +159,13 @@ def _count_leaf(
     leaf: Leaf,
     per_pod: Amounts,
     per_leader: Amounts | None,
-    assumed: Amounts | None,
+    amounts: Amounts | None,
     stats: Stats,
     *,
     empty: bool,
 ) -> None:
     free = state.free(leaf, empty=empty)
-    for resource, amount in (assumed or {}).items():
+    for resource, amount in (amounts or {}).items():
         free[resource] = free.get(resource, 0) - amount
     leaf.pods, limiting = count_in(per_pod, free)
     if leaf.pods == 0 and limiting:

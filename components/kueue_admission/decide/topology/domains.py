@@ -54,11 +54,11 @@ class Leaf(Domain):
 
     __slots__ = ("capacity", "node", "used")
 
-    def __init__(self, values: tuple[str, ...], node: Node | None, used: dict[str, int]) -> None:
+    def __init__(self, values: tuple[str, ...], node: Node | None, used_amounts: dict[str, int]) -> None:
         super().__init__(values)
         self.node = node
         self.capacity: dict[str, int] = {}
-        self.used = used
+        self.used = used_amounts
 
 
 class TopologyState:
@@ -72,7 +72,7 @@ class TopologyState:
         flavor: ResourceFlavor,
         topology: Topology,
         nodes: Iterable[Node],
-        shared: dict[str, dict[str, int]],
+        shared_amounts: dict[str, dict[str, int]],
         gates: Gates,
     ) -> None:
         self.flavor = flavor
@@ -84,13 +84,17 @@ class TopologyState:
         self.by_host = topology.levels[-1] == HOSTNAME_LABEL
         self.leaves: dict[tuple[str, ...], Leaf] = {}
         for node in nodes:
-            self._add(node, dict(flavor.node_labels), shared)
+            self._add(node, dict(flavor.node_labels), shared_amounts)
         self.domains: list[list[Domain]] = [[] for _ in self.levels]
         self._grow()
 
-    def _add(self, node: Node, wanted: Mapping[str, str], shared: dict[str, dict[str, int]]) -> None:
+    def _add(self, node: Node, wanted_labels: Mapping[str, str], shared_amounts: dict[str, dict[str, int]]) -> None:
         labels = dict(node.labels)
-        if not node.ready or node.unschedulable or any(labels.get(key) != value for key, value in wanted.items()):
+        if (
+            not node.ready
+            or node.unschedulable
+            or any(labels.get(key) != value for key, value in wanted_labels.items())
+        ):
             return
         if any(level not in labels for level in self.levels):
             return
@@ -98,25 +102,25 @@ class TopologyState:
         key = values[-1:] if self.by_host else values
         leaf = self.leaves.get(key)
         if leaf is None:
-            used = shared.setdefault(values[-1], {}) if self.by_host else {}
-            leaf = self.leaves[key] = Leaf(values, node if self.by_host else None, used)
+            used_amounts = shared_amounts.setdefault(values[-1], {}) if self.by_host else {}
+            leaf = self.leaves[key] = Leaf(values, node if self.by_host else None, used_amounts)
         for resource, amount in node.allocatable:
             leaf.capacity[resource] = leaf.capacity.get(resource, 0) + amount
         for resource, amount in node.used:
             leaf.capacity[resource] = leaf.capacity.get(resource, 0) - amount
 
     def _grow(self) -> None:
-        known: dict[tuple[str, ...], Domain] = {}
+        known_domains: dict[tuple[str, ...], Domain] = {}
         for leaf in self.leaves.values():
             self.domains[-1].append(leaf)
             child: Domain = leaf
             for depth in range(len(self.levels) - 1, 0, -1):
                 values = leaf.values[:depth]
-                parent = known.get(values)
+                parent = known_domains.get(values)
                 if parent is not None:
                     parent.children.append(child)
                     break
-                parent = known[values] = Domain(values)
+                parent = known_domains[values] = Domain(values)
                 parent.children.append(child)
                 self.domains[depth - 1].append(parent)
                 child = parent
@@ -128,10 +132,10 @@ class TopologyState:
             leaf = self.leaves.get(domain.values)
             if leaf is None:
                 continue
-            used = leaf.used
+            used_amounts = leaf.used
             for resource, amount in amounts:
-                used[resource] = used.get(resource, 0) + sign * amount * domain.count
-            used["pods"] = used.get("pods", 0) + sign * domain.count
+                used_amounts[resource] = used_amounts.get(resource, 0) + sign * amount * domain.count
+            used_amounts["pods"] = used_amounts.get("pods", 0) + sign * domain.count
 
     def fits(self, domains: Iterable[DomainAssignment], per_pod: Amounts) -> bool:
         """Whether pods of this size fit where they were placed."""
@@ -158,8 +162,8 @@ class TopologyState:
         counts: dict[tuple[str, ...], int] = {}
         for domain in domains:
             counts[domain.values] = counts.get(domain.values, 0) + domain.count
-        ordered = sorted(counts, key=lambda values: self.leaves[values].values)
-        return tuple(DomainAssignment(values, counts[values]) for values in ordered)
+        ordered_values = sorted(counts, key=lambda values: self.leaves[values].values)
+        return tuple(DomainAssignment(values, counts[values]) for values in ordered_values)
 
     def stale(self, domains: Domains) -> DomainAssignment | None:
         """The first place that is not there any more."""
@@ -168,11 +172,11 @@ class TopologyState:
     @staticmethod
     def free(leaf: Leaf, *, empty: bool) -> dict[str, int]:
         """What is free in a leaf; with `empty`, as if no workload were there."""
-        left = dict(leaf.capacity)
+        free_amounts = dict(leaf.capacity)
         if not empty:
             for resource, amount in leaf.used.items():
-                left[resource] = left.get(resource, 0) - amount
-        return left
+                free_amounts[resource] = free_amounts.get(resource, 0) - amount
+        return free_amounts
 
 
 def count_in(requests: Amounts, capacity: Amounts) -> tuple[int, str]:

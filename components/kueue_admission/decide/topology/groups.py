@@ -40,7 +40,7 @@ def place(
         topology = request.pod_set.topology
         name = topology.group if topology is not None and topology.group is not None else str(index)
         groups.setdefault(name, []).append(request)
-    placed: dict[str, Domains] = {}
+    placements: dict[str, Domains] = {}
     for members in groups.values():
         workers, leader = members[0], members[1] if len(members) > 1 else None
         if leader is not None and leader.count > workers.count:
@@ -59,16 +59,16 @@ def place(
             previous |= {
                 name: state.merged((*domains, *previous.get(name, ()))) for name, domains in domains_there.items()
             }
-        placed |= previous
-    return placed
+        placements |= previous
+    return placements
 
 
-def _assume(assumed: Usage, members: Sequence[PlacementRequest], placed: dict[str, Domains]) -> None:
+def _assume(usage: Usage, members: Sequence[PlacementRequest], placements: dict[str, Domains]) -> None:
     for request in members:
-        for domain in placed.get(request.pod_set.name, ()):
-            used = assumed.setdefault(domain.values, {})
+        for domain in placements.get(request.pod_set.name, ()):
+            assumed_usage = usage.setdefault(domain.values, {})
             for resource, amount in request.per_pod.items():
-                used[resource] = used.get(resource, 0) + amount * domain.count
+                assumed_usage[resource] = assumed_usage.get(resource, 0) + amount * domain.count
 
 
 def _kept(state: TopologyState, workers: PlacementRequest, leader: PlacementRequest | None) -> dict[str, Domains]:
@@ -81,8 +81,8 @@ def _kept(state: TopologyState, workers: PlacementRequest, leader: PlacementRequ
     if workers.pod_set.name not in before or any(state.stale(domains) for domains in before.values()):
         return {}
     domain_assignments: list[DomainAssignment] = []
-    left = workers.count
+    pods_left = workers.count
     for domain in before[workers.pod_set.name]:
-        domain_assignments.append(DomainAssignment(domain.values, min(domain.count, left)))
-        left -= domain_assignments[-1].count
+        domain_assignments.append(DomainAssignment(domain.values, min(domain.count, pods_left)))
+        pods_left -= domain_assignments[-1].count
     return {**before, workers.pod_set.name: tuple(domain for domain in domain_assignments if domain.count)}

@@ -37,8 +37,12 @@ def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, No
     old = {node.name: node for node in before}
     nodes_changed: dict[str, Node | None] = {}
     for node in after:
-        known = old.pop(node.name, None)
-        if known is None or (known.ready, known.taints, known.running) != (node.ready, node.taints, node.running):
+        known_node = old.pop(node.name, None)
+        if known_node is None or (known_node.ready, known_node.taints, known_node.running) != (
+            node.ready,
+            node.taints,
+            node.running,
+        ):
             nodes_changed[node.name] = node
     return {**nodes_changed, **dict.fromkeys(old)}
 
@@ -47,7 +51,7 @@ def judge_nodes(
     workload: Workload,
     admission: Admission,
     flavors: Mapping[str, ResourceFlavor],
-    changed: Mapping[str, Node | None],
+    node_changes: Mapping[str, Node | None],
     gates: Gates,
 ) -> dict[str, bool]:
     """Of the nodes that changed, those that the workload has places on, and whether they have failed for its pods."""
@@ -56,14 +60,14 @@ def judge_nodes(
     for assignment in admission.pod_sets:
         names = dict.fromkeys(domain.values[-1] for domain in assignment.topology or ())
         for name in names if assignment.topology_levels[-1:] == (HOSTNAME_LABEL,) else ():
-            if name in changed:
-                used = {flavor for _, flavor in assignment.flavors if flavor in flavors}
-                by_flavors = [toleration for flavor in used for toleration in flavors[flavor].tolerations]
+            if name in node_changes:
+                used_flavors = {flavor for _, flavor in assignment.flavors if flavor in flavors}
+                by_flavors = [toleration for flavor in used_flavors for toleration in flavors[flavor].tolerations]
                 if not gates.behaviours.tolerates_taints_by_flavor:
                     by_flavors = []
-                tolerated = (*tolerations.get(assignment.name, ()), *by_flavors)
-                failed = _has_failed(changed[name], workload.namespace, tolerated, gates)
-                verdicts[name] = verdicts.get(name, False) or failed
+                tolerated_taints = (*tolerations.get(assignment.name, ()), *by_flavors)
+                has_failed = _has_failed(node_changes[name], workload.namespace, tolerated_taints, gates)
+                verdicts[name] = verdicts.get(name, False) or has_failed
     return verdicts
 
 
@@ -81,14 +85,18 @@ def _has_failed(node: Node | None, namespace: str, tolerations: tuple[Toleration
 
 
 def replace_node(
-    state: TopologyState, requests: Sequence[PlacementRequest], held: Mapping[str, Domains], node: str, assumed: Usage
+    state: TopologyState,
+    requests: Sequence[PlacementRequest],
+    held_domains: Mapping[str, Domains],
+    node: str,
+    usage: Usage,
 ) -> dict[str, Domains] | Failure:
     """All places of each pod set that had some on `node`, with other ones in place of those; or why there are none."""
-    placed: dict[str, Domains] = {}
+    placements: dict[str, Domains] = {}
     for request in requests:
         name = request.pod_set.name
-        domains = tuple(domain for domain in held[name] if domain.values[-1] != node)
-        lost = sum(domain.count for domain in held[name]) - sum(domain.count for domain in domains)
+        domains = tuple(domain for domain in held_domains[name] if domain.values[-1] != node)
+        lost = sum(domain.count for domain in held_domains[name]) - sum(domain.count for domain in domains)
         stale = state.stale(domains)
         if stale is not None:
             why = (
@@ -101,13 +109,13 @@ def replace_node(
             request_left = replace(
                 request_left, pod_set=replace(request.pod_set, topology=_for_the_rest(request, lost))
             )
-        replacement = place(state, [request_left], empty=False, assumed=assumed, within=within)
+        replacement = place(state, [request_left], empty=False, assumed=usage, within=within)
         if isinstance(replacement, Failure):
             return replacement
         if not replacement[name]:
             return Failure(name, f"cannot find replacement assignment for unhealthy node: {node}")
-        placed[name] = state.merged((*domains, *replacement[name]))
-    return placed
+        placements[name] = state.merged((*domains, *replacement[name]))
+    return placements
 
 
 def _for_the_rest(request: PlacementRequest, lost: int) -> TopologyRequest:
@@ -119,26 +127,26 @@ def _for_the_rest(request: PlacementRequest, lost: int) -> TopologyRequest:
     return replace(request.pod_set.topology, slices=tuple(fitting[-1:]))
 
 
-def _required_domain(state: TopologyState, request: PlacementRequest, kept: Domains, lost: int) -> tuple[str, ...]:
+def _required_domain(state: TopologyState, request: PlacementRequest, domains: Domains, lost: int) -> tuple[str, ...]:
     """The domain in which the pods have to stay; empty: any."""
     topology = request.pod_set.topology
-    if not kept or topology is None:
+    if not domains or topology is None:
         return ()
     broken = [constraint for constraint in request.constraints if lost % constraint.size]
     if broken and lost % request.constraints[0].size:
-        return _incomplete_slice(state, kept, lost, broken[-1])
+        return _incomplete_slice(state, domains, lost, broken[-1])
     if topology.required is None or topology.required not in state.levels:
         return ()
-    return state.leaves[kept[0].values].values[: state.levels.index(topology.required) + 1]
+    return state.leaves[domains[0].values].values[: state.levels.index(topology.required) + 1]
 
 
-def _incomplete_slice(state: TopologyState, kept: Domains, lost: int, slices: SliceConstraint) -> tuple[str, ...]:
+def _incomplete_slice(state: TopologyState, domains: Domains, lost: int, slices: SliceConstraint) -> tuple[str, ...]:
     """A domain whose slices are whole with the lost pods; where there are several, Kueue takes any of them."""
     if slices.level not in state.levels:
         return ()
     depth = state.levels.index(slices.level) + 1
     pods: dict[tuple[str, ...], int] = {}
-    for domain in kept:
+    for domain in domains:
         values = state.leaves[domain.values].values[:depth]
         pods[values] = pods.get(values, 0) + domain.count
     return min((values for values, count in pods.items() if (count + lost) % slices.size == 0), default=())

@@ -27,19 +27,19 @@ def place_group(
     state: TopologyState,
     workers: PlacementRequest,
     leader: PlacementRequest | None,
-    assumed: Usage,
+    usage: Usage,
     within: tuple[str, ...],
     *,
     empty: bool,
 ) -> dict[str, Domains] | str:
     """Domains for the workers and their leader, or why there are none; with `empty`, on an empty topology.
 
-    `assumed` is what other pod sets of the workload take. `within` is a domain to stay in.
+    `usage` is what other pod sets of the workload take. `within` is a domain to stay in.
     """
     plan = make_plan(state, workers, leader)
     if isinstance(plan, str):
         return plan
-    stats = fill_counts(state, workers, leader, plan, assumed, within, empty=empty)
+    stats = fill_counts(state, workers, leader, plan, usage, within, empty=empty)
     even = balanced(state, plan)
     domains_chosen = even or _find_level(state, plan, plan.level, stats)
     if isinstance(domains_chosen, str):
@@ -73,8 +73,8 @@ def place_group(
 
 def _assignment(state: TopologyState, domains: list[tuple[Domain, int]]) -> Domains:
     first = len(state.levels) - 1 if state.by_host else 0
-    ordered = sorted(domains, key=lambda pair: pair[0].values)
-    return tuple(DomainAssignment(domain.values[first:], count) for domain, count in ordered if count > 0)
+    ordered_domains = sorted(domains, key=lambda pair: pair[0].values)
+    return tuple(DomainAssignment(domain.values[first:], count) for domain, count in ordered_domains if count > 0)
 
 
 def _find_level(state: TopologyState, plan: Plan, level: int, stats: Stats) -> tuple[int, list[Domain]] | str:
@@ -83,52 +83,52 @@ def _find_level(state: TopologyState, plan: Plan, level: int, stats: Stats) -> t
         return f"no topology domains at level: {state.levels[level]}"
     domains = sorted(state.domains[level], key=lambda d: leader_order(d, plan))
     top = domains[0]
-    needed = plan.count // plan.slice_size
+    needed_count = plan.count // plan.slice_size
     if plan.least_free:
         for domain in domains:
             if plan.leaders and domain.leaders < plan.leaders:
                 continue
-            if (domain.slices_with_leader if plan.leaders else domain.slices) >= needed:
+            if (domain.slices_with_leader if plan.leaders else domain.slices) >= needed_count:
                 return level, [domain]
         if plan.required:
-            return _not_fit(state, plan, level, domains[-1].pods, needed, stats)
-    elif top.slices_with_leader >= needed and top.leaders >= plan.leaders:
-        return level, [_best_fit(domains, needed, plan.leaders, slices=True)]
-    if top.slices_with_leader >= needed and top.leaders >= plan.leaders:
+            return _not_fit(state, plan, level, domains[-1].pods, needed_count, stats)
+    elif top.slices_with_leader >= needed_count and top.leaders >= plan.leaders:
+        return level, [_best_fit(domains, needed_count, plan.leaders, slices=True)]
+    if top.slices_with_leader >= needed_count and top.leaders >= plan.leaders:
         return level, [top]
     if plan.required:
-        less = _less_preferred(domains, needed, plan) if state.gates.tas_respect_node_affinity_preferred else None
-        return _not_fit(state, plan, level, top.slices, needed, stats) if less is None else (level, [less])
+        less = _less_preferred(domains, needed_count, plan) if state.gates.tas_respect_node_affinity_preferred else None
+        return _not_fit(state, plan, level, top.slices, needed_count, stats) if less is None else (level, [less])
     if level > 0 and not plan.unconstrained:
         return _find_level(state, plan, level - 1, stats)
-    return _spread(state, plan, level, domains, needed, stats)
+    return _spread(state, plan, level, domains, needed_count, stats)
 
 
-def _less_preferred(domains: list[Domain], needed: int, plan: Plan) -> Domain | None:
+def _less_preferred(domains: list[Domain], needed_count: int, plan: Plan) -> Domain | None:
     """The most preferred domain that holds everything, if that is not the first."""
     for index, domain in enumerate(domains):
-        if domain.slices_with_leader >= needed and domain.leaders >= plan.leaders:
-            return _best_fit(domains[index:], needed, plan.leaders, slices=True)
+        if domain.slices_with_leader >= needed_count and domain.leaders >= plan.leaders:
+            return _best_fit(domains[index:], needed_count, plan.leaders, slices=True)
     return None
 
 
 def _spread(
-    state: TopologyState, plan: Plan, level: int, domains: list[Domain], needed: int, stats: Stats
+    state: TopologyState, plan: Plan, level: int, domains: list[Domain], needed_count: int, stats: Stats
 ) -> tuple[int, list[Domain]] | str:
     """Several domains of a level that together hold everything, the leader's first."""
-    chosen: list[Domain] = []
+    chosen_domains: list[Domain] = []
     domains = _leader_first(domains, plan.count, plan.leaders, plan.slice_size, slices=True)
-    rest, leaders, index = needed, plan.leaders, 0
+    rest, leaders, index = needed_count, plan.leaders, 0
     while leaders > 0 and index < len(domains) and domains[index].leaders > 0:
         domain = domains[index]
         if not plan.least_free and domain.slices_with_leader >= rest:
             domain = _best_fit(domains[index:], rest, leaders, slices=True)
-        chosen.append(domain)
+        chosen_domains.append(domain)
         leaders -= domain.leaders
         rest -= domain.slices_with_leader
         index += 1
     if leaders > 0:
-        return _not_fit(state, plan, level, plan.leaders - leaders, needed, stats)
+        return _not_fit(state, plan, level, plan.leaders - leaders, needed_count, stats)
     remaining = in_order(domains[index:], plan)
     for position, candidate in enumerate(remaining):
         if rest <= 0:
@@ -136,14 +136,14 @@ def _spread(
         domain = candidate
         if not plan.least_free and domain.slices >= rest:
             domain = _best_fit(remaining[position:], rest, 0, slices=True)
-        chosen.append(domain)
+        chosen_domains.append(domain)
         rest -= domain.slices
     if rest > 0:
-        return _not_fit(state, plan, level, needed - rest, needed, stats)
-    return level, chosen
+        return _not_fit(state, plan, level, needed_count - rest, needed_count, stats)
+    return level, chosen_domains
 
 
-def _not_fit(state: TopologyState, plan: Plan, level: int, fitting: int, needed: int, stats: Stats) -> str:
+def _not_fit(state: TopologyState, plan: Plan, level: int, fitting: int, needed_count: int, stats: Stats) -> str:
     if plan.constraints:
         best = min(state.domains[level], key=lambda d: (-d.slices, d.values))
         text = f'topology "{state.name}" doesn\'t allow to fit'
@@ -154,9 +154,9 @@ def _not_fit(state: TopologyState, plan: Plan, level: int, fitting: int, needed:
         return text + stats.text
     unit = "pod" if plan.slice_size == 1 else "slice"
     if fitting == 0:
-        text = f'topology "{state.name}" doesn\'t allow to fit any of {needed} {unit}(s)'
+        text = f'topology "{state.name}" doesn\'t allow to fit any of {needed_count} {unit}(s)'
     else:
-        text = f'topology "{state.name}" allows to fit only {fitting} out of {needed} {unit}(s)'
+        text = f'topology "{state.name}" allows to fit only {fitting} out of {needed_count} {unit}(s)'
     return text + stats.text
 
 
@@ -166,7 +166,7 @@ def _slices_below(domain: Domain, level: int, target: int, size: int) -> int:
     return sum(_slices_below(child, level + 1, target, size) for child in domain.children)
 
 
-def _best_fit(domains: Sequence[Domain], needed: int, leaders: int, *, slices: bool) -> Domain:
+def _best_fit(domains: Sequence[Domain], needed_count: int, leaders: int, *, slices: bool) -> Domain:
     """The tightest domain that holds what is needed, of those that are preferred most; the first one if none does."""
     best, best_count = domains[0], MAX_INT32
     for domain in domains:
@@ -175,7 +175,7 @@ def _best_fit(domains: Sequence[Domain], needed: int, leaders: int, *, slices: b
         if domain.leaders < leaders:
             continue
         count = _capacity(domain, with_leader=leaders > 0, slices=slices)
-        if needed <= count < best_count:
+        if needed_count <= count < best_count:
             best, best_count = domain, count
     return best
 
@@ -190,13 +190,13 @@ def _leader_first(domains: list[Domain], count: int, leaders: int, size: int, *,
     """Put a domain first that can take the leader without losing room that is needed."""
     if leaders == 0 or len(domains) < 2:
         return domains
-    needed = count // size if slices else count
+    needed_count = count // size if slices else count
     room = sum(domain.slices if slices else domain.pods for domain in domains)
     for index, domain in enumerate(domains):
         if domain.leaders < leaders:
             continue
         lost = domain.slices - domain.slices_with_leader if slices else domain.pods - domain.pods_with_leader
-        if room - lost >= needed:
+        if room - lost >= needed_count:
             return [domain, *domains[:index], *domains[index + 1 :]]
     return domains
 
@@ -206,7 +206,7 @@ def _take(domains: list[Domain], count: int, leaders: int, size: int, plan: Plan
     domains = _leader_first(domains, count, leaders, size, slices=slices)
     rest = count // size if slices else count
     step = size if slices else 1
-    chosen: list[Domain] = []
+    chosen_domains: list[Domain] = []
     for index, candidate in enumerate(domains):
         domain = candidate
         with_leader = leaders > 0
@@ -214,7 +214,7 @@ def _take(domains: list[Domain], count: int, leaders: int, size: int, plan: Plan
         if not plan.least_free and capacity >= rest and domain.leaders >= leaders:
             domain = _best_fit(domains[index:], rest, leaders, slices=slices)
             capacity = _capacity(domain, with_leader=with_leader, slices=slices)
-        chosen.append(domain)
+        chosen_domains.append(domain)
         if not with_leader:
             domain.leaders = 0
         if capacity >= rest and domain.leaders >= leaders:
@@ -222,13 +222,13 @@ def _take(domains: list[Domain], count: int, leaders: int, size: int, plan: Plan
             domain.pods = rest * step
             if slices:
                 domain.slices = rest
-            return chosen
-        taken = min(capacity, rest)
+            return chosen_domains
+        taken_count = min(capacity, rest)
         if with_leader:
             domain.leaders = min(domain.leaders, leaders)
             leaders -= domain.leaders
             if slices:
-                domain.slices = taken
-        domain.pods = taken * step
-        rest -= taken
-    return chosen
+                domain.slices = taken_count
+        domain.pods = taken_count * step
+        rest -= taken_count
+    return chosen_domains

@@ -139,11 +139,11 @@ def set_check(
     info: WorkloadInfo, name: str, state: CheckState, message: str, requeue_after: float | None, now: float
 ) -> bool:
     """Take over what a check's controller says; False if the workload does not have the check."""
-    known = info.checks.get(name)
-    if known is None:
+    known_check = info.checks.get(name)
+    if known_check is None:
         return False
-    since = now if known.state is not state else known.since
-    info.checks[name] = replace(known, state=state, message=message, requeue_after=requeue_after, since=since)
+    since = now if known_check.state is not state else known_check.since
+    info.checks[name] = replace(known_check, state=state, message=message, requeue_after=requeue_after, since=since)
     return True
 
 

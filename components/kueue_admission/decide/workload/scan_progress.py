@@ -20,7 +20,7 @@ class ScanProgress(NamedTuple):
     @property
     def has_pending_flavors(self) -> bool:
         """Whether some pod set has flavors it has not been tried with."""
-        return any(index != -1 for tried in self.tried for index in tried.values())
+        return any(index != -1 for tried_indexes in self.tried for index in tried_indexes.values())
 
     def next_index(self, pod_set: int, resource: str, flavors: int) -> int:
         """The index of the first flavor to try for a resource of a pod set; the first of all where no other is left."""

@@ -57,8 +57,8 @@ class PodSetRequests:
         """The same pod set with another number of pods; a placed one keeps its number."""
         if self.topology is not None or self.count in (0, count):
             return self
-        scaled = tuple((name, times(amount // self.count, count)) for name, amount in self.requests)
-        return PodSetRequests(self.pod_set, count, scaled, self.placement, self.flavors)
+        scaled_requests = tuple((name, times(amount // self.count, count)) for name, amount in self.requests)
+        return PodSetRequests(self.pod_set, count, scaled_requests, self.placement, self.flavors)
 
 
 class Interner:
@@ -288,22 +288,24 @@ def refresh_order(info: WorkloadInfo, gates: Gates, pods_ready: WaitForPodsReady
         elif not gates.priority_sorting_within_cohort and info.preempted_reason == "InCohortReclaimWhileBorrowing":
             info.queue_time = info.evicted_at + 0.001
     info.order = (-info.priority, info.queue_time, info.uid)
-    reserved = info.reserved_at if info.reserved_at is not None else float("inf")
-    info.victim_order = (not info.is_evicted, info.priority, -reserved, info.uid)
+    reservation_time = info.reserved_at if info.reserved_at is not None else float("inf")
+    info.victim_order = (not info.is_evicted, info.priority, -reservation_time, info.uid)
 
 
 def refresh_requests(info: WorkloadInfo, ids: FlavorResources, gates: Gates, placements: Interner) -> None:
     """Recompute total requests, usage and flavor-resources from the pod sets and the admission."""
     workload = info.workload
-    left = _counts_after_reclaim(workload, gates)
+    count_left = _counts_after_reclaim(workload, gates)
     if info.admission is None:
-        info.pod_sets = [_from_pod_set(ps, left[ps.name], placements) for ps in workload.pod_sets]
+        info.pod_sets = [_from_pod_set(ps, count_left[ps.name], placements) for ps in workload.pod_sets]
         info.usage, info.frs = (), frozenset()
         return
     info.cluster_queue = info.admission.cluster_queue
     by_name = {ps.name: ps for ps in workload.pod_sets}
     info.pod_sets = [
-        _from_assignment(psa, by_name.get(psa.name) or PodSet(psa.name), left.get(psa.name, psa.count), placements)
+        _from_assignment(
+            psa, by_name.get(psa.name) or PodSet(psa.name), count_left.get(psa.name, psa.count), placements
+        )
         for psa in info.admission.pod_sets
     ]
     usage: dict[int, int] = {}
@@ -336,8 +338,8 @@ def refresh_shape(info: WorkloadInfo, gates: Gates, shapes: Interner) -> None:
         )
         for requests in info.pod_sets
     )
-    allowed = info.workload.allowed_flavors if gates.concurrent_admission else None
-    info.shape = shapes.id((info.priority, parts, allowed))
+    allowed_flavors = info.workload.allowed_flavors if gates.concurrent_admission else None
+    info.shape = shapes.id((info.priority, parts, allowed_flavors))
 
 
 def _counts_after_reclaim(workload: Workload, gates: Gates) -> dict[str, int]:
@@ -360,11 +362,11 @@ def _from_pod_set(pod_set: PodSet, count: int, placements: Interner) -> PodSetRe
     return PodSetRequests(pod_set, count, requests, placements.id(placement_key(pod_set)))
 
 
-def _from_assignment(psa: PodSetAssignment, pod_set: PodSet, left: int, placements: Interner) -> PodSetRequests:
+def _from_assignment(psa: PodSetAssignment, pod_set: PodSet, count_left: int, placements: Interner) -> PodSetRequests:
     requests, count = psa.usage, psa.count
-    if left < count:
-        requests = tuple((name, times(amount // count, left)) for name, amount in requests)
-        count = left
+    if count_left < count:
+        requests = tuple((name, times(amount // count, count_left)) for name, amount in requests)
+        count = count_left
     return PodSetRequests(
         pod_set,
         count,

@@ -73,8 +73,10 @@ class Variants:
         """Let the families of the workloads of these names, and of those about which was decided, take their steps."""
         if not self._families:
             return
-        touched = {self._family_of(key) for key in (*keys, *(decision.key for decision in self._queues.decisions))}
-        for key in sorted(touched & self._families.keys()):
+        touched_families = {
+            self._family_of(key) for key in (*keys, *(decision.key for decision in self._queues.decisions))
+        }
+        for key in sorted(touched_families & self._families.keys()):
             while self._reconcile(key):
                 pass
 
@@ -101,30 +103,30 @@ class Variants:
         if parent is None or queue is None or queue.spec.migration is None:
             return False
         flavors, family = queue.groups[0].flavors, self._families[key]
-        missing = [index for index, flavor in enumerate(flavors) if flavor not in family]
+        missing_indexes = [index for index, flavor in enumerate(flavors) if flavor not in family]
         stale = [variant for flavor, variant in family.items() if flavor not in flavors]
-        for index in missing:
+        for index in missing_indexes:
             self._create(parent, flavors[index], index)
         for variant in stale:
             self._forget(variant)
         variants = [family[flavor] for flavor in flavors]
-        changed = bool(missing or stale)
-        evicted = next((variant for variant in variants if variant.is_evicted and variant.is_reserved), None)
-        if evicted is not None and parent.is_reserved:
+        has_changed = bool(missing_indexes or stale)
+        evicted_variant = next((variant for variant in variants if variant.is_evicted and variant.is_reserved), None)
+        if evicted_variant is not None and parent.is_reserved:
             # The quota of the variant is the parent's: the job's pods stop first.
-            return self._evict(parent, EvictionReason.VARIANT_EVICTED, "Admitted variant was evicted") or changed
-        if evicted is not None:
-            self._controller.release(evicted, Step.STOP)
-            changed = True
-        admitted = next((variant for variant in variants if variant.is_admitted), None)
-        active = _active(parent, variants, admitted, queue.spec.migration.mode, queue.last_acceptable)
-        changed = self._share_admission(parent, admitted) or changed
+            return self._evict(parent, EvictionReason.VARIANT_EVICTED, "Admitted variant was evicted") or has_changed
+        if evicted_variant is not None:
+            self._controller.release(evicted_variant, Step.STOP)
+            has_changed = True
+        admitted_variant = next((variant for variant in variants if variant.is_admitted), None)
+        active = _active(parent, variants, admitted_variant, queue.spec.migration.mode, queue.last_acceptable)
+        has_changed = self._share_admission(parent, admitted_variant) or has_changed
         for variant in variants:
             if variant.workload.active != active.get(variant.key, variant.workload.active):
                 variant.workload = replace(variant.workload, active=not variant.workload.active)
                 self._controller.change_active(variant)
-                changed = True
-        return self._open_gate(parent, variants) or changed
+                has_changed = True
+        return self._open_gate(parent, variants) or has_changed
 
     def _create(self, parent: WorkloadInfo, flavor: str, index: int) -> None:
         workload = parent.workload
@@ -143,20 +145,20 @@ class Variants:
             )
         )
 
-    def _share_admission(self, parent: WorkloadInfo, admitted: WorkloadInfo | None) -> bool:
+    def _share_admission(self, parent: WorkloadInfo, workload_info: WorkloadInfo | None) -> bool:
         """The parent is admitted as long as a variant is; the variant's pods are the parent's."""
-        if admitted is None or admitted.admission is None:
+        if workload_info is None or workload_info.admission is None:
             return parent.is_admitted and self._evict(parent, EvictionReason.NO_VARIANT, "No variant is running")
-        changed = parent.pods_ready != admitted.pods_ready and (parent.is_admitted or parent.pods_ready)
-        if changed:
-            self._controller.set_pods_ready(admitted, ready=parent.pods_ready)
+        has_changed = parent.pods_ready != workload_info.pods_ready and (parent.is_admitted or parent.pods_ready)
+        if has_changed:
+            self._controller.set_pods_ready(workload_info, ready=parent.pods_ready)
         if parent.is_admitted:
-            return changed
+            return has_changed
         now = self._queues.now
-        lifecycle.reserve(parent, admitted.admission, now)
-        self._queues.decide(QuotaReserved(now, parent.key, admitted.admission))
+        lifecycle.reserve(parent, workload_info.admission, now)
+        self._queues.decide(QuotaReserved(now, parent.key, workload_info.admission))
         lifecycle.admit(parent, now)
-        self._queues.decide(Admitted(now, parent.key, admitted.cluster_queue))
+        self._queues.decide(Admitted(now, parent.key, workload_info.cluster_queue))
         self._controller.set_timers(parent)
         return True
 
@@ -176,10 +178,10 @@ class Variants:
                 break
         else:
             return False
-        opened = max((other.open_gates[GATE] for other in waiting if GATE in other.open_gates), default=None)
+        open_time = max((other.open_gates[GATE] for other in waiting if GATE in other.open_gates), default=None)
         now = self._queues.now
-        if opened is not None and opened + GATE_SECONDS > now:
-            self._queues.timers.reset(Timer.PREEMPTION_GATE, parent.key, opened + GATE_SECONDS)
+        if open_time is not None and open_time + GATE_SECONDS > now:
+            self._queues.timers.reset(Timer.PREEMPTION_GATE, parent.key, open_time + GATE_SECONDS)
             return False
         opens_at = self._opens_at.setdefault(each.key, now + MOMENT)
         if now < opens_at:
@@ -206,15 +208,15 @@ def as_one(snapshot: Snapshot, key: str) -> Snapshot:
 def _active(
     parent: WorkloadInfo,
     variants: Sequence[WorkloadInfo],
-    admitted: WorkloadInfo | None,
+    workload_info: WorkloadInfo | None,
     mode: str,
     last_acceptable: int | None,
 ) -> dict[str, bool]:
     """By key the variants that are to be active, or not; the others stay as they are."""
-    if not parent.workload.active or admitted is None:
+    if not parent.workload.active or workload_info is None:
         return {variant.key: parent.workload.active for variant in variants}
     if mode == "RetainFirstAdmission":
-        return {variant.key: False for variant in variants if variant is not admitted}
-    best = variants.index(admitted)
+        return {variant.key: False for variant in variants if variant is not workload_info}
+    best = variants.index(workload_info)
     last = best if last_acceptable is None else last_acceptable
     return {variant.key: index <= last and index < best for index, variant in enumerate(variants) if index != best}

@@ -48,17 +48,17 @@ class WorkloadController:
         if lifecycle.why_not_admitted(info) is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
             self.second_ready.append(info.key)
 
-    def see_nodes(self, changed: Mapping[str, Node | None]) -> None:
+    def see_nodes(self, changed_nodes: Mapping[str, Node | None]) -> None:
         """Nodes have changed; Kueue looks at the admitted workloads with pods on them."""
         gates = self.queues.cache.gates
-        if not changed or not gates.tas_failed_node_replacement:
+        if not changed_nodes or not gates.tas_failed_node_replacement:
             return
         flavors = self.queues.cache.flavors
         for info in list(self.queues.workloads.values()):
             if info.admission is not None and info.is_admitted and not info.is_evicted:
-                judged = judge_nodes(info.workload, info.admission, flavors, changed, gates)
-                for node, failed in judged.items():
-                    self.mark_node(info, node, failed=failed)
+                verdicts = judge_nodes(info.workload, info.admission, flavors, changed_nodes, gates)
+                for node, has_failed in verdicts.items():
+                    self.mark_node(info, node, failed=has_failed)
 
     def mark_node(self, info: WorkloadInfo, node: str, *, failed: bool) -> None:
         """Kueue has judged a node on which an admitted workload has pods."""
@@ -85,8 +85,8 @@ class WorkloadController:
         """Admit a workload with quota if nothing is left to wait for."""
         if info.is_admitted:
             return
-        missing = lifecycle.why_not_admitted(info)
-        if missing is None:
+        reason = lifecycle.why_not_admitted(info)
+        if reason is None:
             lifecycle.admit(info, self.queues.now)
             self.settle_usage(info)
             if (queue := self.queues.cache.queues.get(info.cluster_queue)) is not None:
@@ -96,8 +96,8 @@ class WorkloadController:
             self.set_timers(info)
         else:
             waiting = tuple(name for name, check in info.checks.items() if check.state is not CheckState.READY)
-            self.queues.decide(ChecksPending(self.queues.now, info.key, missing, waiting))
-            if missing is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS and info.checks:
+            self.queues.decide(ChecksPending(self.queues.now, info.key, reason, waiting))
+            if reason is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS and info.checks:
                 self.plan_second_pass(info)
 
     def settle_usage(self, info: WorkloadInfo) -> None:
