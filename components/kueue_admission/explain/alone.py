@@ -39,20 +39,20 @@ def explain_alone(cache: Cache, entry: Entry) -> Explanation:
     )
 
 
-def _step(made: Explanation, entry: Entry) -> str:
+def _step(explanation: Explanation, entry: Entry) -> str:
     if entry.outcome in _ROOM:
         return "Wait: Kueue looks at the jobs of a queue in turn."
-    if made.message and entry.info.workload.problem == made.message:
+    if explanation.message and entry.info.workload.problem == explanation.message:
         return step_of_limits(entry.info.workload.namespace)
-    short = shortage(made)
+    short = shortage(explanation)
     if short is None:
-        lasts = made.reason in LASTING
-        ask = f"Ask whoever administers ClusterQueue {made.cluster_queue}: it does not change by itself."
+        lasts = explanation.reason in LASTING
+        ask = f"Ask whoever administers ClusterQueue {explanation.cluster_queue}: it does not change by itself."
         return ask if lasts else "Wait: Kueue tries it again when other jobs end."
     flavor, figure = short
-    if made.reason == QuotaReservedReason.EXCEEDS_MAX_QUOTA:
+    if explanation.reason == QuotaReservedReason.EXCEEDS_MAX_QUOTA:
         most = format_amount(figure.resource, figure.capacity)
         return f"Submit it again with at most {most} {figure.resource}, or ask for a larger quota."
-    missing = format_amount(figure.resource, figure.missing)
+    amount = format_amount(figure.resource, figure.missing)
     where = "on a worker cluster" if flavor.is_of_workers else f"of flavor {flavor.flavor}"
-    return f"Wait until {missing} more {figure.resource} {where} is free for ClusterQueue {made.cluster_queue}."
+    return f"Wait until {amount} more {figure.resource} {where} is free for ClusterQueue {explanation.cluster_queue}."

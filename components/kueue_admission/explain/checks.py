@@ -35,10 +35,10 @@ def has_failed(info: WorkloadInfo) -> bool:
 
 
 def _standing(engine: Engine, info: WorkloadInfo, check: WorkloadCheck) -> CheckStanding:
-    known = engine.cache.checks.get(check.name)
+    known_check = engine.cache.checks.get(check.name)
     return CheckStanding(
         name=check.name,
-        controller="" if known is None else known.controller,
+        controller="" if known_check is None else known_check.controller,
         state=check.state.value,
         message=check.message,
         undo=_undo(info, check),

@@ -32,17 +32,17 @@ def crowd_changes(trials: Trials) -> None:
 def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
     now = queue.preemption
 
-    def with_policies(changed: ClusterQueuePreemption) -> Edit:
-        return edit_queue(queue.name, lambda q: replace(q, preemption=changed))
+    def with_policies(cluster_queue_preemption: ClusterQueuePreemption) -> Edit:
+        return edit_queue(queue.name, lambda q: replace(q, preemption=cluster_queue_preemption))
 
     policies: list[tuple[str, str, ClusterQueuePreemption]] = []
     if queue.cohort and now.reclaim_within_cohort != "Any":
         policies.append(("reclaimWithinCohort", "Any", now.model_copy(update={"reclaim_within_cohort": "Any"})))
     if queue.cohort and now.borrow_within_cohort.policy == "Never":
         policies.append(("borrowWithinCohort.policy", *while_borrowing(now)))
-    for field, value, changed in policies:
+    for field, value, has_changed in policies:
         what = f"set preemption.{field} of ClusterQueue {queue.name} to {value}"
-        _offer_if_admitted(trials, "preemption", what, with_policies(changed))
+        _offer_if_admitted(trials, "preemption", what, with_policies(has_changed))
     other: QueueingStrategy = "StrictFIFO" if queue.queueing_strategy == "BestEffortFIFO" else "BestEffortFIFO"
     edit = edit_queue(queue.name, lambda q: replace(q, queueing_strategy=other))
     what = f"set queueingStrategy of ClusterQueue {queue.name} to {other}"

@@ -93,20 +93,20 @@ def found_pending(engine: Engine, entry: Entry) -> Diagnosis:
     return Diagnosis(engine, "Pending", entry.why or QuotaReservedReason.PENDING_EVALUATION, entry.message(), entry)
 
 
-def beside_others(found: Diagnosis, snapshot: Snapshot) -> Diagnosis:
+def beside_others(diagnosis: Diagnosis, snapshot: Snapshot) -> Diagnosis:
     """The diagnosis with what becomes of the workload in the next cycles, in which the others of the snapshot are too.
 
     What it lacks even alone stays the reason, unless a later cycle finds another flavor for it.
     """
-    entry = found.entry
+    entry = diagnosis.entry
     if entry is None or entry.info.is_reserved or entry.outcome in (Outcome.INADMISSIBLE, Outcome.BLOCKED):
-        return found
+        return diagnosis
     outlook = look_ahead(snapshot, entry.info.key)
-    found = found._replace(outlook=outlook)
-    if not found.fits and not outlook.admits:
+    diagnosis = diagnosis._replace(outlook=outlook)
+    if not diagnosis.fits and not outlook.admits:
         # Kueue names what places no pods by the second look at it, at the latest.
-        return found if entry.why or not outlook.reason else found._replace(reason=outlook.reason)
-    return found._replace(reason=outlook.reason or QuotaReservedReason.PENDING_EVALUATION, message=outlook.message)
+        return diagnosis if entry.why or not outlook.reason else diagnosis._replace(reason=outlook.reason)
+    return diagnosis._replace(reason=outlook.reason or QuotaReservedReason.PENDING_EVALUATION, message=outlook.message)
 
 
 _NEXT: Final = {
@@ -129,15 +129,15 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
         return Diagnosis(engine, "Admitted", "Admitted", message, entry)
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
-    missing = lifecycle.why_not_admitted(info)
-    if missing is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+    reason = lifecycle.why_not_admitted(info)
+    if reason is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
         entry = examine(engine.cache, info, now=engine.now)
-        return Diagnosis(engine, "QuotaReserved", missing, entry.message(), entry)
+        return Diagnosis(engine, "QuotaReserved", reason, entry.message(), entry)
     waiting = [state for state in (CheckState.PENDING, CheckState.RETRY, CheckState.REJECTED) if info.has_check(state)]
     message = "; ".join(lifecycle.describe_checks(info, state) for state in waiting)
-    if missing is None:
+    if reason is None:
         return Diagnosis(engine, "QuotaReserved", "Admitted", "Every check is ready; Kueue admits it next")
-    return Diagnosis(engine, "QuotaReserved", missing, message)
+    return Diagnosis(engine, "QuotaReserved", reason, message)
 
 
 def only_relevant(snapshot: Snapshot, key: str, *, alone: bool = False) -> Snapshot:

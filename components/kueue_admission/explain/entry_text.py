@@ -10,21 +10,21 @@ from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import CheckStanding, Explanation, FlavorFigures, ResourceFigures
 
 
-def about_entry(made: Explanation, entry: Entry) -> str:
+def about_entry(answer: Explanation, entry: Entry) -> str:
     """Why a cycle would not admit it even if it were alone; names no other workload."""
     outcome = entry.outcome
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
-        return _about_flavors(made, entry)
+        return _about_flavors(answer, entry)
     if outcome is Outcome.REFUSED:
         if last := last_of_too_few(entry):
-            refused = f"the Admission that Kueue writes: its search ends with pod set {last}"
+            refusal = f"the Admission that Kueue writes: its search ends with pod set {last}"
             why = "which requests nothing that the ClusterQueue covers, and gives the pod sets after it nothing"
-            return f"There is quota for it, but the API server refuses {refused}, {why}."
+            return f"There is quota for it, but the API server refuses {refusal}, {why}."
         return f"There is quota for it, but the API server refuses the place that Kueue gives it{_about_slices(entry)}."
     if not entry.queue.active:
         inactive = entry.queue.inactive_message.rstrip(".")
-        return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{root_cause(made)}."
-    return f"{made.message}."
+        return f"ClusterQueue {answer.cluster_queue} is inactive: {inactive}{root_cause(answer)}."
+    return f"{answer.message}."
 
 
 def last_of_too_few(entry: Entry) -> str:
@@ -54,44 +54,47 @@ def check_text(check: CheckStanding) -> str:
     return f"AdmissionCheck {check.name} is {check.state}{words}"
 
 
-def root_cause(made: Explanation) -> str:
+def root_cause(answer: Explanation) -> str:
     """The first object below the ClusterQueue that is at fault by itself."""
-    cause = next((link for link in made.links if link.undo), None)
+    cause = next((link for link in answer.links if link.undo), None)
     return "" if cause is None else f"; the cause: {cause.kind} {cause.name}: {cause.message.rstrip('.')}"
 
 
-def _about_flavors(made: Explanation, entry: Entry) -> str:
-    if made.reason == "TopologyPlacementFailed":
-        if any(figure.missing for flavor in made.flavors for figure in flavor.resources):
-            return f"Even on empty nodes its pods cannot be placed in the topology{about_placement(made, empty=True)}."
-        return f"There is quota for it, but its pods cannot be placed in the topology{about_placement(made)}."
-    covered = entry.queue.group_of
-    uncovered = {
-        name for request in made.requests for name, amount in request.amounts if amount and name not in covered
+def _about_flavors(answer: Explanation, entry: Entry) -> str:
+    if answer.reason == "TopologyPlacementFailed":
+        if any(figure.missing for flavor in answer.flavors for figure in flavor.resources):
+            where = about_placement(answer, empty=True)
+            return f"Even on empty nodes its pods cannot be placed in the topology{where}."
+        return f"There is quota for it, but its pods cannot be placed in the topology{about_placement(answer)}."
+    group_of = entry.queue.group_of
+    uncovered_names = {
+        name for request in answer.requests for name, amount in request.amounts if amount and name not in group_of
     }
     # With IgnoreUndeclared they speak against nothing.
-    if uncovered and any(
+    if uncovered_names and any(
         isinstance(evidence, ResourceUnavailable) for of in entry.assignment.pod_sets for evidence in of.evidence
     ):
-        return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
+        return f"ClusterQueue {answer.cluster_queue} has no quota for {', '.join(sorted(uncovered_names))}."
     bare = without_flavor(entry)
     if bare:
         names = ", ".join(pod_set.name for pod_set in bare)
-        return f"Pod set {names} requests nothing that ClusterQueue {made.cluster_queue} covers, and so gets no flavor."
-    if made.reason == "NoMatchingFlavor":
-        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{about_placement(made)}."
-    short = shortage(made)
-    if short is None and made.placements:
-        return f"There is quota for it, but its pods have no place until others leave{about_placement(made)}."
+        covers = f"ClusterQueue {answer.cluster_queue} covers"
+        return f"Pod set {names} requests nothing that {covers}, and so gets no flavor."
+    if answer.reason == "NoMatchingFlavor":
+        return f"No flavor of ClusterQueue {answer.cluster_queue} suits its pods{about_placement(answer)}."
+    short = shortage(answer)
+    if short is None and answer.placements:
+        return f"There is quota for it, but its pods have no place until others leave{about_placement(answer)}."
     if short is None:
-        return f"{made.message}."
+        return f"{answer.message}."
     flavor, figure = short
-    asked, missing = _amount(figure, figure.asked), format_amount(figure.resource, figure.missing)
-    if made.reason == "ExceedsMaxQuota":
+    asked_amount, missing_amount = _amount(figure, figure.asked), format_amount(figure.resource, figure.missing)
+    if answer.reason == "ExceedsMaxQuota":
         most = format_amount(figure.resource, figure.capacity)
         where = "on its worker clusters together" if flavor.is_of_workers else f"in flavor {flavor.flavor}"
-        return f"It asks for {asked}; ClusterQueue {made.cluster_queue} can never have more than {most} of it {where}."
-    return f"It asks for {asked}; {free_text(flavor, figure)}, {missing} is missing."
+        never = f"can never have more than {most} of it {where}"
+        return f"It asks for {asked_amount}; ClusterQueue {answer.cluster_queue} {never}."
+    return f"It asks for {asked_amount}; {free_text(flavor, figure)}, {missing_amount} is missing."
 
 
 def free_text(flavor: FlavorFigures, figure: ResourceFigures) -> str:
@@ -102,19 +105,19 @@ def free_text(flavor: FlavorFigures, figure: ResourceFigures) -> str:
     return f"{free} is free in flavor {flavor.flavor}"
 
 
-def shortage(made: Explanation) -> tuple[FlavorFigures, ResourceFigures] | None:
+def shortage(answer: Explanation) -> tuple[FlavorFigures, ResourceFigures] | None:
     """The flavor and resource that it is nearest to getting, of those that lack something; None where none does."""
-    short = [(flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
-    if made.reason == "ExceedsMaxQuota":
+    short = [(flavor, figure) for flavor in answer.flavors for figure in flavor.resources if figure.missing]
+    if answer.reason == "ExceedsMaxQuota":
         return min(short, key=lambda pair: pair[1].asked - pair[1].capacity, default=None)
     return min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing), default=None)
 
 
-def about_placement(made: Explanation, *, empty: bool = False) -> str:
+def about_placement(answer: Explanation, *, empty: bool = False) -> str:
     """What the topology of the first flavor lacks most; `empty`: without the workloads that are there."""
-    if not made.placements:
+    if not answer.placements:
         return ""
-    first = made.placements[0]
+    first = answer.placements[0]
     unknown = next((level for level in (first.level, first.room_level) if level not in first.levels), None)
     if unknown is not None:
         return f": Topology {first.topology} has no level {unknown}"
@@ -150,11 +153,11 @@ def step_of_limits(namespace: str) -> str:
 def without_flavor(entry: Entry) -> list[PodSet]:
     """The pod sets that have to be placed in a topology and ask for nothing that the queue has quota for."""
     errors = {result.name for result in entry.assignment.pod_sets if result.error}
-    covered = entry.queue.group_of
+    group_of = entry.queue.group_of
     return [
         pod_set
         for pod_set in entry.info.workload.pod_sets
         if pod_set.name in errors
         and is_topology_requested(pod_set, entry.queue)
-        and not any(amount and name in covered for name, amount in pod_set.requests)
+        and not any(amount and name in group_of for name, amount in pod_set.requests)
     ]

@@ -84,7 +84,7 @@ def explain(
     if with_changes:
         _try_changes(trials, diagnosis, info)
     queue = diagnosis.engine.cache.queues.get(info.cluster_queue)
-    replaced = diagnosis.engine.cache.replaced(info) if queue is not None else None
+    replaced_info = diagnosis.engine.cache.replaced(info) if queue is not None else None
     entry, outlook = diagnosis.entry, diagnosis.outlook
     looked_at = diagnosis.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
     blockers = outlook.blockers if outlook is not None and diagnosis.fits else ()
@@ -101,7 +101,7 @@ def explain(
         priority=info.priority,
         evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
         evicted_message=workload.status.evicted_message,
-        replaces=replaced.key if replaced is not None else "",
+        replaces=replaced_info.key if replaced_info is not None else "",
         requests=requests_of(info),
         holdings=holdings_of(diagnosis.engine, info),
         flavors=_flavors(diagnosis.engine, info, entry) if entry is not None and looked_at else (),
@@ -197,17 +197,17 @@ def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Exp
     )
 
 
-def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
-    if found.entry is not None and found.state == "QuotaReserved":
-        placement_changes(trials, found.entry)
-    elif found.state == "QuotaReserved":
+def _try_changes(trials: Trials, diagnosis: Diagnosis, info: WorkloadInfo) -> None:
+    if diagnosis.entry is not None and diagnosis.state == "QuotaReserved":
+        placement_changes(trials, diagnosis.entry)
+    elif diagnosis.state == "QuotaReserved":
         check_changes(trials, info.workload)
-    elif found.blocked:
+    elif diagnosis.blocked:
         blocked_changes(trials, info.workload)
-    elif found.fits and not found.admits:
+    elif diagnosis.fits and not diagnosis.admits:
         crowd_changes(trials)
-    elif found.entry is not None and not found.admits:
-        _change_entry(trials, found.entry)
+    elif diagnosis.entry is not None and not diagnosis.admits:
+        _change_entry(trials, diagnosis.entry)
 
 
 def _change_entry(trials: Trials, entry: Entry) -> None:

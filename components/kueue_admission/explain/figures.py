@@ -50,15 +50,17 @@ def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigur
     all_figures: list[FlavorFigures] = []
     for group in queue.groups:
         for flavor in group.flavors:
-            tried = attempts.get(flavor, [])
-            against = dict.fromkeys(sentence(piece) for attempt in tried for piece in attempt.evidence)
+            flavor_attempts = attempts.get(flavor, [])
+            against = dict.fromkeys(sentence(piece) for attempt in flavor_attempts for piece in attempt.evidence)
             resources = tuple(
                 _figures(cache, queue, flavor, name, amount)
                 for name, amount in totals.items()
                 if name in group.covered and amount
             )
             all_figures.append(
-                FlavorFigures(flavor, bool(tried), tuple(against), resources, is_of_workers=flavor in of_workers)
+                FlavorFigures(
+                    flavor, bool(flavor_attempts), tuple(against), resources, is_of_workers=flavor in of_workers
+                )
             )
     return tuple(all_figures)
 
@@ -69,7 +71,7 @@ def flavors_of_workers(cache: Cache, queue: QueueNode) -> frozenset[str]:
     return frozenset().union(*(queue.checks.get(name, ()) for name in dispatching))
 
 
-def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: int) -> ResourceFigures:
+def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked_amount: int) -> ResourceFigures:
     fr = cache.ids.id(flavor, resource)
     free = available(queue, fr)
     root = queue.root()
@@ -77,19 +79,19 @@ def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: 
         (-amount, info.priority, info.key, node.name)
         for node in all_queues_below(root)
         for info in node.workloads.values()
-        for used, amount in info.usage
-        if used == fr and amount
+        for used_nodes, amount in info.usage
+        if used_nodes == fr and amount
     ]
     return ResourceFigures(
         resource=resource,
-        asked=asked,
+        asked=asked_amount,
         nominal=queue.nominal.get(fr),
         borrowing_limit=queue.borrowing_limit.get(fr),
         used_by_queue=queue.usage.get(fr, 0),
         used_in_cohort=None if root is queue else -sum(one[0] for one in holders),
         capacity=queue.potential.get(fr, 0),
         free=free,
-        missing=max(0, asked - free),
+        missing=max(0, asked_amount - free),
         holders=tuple(Holder(key, name, prio, -less) for less, prio, key, name in nsmallest(LISTED, holders)),
         holder_count=len(holders),
     )

@@ -37,47 +37,47 @@ _STATES = {
 }
 
 
-def headline(made: Explanation, found: Diagnosis) -> str:
+def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
     """The dominant reason in plain words."""
-    failed = next((check for check in made.checks if check.state in FAILED), None)
-    if failed is not None and made.state in ("Pending", "Evicted"):
-        has = "It has no quota" if made.state == "Pending" else "It loses its quota when its pods are gone"
-        return f"{has}, as {check_text(failed)}."
-    if made.state == "QuotaReserved":
-        return _about_reservation(made, found)
-    if made.state == "Admitted" and found.entry is not None:
-        return f"{found.message}."
-    if made.state == "Admitted" and _never_dispatched(made, found):
+    failed_check = next((check for check in explanation.checks if check.state in FAILED), None)
+    if failed_check is not None and explanation.state in ("Pending", "Evicted"):
+        has = "It has no quota" if explanation.state == "Pending" else "It loses its quota when its pods are gone"
+        return f"{has}, as {check_text(failed_check)}."
+    if explanation.state == "QuotaReserved":
+        return _about_reservation(explanation, diagnosis)
+    if explanation.state == "Admitted" and diagnosis.entry is not None:
+        return f"{diagnosis.message}."
+    if explanation.state == "Admitted" and _never_dispatched(explanation, diagnosis):
         return "It never runs: it requests nothing that the queue covers, so the manager admitted it without a worker."
-    if made.state == "Admitted" and not made.holdings:
+    if explanation.state == "Admitted" and not explanation.holdings:
         bare = "It got no flavor, and its pods no node selector of one, as they request nothing that the queue covers."
         return f"{_STATES['Admitted']} {bare}"
-    if made.state != "Pending":
-        return _STATES.get(made.state, found.message)
-    if made.reason == EvictionReason.DEACTIVATED and made.evicted_message:
-        return f"{made.evicted_message.rstrip('.')}."
-    if found.blocked or found.entry is None:
-        return f"{found.message}."
-    if found.outlook is not None and (found.fits or found.admits):
-        return about_turn(made, found.outlook)
-    return about_entry(made, found.entry)
+    if explanation.state != "Pending":
+        return _STATES.get(explanation.state, diagnosis.message)
+    if explanation.reason == EvictionReason.DEACTIVATED and explanation.evicted_message:
+        return f"{explanation.evicted_message.rstrip('.')}."
+    if diagnosis.blocked or diagnosis.entry is None:
+        return f"{diagnosis.message}."
+    if diagnosis.outlook is not None and (diagnosis.fits or diagnosis.admits):
+        return about_turn(explanation, diagnosis.outlook)
+    return about_entry(explanation, diagnosis.entry)
 
 
-def _never_dispatched(made: Explanation, found: Diagnosis) -> bool:
+def _never_dispatched(explanation: Explanation, diagnosis: Diagnosis) -> bool:
     """Whether it got no flavor on a manager, and so no check: no worker gets a copy of it."""
-    info = found.engine.workloads.get(made.workload)
-    return info is not None and not made.holdings and is_dispatched(found.engine.objects, info.workload)
+    info = diagnosis.engine.workloads.get(explanation.workload)
+    return info is not None and not explanation.holdings and is_dispatched(diagnosis.engine.objects, info.workload)
 
 
-def unprinted_kind(found: Diagnosis) -> str | None:
+def unprinted_kind(diagnosis: Diagnosis) -> str | None:
     """The kind that the reason is about, where none of it is among the objects: the dump lacks it, not the cluster."""
-    objects = found.engine.objects
-    if found.blocked and found.reason == QuotaReservedReason.MISCONFIGURED:
+    objects = diagnosis.engine.objects
+    if diagnosis.blocked and diagnosis.reason == QuotaReservedReason.MISCONFIGURED:
         there = {"LocalQueue": objects.local_queues, "ClusterQueue": objects.cluster_queues}
         return next((kind for kind, manifests_there in there.items() if not manifests_there), None)
-    if found.entry is None or found.entry.queue.active:
+    if diagnosis.entry is None or diagnosis.entry.queue.active:
         return None
-    reasons = {reason for reason, _ in found.entry.queue.inactive}
+    reasons = {reason for reason, _ in diagnosis.entry.queue.inactive}
     lacking = {
         "ResourceFlavor": InactiveReason.FLAVOR_NOT_FOUND in reasons and not objects.flavors,
         "Topology": InactiveReason.TOPOLOGY_NOT_FOUND in reasons and not objects.topologies,
@@ -86,51 +86,55 @@ def unprinted_kind(found: Diagnosis) -> str | None:
     return next((kind for kind, is_lacking in lacking.items() if is_lacking), None)
 
 
-def not_known(made: Explanation, kind: str) -> Explanation:
+def not_known(explanation: Explanation, kind: str) -> Explanation:
     """The explanation where the objects lack a whole kind, so that why it waits cannot be said."""
     return replace(
-        made,
+        explanation,
         reason=None,
         message="",
-        written=made.written and replace(made.written, agrees=True),
+        written=explanation.written and replace(explanation.written, agrees=True),
         headline=f"Why it waits is not known: there is no {kind} among the objects.",
         changes=(),
         next_step=f"Add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints to the objects, and explain it again.",
     )
 
 
-def still_suspended(made: Explanation, job: str) -> Explanation:
+def still_suspended(explanation: Explanation, job: str) -> Explanation:
     """The explanation of an admitted workload whose job Kueue has not started."""
     log = f"kubectl logs deployment/{DEPLOYMENT} -n {KUEUE_NAMESPACE}"
     return replace(
-        made,
+        explanation,
         headline=f"It is admitted, and {job} is still suspended: Kueue has not started it.",
         next_step=f"Unless it was admitted a moment ago, see in Kueue's log what refuses the job's start: {log}.",
     )
 
 
-def code_of_reason(made: Explanation, found: Diagnosis) -> str | None:
+def code_of_reason(explanation: Explanation, diagnosis: Diagnosis) -> str | None:
     """The code of what Kueue, its checks, or what is below the queue say; else that of jobs in the way."""
-    checks, links = (check.message for check in made.checks), (link.message for link in made.links)
-    code = code_of("\n".join((made.reason or "", made.message, found.message, *checks, *links)))
-    if code is None and found.outlook is not None and is_behind_others(made, found.outlook):
+    checks, links = (check.message for check in explanation.checks), (link.message for link in explanation.links)
+    code = code_of("\n".join((explanation.reason or "", explanation.message, diagnosis.message, *checks, *links)))
+    if code is None and diagnosis.outlook is not None and is_behind_others(explanation, diagnosis.outlook):
         return "KF114"
     return code
 
 
-def _about_reservation(made: Explanation, found: Diagnosis) -> str:
-    if SINGLE_POD_SET_REFUSAL in found.message:
+def _about_reservation(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    if SINGLE_POD_SET_REFUSAL in diagnosis.message:
         return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
-    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
-        placing = f"has no place for its pods{about_placement(made)}" if made.placements else "places its pods next"
+    if explanation.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        placing = (
+            f"has no place for its pods{about_placement(explanation)}"
+            if explanation.placements
+            else "places its pods next"
+        )
         return f"It has its quota, and Kueue {placing}."
-    info = found.engine.workloads.get(made.workload)
+    info = diagnosis.engine.workloads.get(explanation.workload)
     fallback = info.checks.get(FALLBACK_CHECK) if info is not None and not info.pods_ready else None
     if fallback is not None:
         return f"{fallback.message}."
-    if made.checks:
-        return f"It has its quota, and {check_text(made.checks[0])}{root_cause(made)}."
-    return f"{found.message}."
+    if explanation.checks:
+        return f"It has its quota, and {check_text(explanation.checks[0])}{root_cause(explanation)}."
+    return f"{diagnosis.message}."
 
 
 _NEXT = {
@@ -140,75 +144,83 @@ _NEXT = {
 }
 
 
-def step_of_waiting(made: Explanation, listed: str = "listed changes") -> str:
-    """To wait for the end of other jobs, or make a change; `listed` says where these are. Empty: it does not help."""
-    admitting = [change for change in made.changes if change.admits]
+def step_of_waiting(explanation: Explanation, text: str = "listed changes") -> str:
+    """To wait for the end of other jobs, or make a change; `text` says where these are. Empty: it does not help."""
+    admitting = [change for change in explanation.changes if change.admits]
     waits = [change for change in admitting if change.kind == "finish"]
-    others = f", or make one of the {listed}" if len(waits) < len(admitting) else ""
+    others = f", or make one of the {text}" if len(waits) < len(admitting) else ""
     return f"{_sentence(waits[0].what)}{others}." if waits else ""
 
 
-def next_step(made: Explanation, found: Diagnosis) -> str:
+def next_step(explanation: Explanation, diagnosis: Diagnosis) -> str:
     """What to do now."""
-    undo = next((check.undo for check in made.checks if check.undo), "")
-    if undo and made.state in ("Pending", "Evicted"):
+    undo = next((check.undo for check in explanation.checks if check.undo), "")
+    if undo and explanation.state in ("Pending", "Evicted"):
         return f"{_sentence(undo)}."
-    if made.state in _NEXT:
-        resubmit = f"Delete it, and submit it with a request that ClusterQueue {made.cluster_queue} covers."
-        return resubmit if made.state == "Admitted" and _never_dispatched(made, found) else _NEXT[made.state]
-    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
-        return _about_late_placement(made)
-    undo = next((link.undo for link in made.links if link.undo), "")
-    if undo and (made.state == "QuotaReserved" or made.reason == QuotaReservedReason.SUSPENDED):
+    if explanation.state in _NEXT:
+        resubmit = f"Delete it, and submit it with a request that ClusterQueue {explanation.cluster_queue} covers."
+        return (
+            resubmit
+            if explanation.state == "Admitted" and _never_dispatched(explanation, diagnosis)
+            else _NEXT[explanation.state]
+        )
+    if explanation.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        return _about_late_placement(explanation)
+    undo = next((link.undo for link in explanation.links if link.undo), "")
+    if undo and (explanation.state == "QuotaReserved" or explanation.reason == QuotaReservedReason.SUSPENDED):
         return f"{_sentence(undo)}."
-    if made.state == "QuotaReserved":
-        return _about_checks(made, found)
-    if found.blocked and made.reason == QuotaReservedReason.PENDING_EVALUATION:
+    if explanation.state == "QuotaReserved":
+        return _about_checks(explanation, diagnosis)
+    if diagnosis.blocked and explanation.reason == QuotaReservedReason.PENDING_EVALUATION:
         return "Wait: Kueue tries it again when that time is over."
-    admitting = [change for change in made.changes if change.admits]
-    entry, outlook = found.entry, found.outlook
+    admitting = [change for change in explanation.changes if change.admits]
+    entry, outlook = diagnosis.entry, diagnosis.outlook
     if entry is not None and entry.outcome is Outcome.REFUSED:
-        return _step_of_refused(made, entry)
+        return _step_of_refused(explanation, entry)
     if outlook is not None and outlook.admits:
-        return turn_step(made, outlook)
-    if made.reason == "WaitingForQuota" and (step := step_of_waiting(made)):
+        return turn_step(explanation, outlook)
+    if explanation.reason == "WaitingForQuota" and (step := step_of_waiting(explanation)):
         return step
-    if entry is not None and made.message and entry.info.workload.problem == made.message:
+    if entry is not None and explanation.message and entry.info.workload.problem == explanation.message:
         return step_of_limits(entry.info.workload.namespace)
     if admitting:
         return f"{_sentence(admitting[0].what)}."
-    return _without_remedy(made)
+    return _without_remedy(explanation)
 
 
-def _step_of_refused(made: Explanation, entry: Entry) -> str:
+def _step_of_refused(explanation: Explanation, entry: Entry) -> str:
     last = last_of_too_few(entry)
     if last:
-        covered = f"that ClusterQueue {made.cluster_queue} covers"
-        return f"Submit it again with a request of pod set {last} for a resource {covered}."
+        coverage = f"that ClusterQueue {explanation.cluster_queue} covers"
+        return f"Submit it again with a request of pod set {last} for a resource {coverage}."
     return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
 
 
-def _without_remedy(made: Explanation) -> str:
-    if made.blockers:
-        return f"Look at what is in its way: kueue-fleet explain {made.blockers[0].workload}."
-    if made.position is not None and made.position.ahead:
-        first = made.position.ahead[0].workload
-        return f"Look at the first of the {made.position.place - 1} ahead of it: kueue-fleet explain {first}."
-    if made.placements and not made.placements[0].nodes:
-        return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
-    if any(flavor.is_of_workers for flavor in made.flavors):
+def _without_remedy(explanation: Explanation) -> str:
+    if explanation.blockers:
+        return f"Look at what is in its way: kueue-fleet explain {explanation.blockers[0].workload}."
+    if explanation.position is not None and explanation.position.ahead:
+        first = explanation.position.ahead[0].workload
+        return f"Look at the first of the {explanation.position.place - 1} ahead of it: kueue-fleet explain {first}."
+    if explanation.placements and not explanation.placements[0].nodes:
+        return f"See whether its nodes are there, Ready and free: {_get_nodes(explanation)}."
+    if any(flavor.is_of_workers for flavor in explanation.flavors):
         return "Explain it on its worker clusters too (--objects NAME=PATH once for each): it lacks quota of theirs."
-    if made.changes:
-        return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
+    if explanation.changes:
+        return f"{_sentence(explanation.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."
 
 
-def fits_nowhere(made: Explanation) -> Explanation:
+def fits_nowhere(explanation: Explanation) -> Explanation:
     """The explanation of a workload on the manager that no worker can ever hold."""
-    keeps = "" if made.state == "Pending" else "; it keeps its quota here until it is deleted, and others wait for that"
+    keeps = (
+        ""
+        if explanation.state == "Pending"
+        else "; it keeps its quota here until it is deleted, and others wait for that"
+    )
     return replace(
-        made,
-        headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {made.headline}",
+        explanation,
+        headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {explanation.headline}",
         changes=(),
         is_unplaceable=True,
         code="KF104",
@@ -216,26 +228,26 @@ def fits_nowhere(made: Explanation) -> Explanation:
     )
 
 
-def _about_checks(made: Explanation, found: Diagnosis) -> str:
+def _about_checks(explanation: Explanation, diagnosis: Diagnosis) -> str:
     """Where to look on, by who answers the checks that are not Ready."""
-    engine = found.engine
-    checks = engine.workloads[made.workload].checks
+    engine = diagnosis.engine
+    checks = engine.workloads[explanation.workload].checks
     waiting = [name for name, check in sorted(checks.items()) if check.state is not CheckState.READY]
     controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
-    if SINGLE_POD_SET_REFUSAL in found.message:
+    if SINGLE_POD_SET_REFUSAL in diagnosis.message:
         return (
             "Delete it. Set podSetMergePolicy in the check's provisioningRequest and give all of its GPU pods the same "
             "requests, node selector, tolerations and affinity, or ask for GPUs in one role only; then submit it again."
         )
     if PROVISIONING_CONTROLLER in controllers:
-        namespace = made.workload.partition("/")[0]
+        namespace = explanation.workload.partition("/")[0]
         return (
             f"Look at its ProvisioningRequest: kubectl get provisioningrequests -n {namespace}. One that is Accepted "
             "waits for the cloud to have the nodes."
         )
     if controllers == {MULTIKUEUE_CONTROLLER}:
-        if made.dispatch is not None:
-            return _about_dispatch(made.dispatch)
+        if explanation.dispatch is not None:
+            return _about_dispatch(explanation.dispatch)
         return (
             "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
             "(--objects NAME=PATH once for each)."
@@ -245,20 +257,20 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
     )
 
 
-def _about_late_placement(made: Explanation) -> str:
-    admitting = [change for change in made.changes if change.admits]
-    if not made.placements:
+def _about_late_placement(explanation: Explanation) -> str:
+    admitting = [change for change in explanation.changes if change.admits]
+    if not explanation.placements:
         return "Wait: Kueue tries to place its pods at least every 30 seconds."
     if admitting:
         return f"{_sentence(admitting[0].what)}; Kueue tries again at least every 30 seconds."
     return (
-        f"See whether its nodes are there, Ready and free: {_get_nodes(made)}, kubectl get provisioningrequests -n "
-        f"{made.workload.partition('/')[0]}. Kueue tries again at least every 30 seconds."
+        f"See whether its nodes are there, Ready and free: {_get_nodes(explanation)}, kubectl get provisioningrequests "
+        f"-n {explanation.workload.partition('/')[0]}. Kueue tries again at least every 30 seconds."
     )
 
 
-def _get_nodes(made: Explanation) -> str:
-    labels = made.placements[0].node_labels.replace(", ", ",")
+def _get_nodes(explanation: Explanation) -> str:
+    labels = explanation.placements[0].node_labels.replace(", ", ",")
     return f"kubectl get nodes{f' -l {labels}' if labels else ''}"
 
 

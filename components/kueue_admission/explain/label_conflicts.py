@@ -19,15 +19,19 @@ def label_conflicts(
     """A sentence for each pod set that has some by its admission, or gets some by `entry`, if that finds flavors."""
     labels = {flavor.name: dict(flavor.node_labels) for flavor in flavors}
     if admission is not None:
-        given = [(pod_set.name, [flavor for _, flavor in pod_set.flavors]) for pod_set in admission.pod_sets]
+        flavor_lists = [(pod_set.name, [flavor for _, flavor in pod_set.flavors]) for pod_set in admission.pod_sets]
     else:
-        found = entry.assignment.pod_sets if entry is not None else ()
-        given = [(each.name, [choice.flavor for choice in each.flavors.values()]) for each in found if each.is_found]
+        pod_set_results = entry.assignment.pod_sets if entry is not None else ()
+        flavor_lists = [
+            (each.name, [choice.flavor for choice in each.flavors.values()])
+            for each in pod_set_results
+            if each.is_found
+        ]
     return tuple(
         f"Flavors {one} and {other} of pod set {name} have different values of the node label {key}, {ours} and "
         f"{theirs}: Kueue gives its pods one of them at random, so that they may be on nodes that lack what the other "
         "has. Cover these resources in one group of the ClusterQueue, or give the label to one of the flavors only."
-        for name, names in given
+        for name, names in flavor_lists
         for one, other in combinations(sorted(set(names)), 2)
         for key, ours, theirs in _differences(labels.get(one, {}), labels.get(other, {}))
     )

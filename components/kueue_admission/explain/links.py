@@ -64,26 +64,26 @@ class Links:
             yield Link("AdmissionCheck", name, *inactive, "" if below else undo)
         yield from below
 
-    def _parameters(self, check: str, parameters: Manifest, told: str) -> Iterator[Link]:
-        """`told`: what Kueue says of a check that is not Active."""
+    def _parameters(self, check: str, parameters: Manifest, text: str) -> Iterator[Link]:
+        """`text`: what Kueue says of a check that is not Active."""
         kind, name = str(parameters.get("kind")), str(parameters.get("name"))
         config = self._found.get(kind, {}).get(name)
         if config is None:
-            yield from self._missing(kind, name, f"AdmissionCheck {check}", told, is_gone="not found" in told)
+            yield from self._missing(kind, name, f"AdmissionCheck {check}", text, is_gone="not found" in text)
         elif kind == "MultiKueueConfig":
             clusters = inside(config, "spec").get("clusters")
             names = [str(cluster) for cluster in clusters] if isinstance(clusters, list) else []
-            below = [link for link_name in names for link in self._cluster(link_name, name, told)]
+            below = [link for link_name in names for link in self._cluster(link_name, name, text)]
             if below:
                 yield Link(kind, name, "", f"names {', '.join(names)}")
             yield from below
 
-    def _cluster(self, name: str, config: str, told: str) -> Iterator[Link]:
+    def _cluster(self, name: str, config: str, text: str) -> Iterator[Link]:
         cluster = self._found.get("MultiKueueCluster", {}).get(name)
         if cluster is None:
-            missing = told.partition("Inactive clusters")[0]
-            is_gone = name in missing.replace("[", " ").replace("]", " ").split()
-            yield from self._missing("MultiKueueCluster", name, f"MultiKueueConfig {config}", told, is_gone=is_gone)
+            missing_clusters = text.partition("Inactive clusters")[0]
+            is_gone = name in missing_clusters.replace("[", " ").replace("]", " ").split()
+            yield from self._missing("MultiKueueCluster", name, f"MultiKueueConfig {config}", text, is_gone=is_gone)
             return
         inactive = _inactive(cluster)
         if inactive is None:
@@ -96,12 +96,12 @@ class Links:
         yield Link("MultiKueueCluster", name, *inactive, "" if below else undo)
         yield from below
 
-    def _missing(self, kind: str, name: str, named_by: str, told: str, *, is_gone: bool) -> Iterator[Link]:
+    def _missing(self, kind: str, name: str, named_by: str, text: str, *, is_gone: bool) -> Iterator[Link]:
         """`is_gone`: Kueue says so."""
         if is_gone or self._found.get(kind):
             undo = f"create {kind} {name}, or name another one in {named_by}"
             yield Link(kind, name, _NOT_FOUND, f"does not exist; {named_by} names it", undo)
-        elif told:
+        elif text:
             undo = f"see whether it is there: kubectl get {kind.lower()} {name} -o yaml"
             yield Link(kind, name, "Unknown", f"is not among the objects given; {named_by} names it", undo)
 
@@ -112,18 +112,18 @@ def _name(manifest: Manifest) -> str:
 
 def _inactive(manifest: Manifest) -> tuple[str, str] | None:
     """Reason and message of the condition Active where it is not True; None also where there is none yet."""
-    printed = Printed.of(manifest)
-    if "Active" not in printed.conditions or printed.is_true("Active"):
+    printed_object = Printed.of(manifest)
+    if "Active" not in printed_object.conditions or printed_object.is_true("Active"):
         return None
-    return printed.reason("Active"), printed.message("Active")
+    return printed_object.reason("Active"), printed_object.message("Active")
 
 
 def _credentials(cluster: Manifest, reason: str, message: str) -> Iterator[Link]:
     """What holds the credentials of a MultiKueueCluster that they are the fault of."""
     source: Any = inside(cluster, "spec", "clusterSource")
     name, kubeconfig, profile = _name(cluster), inside(source, "kubeConfig"), inside(source, "clusterProfileRef")
-    missing = "not found" in message or "no such file" in message
-    state = (_NOT_FOUND, "does not exist") if missing else (reason, message)
+    is_missing = "not found" in message or "no such file" in message
+    state = (_NOT_FOUND, "does not exist") if is_missing else (reason, message)
     if kubeconfig and reason in ("BadKubeConfig", "InsecureKubeConfig"):
         location = str(kubeconfig.get("location"))
         if kubeconfig.get("locationType", "Secret") == "Secret":
@@ -134,8 +134,10 @@ def _credentials(cluster: Manifest, reason: str, message: str) -> Iterator[Link]
         else:
             kind, place = "file", f"{location} of Kueue's pods"
             undo = f"mount a kubeconfig of {name} at {location}"
-        yield Link(kind, place, *state, undo if missing else f"correct the kubeconfig of {name} in {kind} {location}")
+        yield Link(
+            kind, place, *state, undo if is_missing else f"correct the kubeconfig of {name} in {kind} {location}"
+        )
     elif profile and reason == "BadClusterProfile":
         place = str(profile.get("name"))
-        what = "create" if missing else "correct"
+        what = "create" if is_missing else "correct"
         yield Link("ClusterProfile", place, *state, f"{what} ClusterProfile {place}")

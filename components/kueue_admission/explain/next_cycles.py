@@ -71,8 +71,8 @@ class _Cycles(NamedTuple):
 
 def look_ahead(snapshot: Snapshot, key: str) -> Outlook:
     """Run cycles until the pending workload `key` is decided, or nothing changes any more; time stands still."""
-    kept, groups = _first_of_equals(snapshot, key)
-    outlook = _look_ahead(kept, key)
+    kept_keys, groups = _first_of_equals(snapshot, key)
+    outlook = _look_ahead(kept_keys, key)
     if any(group <= {*outlook.turns} for group in groups):
         return _look_ahead(snapshot, key)
     return outlook
@@ -120,8 +120,8 @@ def _let_preemptors_go_on(engine: Engine) -> None:
         return
     for queue in engine.queues.pending.values():
         for info in list(queue.infos()):
-            named = (is_preempted_for(entry.evicted_message, info.workload) for entry in leaving)
-            if info.workload.status.evaluated is None and not any(named):
+            preemption_marks = (is_preempted_for(entry.evicted_message, info.workload) for entry in leaving)
+            if info.workload.status.evaluated is None and not any(preemption_marks):
                 continue
             entry = engine.examine(info.key)
             if entry.targets and all(target.info.is_evicted for target in entry.targets):
@@ -131,8 +131,8 @@ def _let_preemptors_go_on(engine: Engine) -> None:
 def _run(engine: Engine, info: WorkloadInfo) -> _Cycles:
     entry: Entry | None = None
     ahead: list[Entry] = []
-    admitted: list[tuple[Entry, Entry | None]] = []
-    seen: set[object] = set()
+    admitted_entries: list[tuple[Entry, Entry | None]] = []
+    seen_states: set[object] = set()
     while engine.wants_cycle:
         engine.handle(CycleStarted(engine.now))
         heads = engine.last_entries
@@ -144,20 +144,20 @@ def _run(engine: Engine, info: WorkloadInfo) -> _Cycles:
             for place, head in enumerate(heads)
             if head.outcome is Outcome.ADMITTED
         ]
-        admitted += got
+        admitted_entries += got
         if engine.queues.place(info) is not Place.COMPETING or (entry and entry.outcome is Outcome.PREEMPTING):
             break
         state = tuple((head.info.key, head.outcome, _tried(head.info)) for head in heads)
-        if not got and state in seen:
+        if not got and state in seen_states:
             break
-        seen = {state} if got else {*seen, state}
-    return _Cycles(entry, ahead, admitted, engine.last_entries)
+        seen_states = {state} if got else {*seen_states, state}
+    return _Cycles(entry, ahead, admitted_entries, engine.last_entries)
 
 
 def _tried(info: WorkloadInfo) -> object:
     """How far the search through its flavors has come; the next cycle goes on from there."""
     progress = info.last_progress
-    return None if progress is None else tuple(tuple(sorted(tried.items())) for tried in progress.tried)
+    return None if progress is None else tuple(tuple(sorted(tried_flavors.items())) for tried_flavors in progress.tried)
 
 
 def _ahead_in_queue(engine: Engine, info: WorkloadInfo, ran: _Cycles) -> tuple[Blocker, ...]:
@@ -169,13 +169,13 @@ def _ahead_in_queue(engine: Engine, info: WorkloadInfo, ran: _Cycles) -> tuple[B
     return tuple(_blocker(engine, entry, "getsQuota", entry.counted) for entry in beside)
 
 
-def _name_blockers(engine: Engine, found: Outlook, ran: _Cycles) -> Outlook:
+def _name_blockers(engine: Engine, outlook: Outlook, ran: _Cycles) -> Outlook:
     mine = ran.entry
     assert mine is not None
     if mine.outcome is Outcome.BLOCKED:
-        return found._replace(blockers=not_ready(engine))
+        return outlook._replace(blockers=not_ready(engine))
     if mine.outcome not in (Outcome.SKIPPED, Outcome.NO_FIT, Outcome.WAITING):
-        return found
+        return outlook
     short = _short(engine, mine, ran.ahead)
     resources_short = frozenset(short) if mine.outcome is Outcome.SKIPPED and short else _asked_of(engine, mine)
     targets = {target.info.key for target in mine.targets}
@@ -188,7 +188,7 @@ def _name_blockers(engine: Engine, found: Outlook, ran: _Cycles) -> Outlook:
         elif (usage and other.queue.root() is mine.queue.root()) or _shares_nodes(other, mine):
             blockers.append(_blocker(engine, other, _DOES.get(other.outcome, "holdsBack"), usage, then))
     names = engine.cache.ids.names
-    return found._replace(
+    return outlook._replace(
         blockers=tuple(blockers), short=tuple((*names[fr], amount) for fr, amount in sorted(short.items()))
     )
 
@@ -223,8 +223,8 @@ def _shares_nodes(other: Entry, mine: Entry) -> bool:
     """Whether pods of both were placed in the topology of one flavor."""
 
     def flavors(entry: Entry) -> set[str]:
-        placed = [result for result in entry.assignment.pod_sets if result.topology is not None]
-        return {choice.flavor for result in placed for choice in result.flavors.values()}
+        placed_results = [result for result in entry.assignment.pod_sets if result.topology is not None]
+        return {choice.flavor for result in placed_results for choice in result.flavors.values()}
 
     return not flavors(other).isdisjoint(flavors(mine))
 

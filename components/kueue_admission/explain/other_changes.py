@@ -96,10 +96,10 @@ def _submitted_again(workload: Workload) -> Workload:
     return replace(workload, active=True, status=WorkloadStatus())
 
 
-def _edit_local(changed: LocalQueue) -> Edit:
+def _edit_local(local_queue: LocalQueue) -> Edit:
     return Edit(
         objects=lambda objects: replace(
-            objects, local_queues=tuple(changed if q.key == changed.key else q for q in objects.local_queues)
+            objects, local_queues=tuple(local_queue if q.key == local_queue.key else q for q in objects.local_queues)
         )
     )
 
@@ -110,10 +110,10 @@ def inactive_changes(trials: Trials, entry: Entry) -> None:
     fixes = [
         _fix(trials.before.engine, queue, reason) for reason in dict.fromkeys(reason for reason, _ in queue.inactive)
     ]
-    known = [fix for fix in fixes if fix is not None]
-    if known and len(known) == len(fixes):
-        what = "; ".join(what for what, _ in known)
-        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {what}", together(edit for _, edit in known))
+    known_fixes = [fix for fix in fixes if fix is not None]
+    if known_fixes and len(known_fixes) == len(fixes):
+        what = "; ".join(what for what, _ in known_fixes)
+        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {what}", together(edit for _, edit in known_fixes))
 
 
 def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
@@ -122,8 +122,8 @@ def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str,
     if reason is InactiveReason.STOPPED:
         return "set its stopPolicy to None", edit_queue(name, lambda q: replace(q, stop_policy="None"))
     if reason is InactiveReason.FLAVOR_NOT_FOUND:
-        missing = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
-        return f"create ResourceFlavor {', '.join(missing)}", _add_flavors(missing)
+        missing_flavors = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
+        return f"create ResourceFlavor {', '.join(missing_flavors)}", _add_flavors(missing_flavors)
     if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
         lacking = {topology for topology in queue.tas_flavors.values() if topology not in cache.topology_specs}
         return f"create Topology {', '.join(sorted(lacking))}", _add_topologies(lacking)
@@ -131,13 +131,17 @@ def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str,
 
 
 def _fix_checks(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
-    known = engine.cache.checks
-    missing = [check for check in sorted(queue.checks) if check not in known]
-    inactive = [check for check in sorted(queue.checks) if check in known and not known[check].active]
-    dispatching = [c for c in sorted(queue.checks) if c in known and known[c].controller == MULTIKUEUE_CONTROLLER]
-    asking = [c for c in sorted(queue.checks) if c in known and known[c].controller == PROVISIONING_CONTROLLER]
+    known_checks = engine.cache.checks
+    missing_checks = [check for check in sorted(queue.checks) if check not in known_checks]
+    inactive = [check for check in sorted(queue.checks) if check in known_checks and not known_checks[check].active]
+    dispatching = [
+        c for c in sorted(queue.checks) if c in known_checks and known_checks[c].controller == MULTIKUEUE_CONTROLLER
+    ]
+    asking = [
+        c for c in sorted(queue.checks) if c in known_checks and known_checks[c].controller == PROVISIONING_CONTROLLER
+    ]
     if reason is InactiveReason.ADMISSION_CHECK_NOT_FOUND:
-        return f"create AdmissionCheck {', '.join(missing)}", _set_checks(engine.objects, missing)
+        return f"create AdmissionCheck {', '.join(missing_checks)}", _set_checks(engine.objects, missing_checks)
     if reason is InactiveReason.ADMISSION_CHECK_INACTIVE:
         return f"make AdmissionCheck {', '.join(inactive)} active", _set_checks(engine.objects, inactive)
     if reason is InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS:
@@ -175,9 +179,9 @@ def _add_flavors(names: list[str]) -> Edit:
 
 
 def _set_checks(objects: Objects, names: list[str]) -> Edit:
-    known = {check.name: check for check in objects.checks}
+    known_checks = {check.name: check for check in objects.checks}
     checks = tuple(
-        replace(known.get(name) or AdmissionCheck(name, "example.com/controller"), active=True) for name in names
+        replace(known_checks.get(name) or AdmissionCheck(name, "example.com/controller"), active=True) for name in names
     )
 
     def change(objects: Objects) -> Objects:
@@ -198,22 +202,22 @@ def namespace_changes(trials: Trials, entry: Entry) -> None:
         trials.offer("namespaceSelector", f"{what}: {{}} matches all", edit)
         return
     labels_needed = dict(selector.match_labels or {})
-    unwanted = []
+    unwanted_labels = []
     for requirement in selector.match_expressions or ():
         if requirement.operator in ("In", "Exists"):
             labels_needed[requirement.key] = requirement.values[0] if requirement.values else "true"
         else:
-            unwanted.append(requirement.key)
+            unwanted_labels.append(requirement.key)
 
     def change(objects: Objects) -> Objects:
         labels = dict(objects.namespaces)
-        pairs = {key: value for key, value in labels.get(namespace, ()) if key not in unwanted}
+        pairs = {key: value for key, value in labels.get(namespace, ()) if key not in unwanted_labels}
         labels[namespace] = tuple(sorted({**pairs, **labels_needed}.items()))
         return replace(objects, namespaces=tuple(labels.items()))
 
-    listed = ", ".join(f"{key}={value}" for key, value in sorted(labels_needed.items()))
-    steps = [f"label namespace {namespace} with {listed}"] if labels_needed else []
-    steps += [f"remove label {', '.join(unwanted)} of namespace {namespace}"] if unwanted else []
+    label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels_needed.items()))
+    steps = [f"label namespace {namespace} with {label_text}"] if labels_needed else []
+    steps += [f"remove label {', '.join(unwanted_labels)} of namespace {namespace}"] if unwanted_labels else []
     trials.offer("namespace", ", and ".join(steps), Edit(objects=change))
 
 
@@ -233,12 +237,12 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
     flavor = trials.before.engine.cache.flavors[name]
     taints = [taint for taint in flavor.node_taints if taint.effect in ("NoSchedule", "NoExecute")]
     tolerations = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
-    listed = ", ".join(taint.text for taint in taints)
+    taint_text = ", ".join(taint.text for taint in taints)
 
     def change(pod_set: PodSet) -> PodSet:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *tolerations))
 
-    what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
+    what = f"add a toleration for {taint_text} to the pods, as the nodes of flavor {name} need"
     trials.offer("toleration", what, edit_pods(change))
 
 
@@ -257,8 +261,8 @@ def _select(trials: Trials, entry: Entry, name: str) -> None:
     def change(pod_set: PodSet) -> PodSet:
         return replace(pod_set, node_selector=tuple((k, labels.get(k, v)) for k, v in pod_set.node_selector))
 
-    listed = ", ".join(f"{key}={labels[key]} instead of {value}" for key, value in sorted(clashing))
-    trials.offer("nodeSelector", f"select {listed} in the pods, as flavor {name} has it", edit_pods(change))
+    label_text = ", ".join(f"{key}={labels[key]} instead of {value}" for key, value in sorted(clashing))
+    trials.offer("nodeSelector", f"select {label_text} in the pods, as flavor {name} has it", edit_pods(change))
 
 
 def check_changes(trials: Trials, workload: Workload) -> None:

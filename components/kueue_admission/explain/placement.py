@@ -42,30 +42,30 @@ class Lack(NamedTuple):
 
 def unplaced(engine: Engine, entry: Entry) -> list[Unplaced]:
     """The pod sets that the topology of a flavor has no place for, or whose wishes it does not have the level for."""
-    found = []
+    unplaced_items = []
     for result in entry.assignment.pod_sets:
         pod_set = next(ps for ps in entry.info.workload.pod_sets if ps.name == result.name)
         evidence = [
             *result.evidence,
-            *(e for _, tried in result.considered for attempt in tried for e in attempt.evidence),
+            *(e for _, flavor_attempts in result.considered for attempt in flavor_attempts for e in attempt.evidence),
         ]
         flavors = dict.fromkeys(e.flavor for e in evidence if isinstance(e, TopologyPlacement | TopologyMismatch))
         # Where quota is used up too, Kueue's message is about that, and only its reason about the topology.
-        failed = QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED
-        flavors |= dict.fromkeys(flavor for flavor, reason in result.overrides.items() if reason is failed)
+        failure = QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED
+        flavors |= dict.fromkeys(flavor for flavor, reason in result.overrides.items() if reason is failure)
         for flavor in flavors:
             state = engine.cache.topologies.get(flavor)
             if state is not None and is_topology_requested(pod_set, entry.queue):
                 request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, entry.queue))
-                found.append(Unplaced(pod_set, state, request))
-    return found
+                unplaced_items.append(Unplaced(pod_set, state, request))
+    return unplaced_items
 
 
 def placements_of(engine: Engine, entry: Entry | None) -> tuple[Placement, ...]:
     """The evidence for each pod set that could not be placed, or may be on nodes that it cannot use."""
     if entry is None:
         return ()
-    all_placements = [_placement(engine, each) for each in unplaced(engine, entry)]
+    all_placements = [_placement(engine, item) for item in unplaced(engine, entry)]
     return (
         *all_placements,
         *(placement for item in _placed(engine, entry) if (placement := _placement(engine, item)).unseen),
@@ -119,11 +119,11 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
     )
 
 
-def _grouped(nodes: list[Node], asked: Callable[[Node], Lack | None]) -> tuple[NodeGroup, ...]:
+def _grouped(nodes: list[Node], lack_on: Callable[[Node], Lack | None]) -> tuple[NodeGroup, ...]:
     """The nodes that lack something, by what that is; the largest group first."""
     names_by_lack: dict[Lack, list[str]] = {}
     for node in nodes:
-        lack = asked(node)
+        lack = lack_on(node)
         if lack is not None:
             names_by_lack.setdefault(lack, []).append(node.name)
     groups = [
@@ -154,9 +154,9 @@ def _lacks(item: Unplaced, node: Node) -> Iterator[Lack]:
         yield Lack("NotReady", "not Ready")
     if node.unschedulable:
         yield Lack("Unschedulable", "cordoned (spec.unschedulable)")
-    missing = [level for level in state.levels if level not in labels]
-    if missing:
-        yield Lack("MissingLevel", f"without the label {', '.join(missing)} of Topology {state.name}")
+    missing_levels = [level for level in state.levels if level not in labels]
+    if missing_levels:
+        yield Lack("MissingLevel", f"without the label {', '.join(missing_levels)} of Topology {state.name}")
     elif state.by_host:
         yield from _pod_lacks(item, node, labels)
         yield from _room_lacks(item, node)

@@ -44,16 +44,18 @@ def placement_changes(trials: Trials, entry: Entry) -> None:
 
 def _ask_for_something(trials: Trials, entry: Entry) -> None:
     """A request of a covered resource for pods that have none, and so get no flavor whose topology they could be in."""
-    covered = entry.queue.group_of
-    name = next((resource for resource in _LITTLE if resource in covered), next(iter(covered), ""))
+    group_of = entry.queue.group_of
+    name = next((resource for resource in _LITTLE if resource in group_of), next(iter(group_of), ""))
     amount = _LITTLE.get(name, 1)
     for pod_set in without_flavor(entry):
 
-        def asking(each: PodSet, target: str = pod_set.name) -> PodSet:
-            if each.name != target:
-                return each
+        def asking(each_pod_set: PodSet, target: str = pod_set.name) -> PodSet:
+            if each_pod_set.name != target:
+                return each_pod_set
             more = ((name, amount),)
-            return replace(each, requests=each.requests + more, node_requests=each.node_requests + more)
+            return replace(
+                each_pod_set, requests=each_pod_set.requests + more, node_requests=each_pod_set.node_requests + more
+            )
 
         what = (
             f"request {format_amount(name, amount)} {name} in the pods of pod set {pod_set.name}, or something else "
@@ -66,7 +68,12 @@ def _agree_about_topology(trials: Trials, engine: Engine, entry: Entry) -> None:
     """For pods that ask for a topology that the flavor does not have, or the other way round."""
     by_name = {pod_set.name: pod_set for pod_set in entry.info.workload.pod_sets}
     for result in entry.assignment.pod_sets:
-        evidence = [piece for _, tried in result.considered for attempt in tried for piece in attempt.evidence]
+        evidence = [
+            piece
+            for _, flavor_attempts in result.considered
+            for attempt in flavor_attempts
+            for piece in attempt.evidence
+        ]
         flavors = [engine.cache.flavors[piece.flavor] for piece in evidence if isinstance(piece, TopologyMismatch)]
         asks = is_topology_requested(by_name[result.name], entry.queue)
         if not asks and any(flavor.topology is not None for flavor in flavors):
@@ -113,9 +120,13 @@ def _tolerating(item: Unplaced, taints: list[Taint]) -> Edit:
     tolerations = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
 
     def change(objects: Objects) -> Objects:
-        def tolerating(each: ResourceFlavor) -> ResourceFlavor:
-            is_it = each.name == item.state.flavor.name
-            return replace(each, tolerations=(*each.tolerations, *tolerations)) if is_it else each
+        def tolerating(resource_flavor: ResourceFlavor) -> ResourceFlavor:
+            is_it = resource_flavor.name == item.state.flavor.name
+            return (
+                replace(resource_flavor, tolerations=(*resource_flavor.tolerations, *tolerations))
+                if is_it
+                else resource_flavor
+            )
 
         return replace(objects, flavors=tuple(map(tolerating, objects.flavors)))
 
@@ -209,19 +220,19 @@ def _fix_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
 
 
 def _node_fixes(item: Unplaced, own: list[Node]) -> Iterator[tuple[str, str, Edit]]:
-    cordoned = [node for node in own if node.unschedulable]
+    cordoned_nodes = [node for node in own if node.unschedulable]
     broken = [node for node in own if not node.ready]
-    missing = [level for level in item.state.levels if any(level not in dict(node.labels) for node in own)]
-    if cordoned:
-        edit = _edit_nodes(cordoned, lambda node: replace(_without_taints(node), unschedulable=False))
-        yield "nodes", f"uncordon {_names(cordoned)}", edit
+    missing_levels = [level for level in item.state.levels if any(level not in dict(node.labels) for node in own)]
+    if cordoned_nodes:
+        edit = _edit_nodes(cordoned_nodes, lambda node: replace(_without_taints(node), unschedulable=False))
+        yield "nodes", f"uncordon {_names(cordoned_nodes)}", edit
     if broken:
         edit = _edit_nodes(broken, lambda node: replace(_without_taints(node), ready=True))
         yield "nodes", f"make {_names(broken)} Ready", edit
-    if missing:
-        bare = [node for node in own if any(level not in dict(node.labels) for level in missing)]
-        where = "" if missing == [HOSTNAME_LABEL] else ", with one value for nodes that are together"
-        what = f"label {_names(bare)} with {', '.join(missing)}{where}"
+    if missing_levels:
+        bare = [node for node in own if any(level not in dict(node.labels) for level in missing_levels)]
+        where = "" if missing_levels == [HOSTNAME_LABEL] else ", with one value for nodes that are together"
+        what = f"label {_names(bare)} with {', '.join(missing_levels)}{where}"
         yield "nodeLabels", what, _edit_nodes(bare, partial(_labelled, item, own))
 
 
@@ -235,8 +246,8 @@ def _labelled(item: Unplaced, own: list[Node], node: Node) -> Node:
     labels, levels = dict(node.labels), item.state.levels
     beside = [dict(other.labels) for other in own if all(level in dict(other.labels) for level in levels)]
     model = next((b for b in beside if all(labels.get(level, b[level]) == b[level] for level in levels[:-1])), {})
-    made = {level: model.get(level, "the-same") for level in levels}
-    return replace(node, labels=tuple(sorted({**made, HOSTNAME_LABEL: node.name, **labels}.items())))
+    level_labels = {level: model.get(level, "the-same") for level in levels}
+    return replace(node, labels=tuple(sorted({**level_labels, HOSTNAME_LABEL: node.name, **labels}.items())))
 
 
 def _more_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
@@ -254,12 +265,12 @@ def _more_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
         )
         return Edit(objects=lambda objects: replace(objects, nodes=(*objects.nodes, *nodes)))
 
-    needed = least(min(item.request.count, _MOST_NODES), lambda count: trials.admits(more(count)))
-    if needed is not None:
-        nodes = "1 empty node" if needed == 1 else f"{needed} empty nodes"
+    needed_count = least(min(item.request.count, _MOST_NODES), lambda count: trials.admits(more(count)))
+    if needed_count is not None:
+        nodes = "1 empty node" if needed_count == 1 else f"{needed_count} empty nodes"
         beside = ", ".join(f"{key}={value}" for key, value in model.labels if key in item.state.levels[:-1])
         where = f" with {beside}" if beside else ""
-        trials.offer("moreNodes", f"add {nodes} like {model.name}{where}", more(needed))
+        trials.offer("moreNodes", f"add {nodes} like {model.name}{where}", more(needed_count))
 
 
 def _is_usable(item: Unplaced, node: Node) -> bool:
@@ -271,8 +282,8 @@ def _renamed(node: Node, name: str) -> tuple[tuple[str, str], ...]:
     return tuple((key, name if key == HOSTNAME_LABEL else value) for key, value in node.labels)
 
 
-def _edit_nodes(changed: Iterable[Node], change: Callable[[Node], Node]) -> Edit:
-    names = {node.name for node in changed}
+def _edit_nodes(nodes: Iterable[Node], change: Callable[[Node], Node]) -> Edit:
+    names = {node.name for node in nodes}
     return Edit(
         objects=lambda objects: replace(
             objects, nodes=tuple(change(node) if node.name in names else node for node in objects.nodes)

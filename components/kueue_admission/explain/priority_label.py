@@ -18,15 +18,19 @@ _FOLLOWS = "WorkloadPriorityClass"
 
 def priority_label_without_effect(workload: Manifest, manifests: Iterable[Manifest]) -> str:
     """A sentence about the label of the Workload's job, where it changes nothing; else empty."""
-    given = inside(workload, "spec", "priorityClassRef")
+    class_reference = inside(workload, "spec", "priorityClassRef")
     owners, state = set(owners_of(workload)), PrintedWorkload.of(workload).state
     # Kueue gives a Workload a class after its creation only as long as that has no quota.
-    is_fixed = given.get("kind") != _FOLLOWS if given else state is not WorkloadState.PENDING
+    is_fixed = class_reference.get("kind") != _FOLLOWS if class_reference else state is not WorkloadState.PENDING
     is_fixed = is_fixed and state is not WorkloadState.FINISHED
     for job in manifests if owners and is_fixed else ():
         name = inside(job, "metadata", "labels").get(PRIORITY_LABEL)
         if name and (job["kind"], key_of(job)) in owners:
-            why = f"{given.get('kind')} {given.get('name')}" if given else "no priority class when it got its quota"
+            why = (
+                f"{class_reference.get('kind')} {class_reference.get('name')}"
+                if class_reference
+                else "no priority class when it got its quota"
+            )
             return (
                 f"The label {PRIORITY_LABEL}: {name} of {label_of(job)} does nothing: the Workload's priority is from "
                 f"{why}, and Kueue does not change that; make the job again for the priority of {name}."

@@ -51,11 +51,14 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
     queue, ids = entry.queue, trials.before.engine.cache.ids
     if trials.with_workers and flavor in trials.of_workers:
         return
-    missing = _missing(trials, entry, flavor)
-    known = getattr(queue, FIELDS[field])
-    if any(ids.id(flavor, resource) not in known or is_unlimited(amount) for resource, amount in missing.items()):
+    missing_amounts = _missing(trials, entry, flavor)
+    current_value = getattr(queue, FIELDS[field])
+    if any(
+        ids.id(flavor, resource) not in current_value or is_unlimited(amount)
+        for resource, amount in missing_amounts.items()
+    ):
         return
-    amounts = _least_amounts(trials, missing, lambda more: raise_quota(queue, flavor, field, more))
+    amounts = _least_amounts(trials, missing_amounts, lambda more: raise_quota(queue, flavor, field, more))
     if amounts:
         what = raise_text(trials, queue, flavor, amounts, field)
         trials.offer(field, what, raise_quota(queue, flavor, field, amounts))
@@ -84,10 +87,10 @@ def _least_amounts(
         def works(amount: int, name: str = resource) -> bool:
             return trials.admits(edit({**least_amounts, name: amount}))
 
-        needed = least(least_amounts[resource], works)
-        if needed is None:
+        least_amount = least(least_amounts[resource], works)
+        if least_amount is None:
             return None
-        least_amounts[resource] = needed
+        least_amounts[resource] = least_amount
     return least_amounts
 
 
@@ -95,17 +98,19 @@ def _lend(trials: Trials, entry: Entry, flavor: str) -> None:
     """A higher lendingLimit of one that keeps quota to itself and does not use it, else of all such together."""
     if trials.with_workers and flavor in trials.of_workers:
         return
-    ids, missing = trials.before.engine.cache.ids, _missing(trials, entry, flavor)
+    ids, missing_amounts = trials.before.engine.cache.ids, _missing(trials, entry, flavor)
     own = {entry.queue.name, *(node.name for node in entry.queue.path())}
-    kept: list[tuple[TreeNode, dict[str, int]]] = []
+    kept_amounts: list[tuple[TreeNode, dict[str, int]]] = []
     for node in _nodes_below(entry.queue.root()):
-        unused = {resource: local_available(node, ids.id(flavor, resource)) for resource in missing}
-        more = {resource: min(missing[resource], amount) for resource, amount in unused.items() if amount}
+        unused_amounts = {resource: local_available(node, ids.id(flavor, resource)) for resource in missing_amounts}
+        more = {
+            resource: min(missing_amounts[resource], amount) for resource, amount in unused_amounts.items() if amount
+        }
         if more and node.name not in own:
-            kept.append((node, more))
-    enough = [_offer_to_lend(trials, flavor, [node_amounts]) for node_amounts in kept]
-    if len(kept) > 1 and not any(enough):
-        _offer_to_lend(trials, flavor, kept)
+            kept_amounts.append((node, more))
+    enough = [_offer_to_lend(trials, flavor, [node_amounts]) for node_amounts in kept_amounts]
+    if len(kept_amounts) > 1 and not any(enough):
+        _offer_to_lend(trials, flavor, kept_amounts)
 
 
 def _offer_to_lend(trials: Trials, flavor: str, lenders: list[tuple[TreeNode, dict[str, int]]]) -> bool:
@@ -118,9 +123,9 @@ def _offer_to_lend(trials: Trials, flavor: str, lenders: list[tuple[TreeNode, di
     if count is None:
         return False
     *first, (last, most) = lenders[:count]
-    needed = [*first, (last, _least_amounts(trials, most, lambda more: raised([*first, (last, more)])) or most)]
-    texts = (raise_text(trials, node, flavor, more, "lendingLimit") for node, more in needed)
-    return trials.offer("lendingLimit", ", and ".join(texts), raised(needed))
+    needed_amounts = [*first, (last, _least_amounts(trials, most, lambda more: raised([*first, (last, more)])) or most)]
+    texts = (raise_text(trials, node, flavor, more, "lendingLimit") for node, more in needed_amounts)
+    return trials.offer("lendingLimit", ", and ".join(texts), raised(needed_amounts))
 
 
 def _nodes_below(node: TreeNode) -> Iterator[TreeNode]:
@@ -131,10 +136,10 @@ def _nodes_below(node: TreeNode) -> Iterator[TreeNode]:
 
 def raise_text(trials: Trials, node: TreeNode, flavor: str, amounts: Mapping[str, int], field: str) -> str:
     """The words for an increase of one flavor's quotas or limits."""
-    known = getattr(node, FIELDS[field])
+    current_value = getattr(node, FIELDS[field])
     parts = []
     for resource, amount in amounts.items():
-        before = known[trials.before.engine.cache.ids.id(flavor, resource)]
+        before = current_value[trials.before.engine.cache.ids.id(flavor, resource)]
         parts.append(
             f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, before)} "
             f"to {format_amount(resource, before + amount)}"
@@ -154,8 +159,8 @@ def _cover(trials: Trials, entry: Entry) -> None:
         for r, n in totals_of(trials.before.engine.cache, entry.info, queue).items()
         if n and r not in queue.group_of
     }
-    ignored = trials.before.engine.cache.configuration.ignore_undeclared_resources
-    if ignored or not lacking or not queue.spec.groups:
+    is_ignored = trials.before.engine.cache.configuration.ignore_undeclared_resources
+    if is_ignored or not lacking or not queue.spec.groups:
         return
     first = queue.spec.groups[0]
     more = tuple((resource, ResourceQuota(amount)) for resource, amount in lacking.items())
@@ -164,10 +169,10 @@ def _cover(trials: Trials, entry: Entry) -> None:
         covered_resources=(*first.covered_resources, *lacking),
         flavors=tuple(FlavorQuotas(f.flavor, (*f.quotas, *more)) for f in first.flavors),
     )
-    listed = ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in lacking.items())
+    text = ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in lacking.items())
     trials.offer(
         "coveredResources",
-        f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {listed}",
+        f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {text}",
         edit_queue(queue.name, lambda q: replace(q, groups=(wider, *q.groups[1:]))),
     )
     trials.offer(
@@ -183,8 +188,8 @@ def _policies(trials: Trials, entry: Entry) -> None:
     now = queue.spec.preemption
     _stop_search(trials, queue)
 
-    def offer(field: str, policy: str, changed: ClusterQueuePreemption) -> bool:
-        edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
+    def offer(field: str, policy: str, cluster_queue_preemption: ClusterQueuePreemption) -> bool:
+        edit = edit_queue(queue.name, lambda q: replace(q, preemption=cluster_queue_preemption))
         what = f"set preemption.{field} of ClusterQueue {queue.name} to {policy}"
         return trials.admits(edit, preempting=True) and trials.offer("preemption", what, edit)
 
@@ -195,11 +200,13 @@ def _policies(trials: Trials, entry: Entry) -> None:
         )
     if queue.parent is None:
         return
-    reclaimed = [now]
+    preemption_variants = [now]
     if now.reclaim_within_cohort != "Any":
         milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
-        reclaimed = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
-        if any(offer("reclaimWithinCohort", policies.reclaim_within_cohort, policies) for policies in reclaimed):
+        preemption_variants = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
+        if any(
+            offer("reclaimWithinCohort", policies.reclaim_within_cohort, policies) for policies in preemption_variants
+        ):
             return
     if now.borrow_within_cohort.policy == "Never":
         offer("borrowWithinCohort.policy", *while_borrowing(now))
@@ -257,12 +264,12 @@ def _fewer_pods(trials: Trials) -> None:
     def edit(less: int) -> Edit:
         return Edit(workload=lambda workload: fewer(workload, less))
 
-    found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
-    if found is not None:
-        left = largest.count - found
-        pods = "1 pod" if left == 1 else f"{left} pods"
+    least_count = least(largest.count - 1, lambda less: trials.admits(edit(less)))
+    if least_count is not None:
+        count_left = largest.count - least_count
+        pods = "1 pod" if count_left == 1 else f"{count_left} pods"
         what = f"ask for {pods} instead of {largest.count} in pod set {largest.name}"
-        trials.offer("count", what, edit(found))
+        trials.offer("count", what, edit(least_count))
 
 
 def finishing(trials: Trials, entry: Entry) -> None:
@@ -293,12 +300,12 @@ def finishing(trials: Trials, entry: Entry) -> None:
     if count is None:
         return
     # Where nodes are what is short, holders of others are among the largest; those of one domain may be enough.
-    needed = _fewest(order[:count], works) if states or count <= 8 else order[:count]
-    never = [key for key in needed if key in trials.unplaceable]
-    waits = [key for key in needed if key not in trials.unplaceable]
+    needed_keys = _fewest(order[:count], works) if states or count <= 8 else order[:count]
+    never = [key for key in needed_keys if key in trials.unplaceable]
+    waits = [key for key in needed_keys if key not in trials.unplaceable]
     parts = [f"delete {listed(never)}, which no worker cluster can ever hold"] if never else []
     parts += [f"wait until {listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
-    trials.offer("finish", ", and ".join(parts), without(needed))
+    trials.offer("finish", ", and ".join(parts), without(needed_keys))
 
 
 def _fewest(keys: list[str], works: Callable[[list[str]], bool]) -> list[str]:

@@ -59,13 +59,13 @@ class WorkloadIndex:
     def waiting(self) -> Sequence[tuple[str, str]]:
         """LocalQueue and key of the workloads that have yet to be admitted, by priority and age."""
         every = ((PrintedWorkload.of(manifest), key) for key, manifest in self.workloads.items())
-        printed = [(printed_workload, key) for printed_workload, key in every if not printed_workload.parent]
+        printed_workloads = [(printed_workload, key) for printed_workload, key in every if not printed_workload.parent]
         ahead = (WorkloadState.PENDING, WorkloadState.QUOTA_RESERVED)
         return [
             (self.queue_of(key), key)
             for _, _, key in sorted(
                 (-printed_workload.spec.integer("priority"), printed_workload.created or 0.0, key)
-                for printed_workload, key in printed
+                for printed_workload, key in printed_workloads
                 if printed_workload.state in ahead
                 and (printed_workload.kind == "Workload" or PrintedJob(printed_workload.fields).ended_at is None)
             )
@@ -103,9 +103,9 @@ class WorkloadIndex:
             return [*self.others, *self.workloads.values(), *self._doubles]
 
         def matters(key: str, manifest: Manifest) -> bool:
-            printed = PrintedWorkload.of(manifest)
-            queue_name = printed.cluster_queue or targets.get(_queue_of(key, manifest))
-            return queue_name in tree and not printed.is_true("Finished")
+            printed_workload = PrintedWorkload.of(manifest)
+            queue_name = printed_workload.cluster_queue or targets.get(_queue_of(key, manifest))
+            return queue_name in tree and not printed_workload.is_true("Finished")
 
         relevant_manifests = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
         return [*self.others, *relevant_manifests, *self._doubles]
@@ -118,14 +118,14 @@ def _queue_of(key: str, manifest: Manifest) -> str:
     return f"{key.partition('/')[0]}/{name}"
 
 
-def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[str]:
-    """`namespace/name` of the jobs that own a Workload, with `called` of those called so; of a group, its pods."""
+def _owners_of_workload(manifest: Manifest, name: str | None = None) -> list[str]:
+    """`namespace/name` of the jobs that own a Workload, with `name` of those called so; of a group, its pods."""
     if manifest.get("kind") != "Workload":
         return [key_of(pod) for pod in manifest.get(PODS_FIELD, ())]
     references = inside(manifest, "metadata").get("ownerReferences")
-    if called is not None:
+    if name is not None:
         for one in references if isinstance(references, list) else ():
-            if is_object(one) and str(one.get("name")) == called:
+            if is_object(one) and str(one.get("name")) == name:
                 break
         else:
             return []
@@ -136,9 +136,9 @@ def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
     """The topmost cohort above each ClusterQueue, or the queue itself."""
     parents: dict[str, str | None] = {}
     queues: dict[str, str | None] = {}
-    for printed in map(Printed.of, manifests):
-        if printed.kind == "Cohort":
-            parents[printed.name] = printed.spec.text("parentName") or None
-        elif printed.kind == "ClusterQueue":
-            queues[printed.name] = printed.spec.text("cohortName") or None
+    for printed_object in map(Printed.of, manifests):
+        if printed_object.kind == "Cohort":
+            parents[printed_object.name] = printed_object.spec.text("parentName") or None
+        elif printed_object.kind == "ClusterQueue":
+            queues[printed_object.name] = printed_object.spec.text("cohortName") or None
     return roots_of(queues, parents)

@@ -56,9 +56,9 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
     )
     if entry.outcome not in (Outcome.NO_FIT, Outcome.WAITING) or not is_short:
         return ()
-    missing = frozenset(ids.id(flavor, figure.resource) for figure in figures if figure.missing)
-    chosen = needing_preemption(entry.assignment, engine.cache)
-    frs = missing or frozenset(fr for fr in chosen if ids.names[fr][0] == flavor)
+    missing_resources = frozenset(ids.id(flavor, figure.resource) for figure in figures if figure.missing)
+    preempting_flavors = needing_preemption(entry.assignment, engine.cache)
+    frs = missing_resources or frozenset(fr for fr in preempting_flavors if ids.names[fr][0] == flavor)
     if not frs:
         return ()
     requests = tuple((ids.id(flavor, figure.resource), figure.asked) for figure in figures)
@@ -68,9 +68,9 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
         for info in sorted(queue.workloads.values(), key=lambda info: info.key):
             if not frs.isdisjoint(info.frs):
                 groups.setdefault((queue.name, rules.protecting(queue, info)), []).append(info)
-    unprotected = [info for (_, answer), infos in groups.items() if answer == _NOT_ENOUGH for info in infos]
+    unprotected_infos = [info for (_, answer), infos in groups.items() if answer == _NOT_ENOUGH for info in infos]
     short = ((ids.id(flavor, figure.resource), figure.missing) for figure in figures if figure.missing)
-    is_enough = all(sum(dict(info.usage).get(fr, 0) for info in unprotected) >= amount for fr, amount in short)
+    is_enough = all(sum(dict(info.usage).get(fr, 0) for info in unprotected_infos) >= amount for fr, amount in short)
     instead = _beside_quota(entry, flavor) if is_enough else _NOT_ENOUGH
     groups = {(name, instead if it == _NOT_ENOUGH else it): infos for (name, it), infos in groups.items()}
     return tuple(
@@ -138,12 +138,12 @@ class _Rules:
         return None
 
     def _use(self, node: TreeNode) -> str:
-        shown = []
+        amount_texts = []
         for fr in sorted(self._context.frs):
             resource = self._context.cache.ids.names[fr][1]
-            used, quota = (format_amount(resource, amounts.get(fr, 0)) for amounts in (node.usage, node.subtree))
-            shown.append(f"{used} of its {quota} {resource}")
-        return ", ".join(shown)
+            used_text, quota = (format_amount(resource, amounts.get(fr, 0)) for amounts in (node.usage, node.subtree))
+            amount_texts.append(f"{used_text} of its {quota} {resource}")
+        return ", ".join(amount_texts)
 
     def _priority(self, queue: QueueNode, info: WorkloadInfo) -> _Answer | None:
         field, policy = self._policy(queue)
@@ -157,11 +157,11 @@ class _Rules:
 
     def _no_search(self, _: QueueNode, __: WorkloadInfo) -> _Answer | None:
         """Whether the flavor is given up before any target is looked for, as the queue would borrow."""
-        own, asked = self._own, dict(self._context.requests)
+        own, requests_there = self._own, dict(self._context.requests)
         if own.can_preempt_while_borrowing:
             return None
         for fr in sorted(self._context.frs):
-            if own.nominal.get(fr, 0) < asked[fr] and not borrow_level(own, fr, asked[fr])[1]:
+            if own.nominal.get(fr, 0) < requests_there[fr] and not borrow_level(own, fr, requests_there[fr])[1]:
                 field = "reclaimWithinCohort" if self._fair else "borrowWithinCohort.policy"
                 return "WouldBorrow", f"ClusterQueue {own.name} would borrow for it, and {field} is Never"
         return None

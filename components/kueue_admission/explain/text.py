@@ -49,40 +49,40 @@ def render_short(explanations: list[Explanation]) -> str:
     return "\n".join(lines) + f"{' ' if len(lines) == 1 else chr(10)}Next step: {step}\n"
 
 
-def render_waiting(found: Sequence[Sequence[Explanation]], rest: Sequence[str]) -> str:
+def render_waiting(answers: Sequence[Sequence[Explanation]], rest: Sequence[str]) -> str:
     """A line for each workload that waits, as it stands where it was submitted; `rest`: the LocalQueues of others."""
-    lines = [_line(_where_it_is(explanation)) for explanation in found]
+    lines = [_line(_where_it_is(explanation)) for explanation in answers]
     if rest:
         counts = ", ".join(f"{queue} {count}" for queue, count in Counter(rest).most_common())
         lines.append(f"{len(rest)} more wait ({counts}); name one to explain it")
     return "\n".join(lines or ["No workload waits."]) + "\n"
 
 
-def render_waiting_json(found: Sequence[Sequence[Explanation]], count: int) -> dict[str, object]:
+def render_waiting_json(answers: Sequence[Sequence[Explanation]], count: int) -> dict[str, object]:
     """The same as plain data, each workload as `render_json` has it; `waiting` is the count."""
     return {
         "version": SCHEMA_VERSION,
         "waiting": count,
-        "workloads": [render_json(list(explanation)) for explanation in found],
+        "workloads": [render_json(list(explanation)) for explanation in answers],
     }
 
 
-def _where_it_is(found: Sequence[Explanation]) -> Explanation:
-    return next((explanation for explanation in found if explanation.is_there), found[0])
+def _where_it_is(explanations: Sequence[Explanation]) -> Explanation:
+    return next((explanation for explanation in explanations if explanation.is_there), explanations[0])
 
 
-def _line(made: Explanation) -> str:
-    where = f" on {made.cluster}" if made.cluster else ""
-    code = f" [{made.code}]" if made.code else ""
-    doubts = f" Not known: {'; '.join(made.not_known)}." if made.not_known else ""
-    return f"{made.workload}{where}: {_standing(made)}{code}: {made.headline}{doubts}"
+def _line(explanation: Explanation) -> str:
+    where = f" on {explanation.cluster}" if explanation.cluster else ""
+    code = f" [{explanation.code}]" if explanation.code else ""
+    doubts = f" Not known: {'; '.join(explanation.not_known)}." if explanation.not_known else ""
+    return f"{explanation.workload}{where}: {_standing(explanation)}{code}: {explanation.headline}{doubts}"
 
 
-def _without_list(made: Explanation) -> Explanation:
+def _without_list(explanation: Explanation) -> Explanation:
     """The same, with a next step that says where the changes are listed."""
-    if made.next_step != step_of_waiting(made):
-        return made
-    return replace(made, next_step=step_of_waiting(made, "changes that are listed without --short"))
+    if explanation.next_step != step_of_waiting(explanation):
+        return explanation
+    return replace(explanation, next_step=step_of_waiting(explanation, "changes that are listed without --short"))
 
 
 def _one_step(explanations: list[Explanation]) -> str:
@@ -99,9 +99,11 @@ def render_clusters(explanations: list[Explanation]) -> str:
         alike.setdefault(_without_holders(explanation), []).append(explanation)
     texts = []
     for common, group in alike.items():
-        shown = group[0] if len({explanation.flavors for explanation in group}) == 1 else common
-        named = replace(shown, cluster=", ".join(explanation.cluster for explanation in group))
-        texts.append(render_text(named if len(explanations) == 1 else replace(named, next_step="")))
+        shared_explanation = group[0] if len({explanation.flavors for explanation in group}) == 1 else common
+        group_explanation = replace(shared_explanation, cluster=", ".join(explanation.cluster for explanation in group))
+        texts.append(
+            render_text(group_explanation if len(explanations) == 1 else replace(group_explanation, next_step=""))
+        )
     if len(explanations) > 1:
         lines = [f"{explanations[0].workload} on {len(explanations)} clusters:"]
         for explanation in explanations:
@@ -168,25 +170,25 @@ def render_text(explanation: Explanation) -> str:
 
 def _words(explanation: Explanation) -> list[str]:
     """Kueue's sentence, as it wrote it or as its rules give it; both where they differ."""
-    written, message = explanation.written, explanation.message
+    written_reason, message = explanation.written, explanation.message
     lines: list[str] = []
     if message and not explanation.checks and message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {message}", "  ", "         ")
     if equal := explanation.equal_before:
         words = f"Kueue has written nothing on it, and does not look at it: {equal} is equal, and failed before it."
         lines += _wrap(words, "  ", "  ")
-    if written is not None and written.message != message:
-        what = " earlier" if not written.is_current else "" if written.agrees else " another answer"
-        lines += _wrap(f"Kueue wrote{what} ({written.reason}): {written.message}", "  ", "         ")
+    if written_reason is not None and written_reason.message != message:
+        what = " earlier" if not written_reason.is_current else "" if written_reason.agrees else " another answer"
+        lines += _wrap(f"Kueue wrote{what} ({written_reason.reason}): {written_reason.message}", "  ", "         ")
     return lines
 
 
 def _turns(explanation: Explanation) -> list[str]:
     lines: list[str] = []
     if explanation.turns and not explanation.blockers:
-        listed = ", ".join(explanation.turns[:LISTED])
+        turn_text = ", ".join(explanation.turns[:LISTED])
         more = len(explanation.turns) - LISTED
-        lines += ["", *_wrap(f"Before it get quota: {listed}{f' and {more} more' if more > 0 else ''}", "", "  ")]
+        lines += ["", *_wrap(f"Before it get quota: {turn_text}{f' and {more} more' if more > 0 else ''}", "", "  ")]
     if len(explanation.blockers) > 1:
         lines += ["", "In its way, when the next cycles look at the heads of all queues:"]
         lines += _wrapped([blocker_text(blocker, explanation.flavors) for blocker in explanation.blockers[:LISTED]])
@@ -269,8 +271,8 @@ def _dispatch(report: ParsedReport) -> list[str]:
 
 def _flavor(flavor: FlavorFigures) -> list[str]:
     stands = ": stands for the flavors of the worker clusters" if flavor.is_of_workers else ""
-    tried = "" if flavor.tried else " (not tried: the search stopped before it)"
-    lines = ["", f"Flavor {flavor.flavor}{stands}{tried}"]
+    untried_text = "" if flavor.tried else " (not tried: the search stopped before it)"
+    lines = ["", f"Flavor {flavor.flavor}{stands}{untried_text}"]
     for figure in flavor.resources:
         lines += _figure(figure)
     lines += _spared(flavor.spared)
@@ -301,8 +303,8 @@ def _figure(figure: ResourceFigures) -> list[str]:
     def show(amount: int) -> str:
         return format_amount(figure.resource, amount)
 
-    missing = f", missing {show(figure.missing)}" if figure.missing else ""
-    lines = _wrap(f"{figure.resource}: asks {show(figure.asked)}, free {show(figure.free)}{missing}", "  ", "    ")
+    missing_text = f", missing {show(figure.missing)}" if figure.missing else ""
+    lines = _wrap(f"{figure.resource}: asks {show(figure.asked)}, free {show(figure.free)}{missing_text}", "  ", "    ")
     limit = "" if figure.borrowing_limit is None else f", borrowing limit {show(figure.borrowing_limit)}"
     nominal = "none" if figure.nominal is None else show(figure.nominal)
     cohort = "" if figure.used_in_cohort is None else f", by its cohort {show(figure.used_in_cohort)}"
@@ -312,9 +314,9 @@ def _figure(figure: ResourceFigures) -> list[str]:
         "    ",
     )
     if figure.holders:
-        listed = [f"{h.workload} {show(h.amount)} ({h.queue}, priority {h.priority})" for h in figure.holders]
+        holder_texts = [f"{h.workload} {show(h.amount)} ({h.queue}, priority {h.priority})" for h in figure.holders]
         more = figure.holder_count - len(figure.holders)
-        lines += _wrap("held by " + "; ".join(listed) + (f"; {more} more" if more else ""), "    ", "      ")
+        lines += _wrap("held by " + "; ".join(holder_texts) + (f"; {more} more" if more else ""), "    ", "      ")
     return lines
 
 
@@ -375,5 +377,5 @@ def _position(position: Position) -> list[str]:
 def _change(change: Change) -> list[str]:
     names = list(change.preempts[:3])
     more = len(change.preempts) - len(names)
-    listed = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
-    return _wrap(f"- {change.what}: {change.outcome}{listed}", "  ", "    ")
+    name_text = f" ({', '.join(names)}{f' and {more} more' if more else ''})" if names else ""
+    return _wrap(f"- {change.what}: {change.outcome}{name_text}", "  ", "    ")

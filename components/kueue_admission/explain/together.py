@@ -72,9 +72,9 @@ def rooms_text(rooms: Sequence[str]) -> str:
     return f" By worker: {'; '.join(rooms[:LISTED])}{more}." if rooms else ""
 
 
-def lacks_quota_of_workers(made: Explanation) -> bool:
+def lacks_quota_of_workers(explanation: Explanation) -> bool:
     """Whether quota is missing here that stands for that of worker clusters."""
-    short = shortage(made) if made.state == "Pending" else None
+    short = shortage(explanation) if explanation.state == "Pending" else None
     return short is not None and short[0].is_of_workers
 
 

@@ -81,8 +81,8 @@ class Trials:
         """Make the edit in the diagnosis, decide as if no other workload were pending, and undo it."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache
-        known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
-        gone = [other for other in known if cache.remove(other)]
+        known_workloads = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
+        gone = [other for other in known_workloads if cache.remove(other)]
         if edit.objects is not None:
             cache.load(edit.objects(engine.objects))
         if edit.workload is not None:
@@ -103,10 +103,10 @@ class Trials:
         """
         entry = self.before.entry
         if self.before.fits or entry is None or entry.outcome is Outcome.INADMISSIBLE:
-            decided = self.decide(edit).decided
+            decided_entries = self.decide(edit).decided
         else:
-            decided = self._decide_alone(edit, entry).entry
-        outcome = None if decided is None else decided.outcome
+            decided_entries = self._decide_alone(edit, entry).entry
+        outcome = None if decided_entries is None else decided_entries.outcome
         return outcome is Outcome.ADMITTED or (preempting and outcome is Outcome.PREEMPTING)
 
     def offer(self, kind: str, what: str, edit: Edit, *, then: str = "") -> bool:
@@ -118,14 +118,14 @@ class Trials:
         if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
             what = f"{what}, in its job on the manager"
         after = self.decide(edit)
-        decided = after.decided
+        decided_entries = after.decided
         preempts: tuple[str, ...] = ()
         got = "has quota here" if self.of_workers else "admitted"
         then += "; a worker cluster then decides" if self.of_workers else ""
-        if decided is not None and decided.outcome is Outcome.PREEMPTING:
-            preempts = tuple(sorted(target.info.key for target in decided.targets))
+        if decided_entries is not None and decided_entries.outcome is Outcome.PREEMPTING:
+            preempts = tuple(sorted(target.info.key for target in decided_entries.targets))
             outcome = f"{got} once {len(preempts)} preempted {_workloads(len(preempts))} stopped{then}"
-        elif decided is not None and decided.outcome is Outcome.ADMITTED:
+        elif decided_entries is not None and decided_entries.outcome is Outcome.ADMITTED:
             outcome = f"{got}{then}"
         elif after.entry is None and after.state != self.before.state and after.admits:
             outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
@@ -188,14 +188,16 @@ FIELDS: Final = {"nominalQuota": "nominal", "borrowingLimit": "borrowing_limit",
 def raise_quota(node: TreeNode, flavor: str, field: str, more: Mapping[str, int]) -> Edit:
     """Adds to one of FIELDS of one flavor of a ClusterQueue or Cohort, by resource; no limit stays none."""
 
-    def quota(resource: str, known: ResourceQuota) -> ResourceQuota:
-        now = getattr(known, FIELDS[field])
-        return known if now is None else replace(known, **{FIELDS[field]: now + more.get(resource, 0)})
+    def quota(resource: str, resource_quota: ResourceQuota) -> ResourceQuota:
+        now = getattr(resource_quota, FIELDS[field])
+        return (
+            resource_quota if now is None else replace(resource_quota, **{FIELDS[field]: now + more.get(resource, 0)})
+        )
 
     def quotas(flavors: FlavorQuotas) -> FlavorQuotas:
         if flavors.flavor != flavor:
             return flavors
-        return replace(flavors, quotas=tuple((name, quota(name, known)) for name, known in flavors.quotas))
+        return replace(flavors, quotas=tuple((name, quota(name, known_quota)) for name, known_quota in flavors.quotas))
 
     def groups(owner: Owner) -> Owner:
         if owner.name != node.name:

@@ -10,37 +10,37 @@ from kueue_admission.explain.answer import Blocker, Explanation, FlavorFigures
 from kueue_admission.explain.next_cycles import Outlook
 
 
-def is_behind_others(made: Explanation, outlook: Outlook) -> bool:
+def is_behind_others(explanation: Explanation, outlook: Outlook) -> bool:
     """Whether there is room for it, and others take it or hold it back."""
-    return outlook.outcome not in (Outcome.PREEMPTING, Outcome.ADMITTED) and bool(made.blockers)
+    return outlook.outcome not in (Outcome.PREEMPTING, Outcome.ADMITTED) and bool(explanation.blockers)
 
 
-def about_turn(made: Explanation, outlook: Outlook) -> str:
+def about_turn(explanation: Explanation, outlook: Outlook) -> str:
     """For a workload that would get quota if no other were pending."""
     if outlook.outcome is Outcome.PREEMPTING:
-        count = len(made.victims)
+        count = len(explanation.victims)
         return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
     if outlook.outcome is not Outcome.ADMITTED:
-        place = made.position.place if made.position else 1
-        if not made.blockers:
+        place = explanation.position.place if explanation.position else 1
+        if not explanation.blockers:
             return f"There is room for it, but it is number {place} in its queue."
-        blocker = blocker_text(made.blockers[0], made.flavors)
+        blocker = blocker_text(explanation.blockers[0], explanation.flavors)
         return f"There is room for it, but not beside the others that wait: {blocker}."
-    if made.written is not None and not made.written.agrees and made.written.is_current:
+    if explanation.written is not None and not explanation.written.agrees and explanation.written.is_current:
         return "Kueue refuses it, though there is room for it by the objects here: this answer disagrees with Kueue."
-    if made.turns:
-        count = len(made.turns)
+    if explanation.turns:
+        count = len(explanation.turns)
         return f"There is room for it: Kueue admits it after {count} other workload{'s' if count > 1 else ''}."
-    unseen = sum(group.count for placement in made.placements for group in placement.unseen)
+    unseen = sum(group.count for placement in explanation.placements for group in placement.unseen)
     but = f" But {unseen} of the nodes that Kueue counts are not for its pods." if unseen else ""
     return f"There is room for it and its turn is next: the next cycle admits it.{but}"
 
 
-def turn_step(made: Explanation, outlook: Outlook) -> str:
+def turn_step(explanation: Explanation, outlook: Outlook) -> str:
     """What to do about a workload that gets quota in the next cycles."""
     if outlook.outcome is Outcome.PREEMPTING:
         return "Wait for the preempted workloads to stop."
-    if made.written is None or made.written.agrees:
+    if explanation.written is None or explanation.written.agrees:
         return "Wait for the next cycle."
     return (
         "Print the objects again, every kind that docs/explain.md names, and give --fair-sharing if Kueue has it on. "

@@ -32,17 +32,19 @@ _BY_SETTING: Final = {
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
     """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
     objects = list(manifests)
-    disabled = disabled_kinds(objects)
+    disabled_names = disabled_kinds(objects)
     outside = unmanaged_namespaces(objects)
     for manifest in objects:
         if manifest.get("kind") == "CronJob" and name in _names(manifest):
             return _of_cron_job(manifest, cluster)
         if key_of(manifest).partition("/")[0] in outside and is_job(manifest) and name in _names(manifest):
             return _outside(manifest, outside[key_of(manifest).partition("/")[0]], cluster)
-        if manifest.get("kind") in disabled and name in _names(manifest):
-            return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
+        if manifest.get("kind") in disabled_names and name in _names(manifest):
+            return _passed_over(manifest, disabled_names[str(manifest.get("kind"))], cluster)
         if is_unmanaged(manifest) and name in _names(manifest):
-            return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, objects, cluster)
+            return _part_of_another(manifest, objects, disabled_names, cluster) or _without_queue(
+                manifest, objects, cluster
+            )
     pods = [m for m in objects if m.get("kind") in WITH_QUEUE and queue_of_job(m)]
     of_group = next((names[0] for m in pods if (names := _group_names(m)) and name in (*names, *_names(m))), "")
     group = [m for m in pods if of_group in _group_names(m)]
@@ -117,24 +119,24 @@ def _of_cron_job(manifest: Manifest, cluster: str) -> Explanation:
 def _outside(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
-    suspended = PrintedJob.of(manifest).is_suspended
+    is_suspended = PrintedJob.of(manifest).is_suspended
     headline = (
         f"Kueue passes over every job in namespace {namespace}, also those that name a queue: "
         "managedJobsNamespaceSelector of its Configuration leaves it out."
-        f"{' The job is suspended, and nothing starts it.' if suspended else ''}"
+        f"{' The job is suspended, and nothing starts it.' if is_suspended else ''}"
     )
     step = (
         f"Create the {kind} in a namespace that the selector matches, or have it match this one (ConfigMap "
         f"{key_of(config).partition('/')[2]}; then restart Kueue)"
     )
-    if suspended:
+    if is_suspended:
         step += f", or start it without Kueue: kubectl patch {str(kind).lower()} {name} -n {namespace}"
         step += ' --type merge -p \'{"spec":{"suspend":false}}\''
     return _explanation(key, cluster, headline, queue_of_job(manifest), f"{step}.", "KF117")
 
 
 def _part_of_another(
-    manifest: Manifest, objects: list[Manifest], disabled: Mapping[str, Manifest], cluster: str
+    manifest: Manifest, objects: list[Manifest], manifests: Mapping[str, Manifest], cluster: str
 ) -> Explanation | None:
     """For a job that a job of another kind made, which Kueue queues as a whole."""
     kinds = {kind.kind for kind in KINDS.values()}
@@ -145,8 +147,8 @@ def _part_of_another(
     whole = next(
         (candidate for candidate in objects if candidate.get("kind") == kind and key_of(candidate) == key), None
     )
-    if whole is not None and kind in disabled:
-        return _passed_over(whole, disabled[kind], cluster)
+    if whole is not None and kind in manifests:
+        return _passed_over(whole, manifests[kind], cluster)
     headline = f"It is a part of {kind} {key}, which Kueue queues as a whole."
     return _explanation(key_of(manifest), cluster, headline, "", f"Explain that one: kueue-fleet explain {key}.")
 
@@ -154,20 +156,20 @@ def _part_of_another(
 def _without_queue(manifest: Manifest, objects: list[Manifest], cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
-    annotated = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
-    if annotated:
+    queue = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
+    if queue:
         headline = (
-            f"Kueue does not manage this {kind}: it names the LocalQueue {annotated} in an annotation, and Kueue reads "
+            f"Kueue does not manage this {kind}: it names the LocalQueue {queue} in an annotation, and Kueue reads "
             f"the label {QUEUE_LABEL} only."
         )
-        step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
+        step = f"Create the {kind} again with the label {QUEUE_LABEL}: {queue} and suspend: true."
     elif PrintedJob.of(manifest).is_suspended:
-        managed = [
+        is_managed = [
             bool(configuration.get("manageJobsWithoutQueueName")) for _, configuration in configurations_in(objects)
         ]
         headline = (
             f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, "
-            f"{_BY_SETTING[managed[0] if managed else None]}."
+            f"{_BY_SETTING[is_managed[0] if is_managed else None]}."
         )
         step = f"kubectl label {str(kind).lower()} {name} -n {namespace} {QUEUE_LABEL}=NAME, with a LocalQueue's name."
     else:

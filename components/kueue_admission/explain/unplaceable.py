@@ -33,9 +33,11 @@ def fits_no_worker(workload: Workload, workers: Sequence[Snapshot]) -> bool:
     False where no worker has the queue: what speaks against it is something else then.
     """
     local = workload.local_queue
-    reached = [worker for worker in workers if any(queue.key == local for queue in worker.objects.local_queues)]
-    return bool(reached) and all(
-        _reason_on(worker, workload) == QuotaReservedReason.EXCEEDS_MAX_QUOTA for worker in reached
+    reachable_workers = [
+        worker for worker in workers if any(queue.key == local for queue in worker.objects.local_queues)
+    ]
+    return bool(reachable_workers) and all(
+        _reason_on(worker, workload) == QuotaReservedReason.EXCEEDS_MAX_QUOTA for worker in reachable_workers
     )
 
 

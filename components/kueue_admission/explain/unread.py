@@ -15,17 +15,17 @@ from kueue_admission.read.readable import is_without_workload, why
 
 def left_out_for(left_out: Iterable[LeftOut], index: WorkloadIndex, key: str, local_queue: str) -> Sequence[LeftOut]:
     """The workload `key` itself, if it is one of them; else those that may change what it gets."""
-    given = list(left_out)
-    own = [left_out for left_out in given if left_out.manifest is index.workloads.get(key)]
+    objects_left_out = list(left_out)
+    own = [left_out for left_out in objects_left_out if left_out.manifest is index.workloads.get(key)]
     tree = index.tree(key, local_queue)
 
-    def may_matter(each: LeftOut) -> bool:
-        kind = each.manifest.get("kind")
+    def may_matter(left_out: LeftOut) -> bool:
+        kind = left_out.manifest.get("kind")
         if kind == "ClusterQueue":
-            return tree is None or key_of(each.manifest).partition("/")[2] in tree
-        return (kind in QUEUED and not is_without_workload(each)) or (kind == "Node" and tree is None)
+            return tree is None or key_of(left_out.manifest).partition("/")[2] in tree
+        return (kind in QUEUED and not is_without_workload(left_out)) or (kind == "Node" and tree is None)
 
-    return own or list(filter(may_matter, given))
+    return own or list(filter(may_matter, objects_left_out))
 
 
 def explain_unread(left_out: LeftOut, local_queue: str, *, cluster: str = "") -> Explanation:

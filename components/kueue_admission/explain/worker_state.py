@@ -34,8 +34,8 @@ def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:
     mine = pending.order_of(info)
     ahead = [other for other in pending.infos() if pending.order_of(other) < mine]
     first = nsmallest(LISTED, ahead, key=pending.order_of)
-    listed = tuple(Waiting(other.key, other.priority, _reason(engine, other)) for other in first)
-    return Position(len(ahead) + 1, len(pending), pending.strategy, listed)
+    waiting_list = tuple(Waiting(other.key, other.priority, _reason(engine, other)) for other in first)
+    return Position(len(ahead) + 1, len(pending), pending.strategy, waiting_list)
 
 
 def _reason(engine: Engine, info: WorkloadInfo) -> str:
