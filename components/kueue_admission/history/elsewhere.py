@@ -48,14 +48,14 @@ def table_reader(text: str) -> Callable[[str, str], list[Event]] | None:
 def _read(delimiter: str, text: str, source: str) -> list[Event]:
     """The events of all rows. Raises SpecError with everything that is wrong, by line."""
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
-    events, problems, seen = list[Event](), list[Problem](), dict[str, tuple[int, Row]]()
+    events, problems, seen_rows = list[Event](), list[Problem](), dict[str, tuple[int, Row]]()
     try:
         names = _columns(next(rows), source)
         for cells in filter(None, rows):
             try:
                 row = _row(names, cells)
                 events_of_row = list(_events(row, rows.line_num))
-                first, same = seen.setdefault(events_of_row[0].uid, (rows.line_num, row))
+                first, same = seen_rows.setdefault(events_of_row[0].uid, (rows.line_num, row))
                 if same != row:
                     wrong = f"is another job with the name, the queue and the time of line {first}"
                     raise FaultError(wrong, "give each job a name of its own, or leave the column name out")
@@ -71,20 +71,20 @@ def _read(delimiter: str, text: str, source: str) -> list[Event]:
 
 def _columns(header: Sequence[str], source: str) -> Sequence[str]:
     """The names of the columns, as they are known here. Raises SpecError."""
-    known = {name.lower(): name for name in (*_COLUMNS, *_OTHERS)}
-    names = [known.get(name.strip().lower(), name.strip()) for name in header]
-    missing = [", ".join(name for name in _COLUMNS if name not in names)]
+    known_columns = {name.lower(): name for name in (*_COLUMNS, *_OTHERS)}
+    names = [known_columns.get(name.strip().lower(), name.strip()) for name in header]
+    missing_columns = [", ".join(name for name in _COLUMNS if name not in names)]
     if not set(_ANY_OF) & set(names):
-        missing.append(" or ".join(_ANY_OF))
+        missing_columns.append(" or ".join(_ANY_OF))
     problems = [
         OBJECT.at("", f"has no column {each}", "add it to the first line", source=source)
-        for each in filter(None, missing)
+        for each in filter(None, missing_columns)
     ]
     for name, times in Counter(names).items():
-        near = nearest(name, set(_OTHERS) - set(names), 0.8) if name and name not in known.values() else None
+        near = nearest(name, set(_OTHERS) - set(names), 0.8) if name and name not in known_columns.values() else None
         if near is not None:
             problems.append(OBJECT.at("", f"has a column {name}", f"did you mean {near}?", source=source))
-        if times > 1 and name in known.values():
+        if times > 1 and name in known_columns.values():
             problems.append(OBJECT.at("", f"has the column {name} twice", "remove one of them", source=source))
     if problems:
         raise SpecError(problems)
@@ -148,27 +148,29 @@ def _amount(name: str, text: str) -> Quantity:
 
 def _events(row: Row, line: int) -> Iterator[Event]:
     space, _, queue = row["queue"].partition("/")
-    submitted, started, seconds = _time(row, "submitted"), _time(row, "started"), number(row["runSeconds"])
+    submit_time, start_time, seconds = _time(row, "submitted"), _time(row, "started"), number(row["runSeconds"])
     if not space or not queue or "/" in queue:
         raise FaultError(f"has the queue {row['queue']!r}", "write NAMESPACE/LOCALQUEUE")
-    if submitted is None or (row["runSeconds"] and (seconds is None or not 0 <= seconds < _TOO_LATE)):
+    if submit_time is None or (row["runSeconds"] and (seconds is None or not 0 <= seconds < _TOO_LATE)):
         raise FaultError("has no time in submitted, or no number in runSeconds", "write 2026-11-01T09:30:00Z, and 3600")
-    if started is not None and started < submitted:
+    if start_time is not None and start_time < submit_time:
         raise FaultError("was started before it was submitted", "write both times of one clock, with their time zone")
     name = row.get("name") or f"line-{line}"
     event = _maker(
-        f"csv/{row['queue']}/{name}/{submitted:.0f}",
+        f"csv/{row['queue']}/{name}/{submit_time:.0f}",
         (space, queue),
         name,
         _requests(row),
         _whole(row, "pods", 1, 1),
         priority=_whole(row, "priority", 0, -(2**31)),
     )
-    yield event(Kind.ARRIVED, submitted)
-    if started is not None:
-        yield from _started(event, started)
+    yield event(Kind.ARRIVED, submit_time)
+    if start_time is not None:
+        yield from _started(event, start_time)
     if seconds is not None:
-        yield event(Kind.ENDED, (submitted if started is None else started) + seconds, reason="", count=round(seconds))
+        yield event(
+            Kind.ENDED, (submit_time if start_time is None else start_time) + seconds, reason="", count=round(seconds)
+        )
 
 
 def _requests(row: Row) -> dict[str, Quantity]:

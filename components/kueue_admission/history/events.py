@@ -91,42 +91,45 @@ def workload_events(workload: PrintedWorkload, place: Place) -> Iterator[Event]:
         dict.fromkeys(name for assignment in workload.assignments for _, name in assignment.pairs("flavors"))
     )
     common: dict[str, Any] = {"cluster_queue": workload.cluster_queue, "flavors": flavors}
-    reserved, admitted = workload.since("QuotaReserved"), workload.since("Admitted")
-    if reserved:
-        yield event(Kind.RESERVED, reserved, **common)
+    reservation_time, admission_time = workload.since("QuotaReserved"), workload.since("Admitted")
+    if reservation_time:
+        yield event(Kind.RESERVED, reservation_time, **common)
         for worker in {*workload.nominated, workload.cluster_name} - {""}:
-            yield event(Kind.NOMINATED, reserved, worker, worker=worker)
+            yield event(Kind.NOMINATED, reservation_time, worker, worker=worker)
     for check in workload.checks:
         since = check.seconds("lastTransitionTime")
         if since:
             name, state = check.text("name"), check.text("state")
             yield event(Kind.CHECK, since, f"{name}/{state}", check=name, reason=state, **common)
-    if admitted:
-        yield event(Kind.ADMITTED, admitted, worker=workload.cluster_name, **common)
+    if admission_time:
+        yield event(Kind.ADMITTED, admission_time, worker=workload.cluster_name, **common)
     ready = workload.changed_at("PodsReady")
     if ready and workload.is_true("PodsReady"):
         yield event(Kind.STARTED, ready, **common)
     elif ready and workload.reason("PodsReady") == "WaitForRecovery":
         yield event(Kind.INTERRUPTED, ready, **common)
     yield from _evictions(workload, partial(event, Kind.EVICTED))
-    if ended := workload.since("Finished"):
-        yield event(Kind.ENDED, ended, reason=workload.reason("Finished"), **common)
+    if end_time := workload.since("Finished"):
+        yield event(Kind.ENDED, end_time, reason=workload.reason("Finished"), **common)
 
 
 def _evictions(workload: PrintedWorkload, event: Any) -> Iterator[Event]:
     """One for each reason and count; a count that was skipped is that of evictions which were not seen."""
-    changed, current = workload.changed_at("Evicted"), workload.reason("Evicted") if workload.is_true("Evicted") else ""
-    counted = list(workload.status.child("schedulingStats").children("evictions"))
-    for condition in counted:
+    change_time, current = (
+        workload.changed_at("Evicted"),
+        workload.reason("Evicted") if workload.is_true("Evicted") else "",
+    )
+    eviction_stats = list(workload.status.child("schedulingStats").children("evictions"))
+    for condition in eviction_stats:
         reason, cause, count = condition.text("reason"), condition.text("underlyingCause"), condition.integer("count")
-        alone = sum(other.text("reason") == reason for other in counted) == 1
+        alone = sum(other.text("reason") == reason for other in eviction_stats) == 1
         eviction: Event = event(
-            changed or workload.created, reason=reason, count=count, exact=reason == current and alone
+            change_time or workload.created, reason=reason, count=count, exact=reason == current and alone
         )
         # By its number, not its time: the condition has another time as soon as the Workload has quota again.
         yield replace(eviction, key=f"{eviction.uid}/{Kind.EVICTED}/{reason}/{cause}/{count}")
-    if changed and current and not any(condition.text("reason") == current for condition in counted):
-        yield event(changed, current, reason=current)
+    if change_time and current and not any(condition.text("reason") == current for condition in eviction_stats):
+        yield event(change_time, current, reason=current)
 
 
 def _arrival(workload: PrintedWorkload, place: Place) -> dict[str, Any]:
@@ -166,8 +169,8 @@ def _pod_set(data: Manifest) -> dict[str, Any]:
             fields[group] = [
                 {name: container[name] for name in _CONTAINER if name in container} for container in containers
             ]
-    if required := inside(spec, "affinity", "nodeAffinity").get(_REQUIRED):
-        fields["affinity"] = {"nodeAffinity": {_REQUIRED: required}}
+    if required_terms := inside(spec, "affinity", "nodeAffinity").get(_REQUIRED):
+        fields["affinity"] = {"nodeAffinity": {_REQUIRED: required_terms}}
     template: dict[str, Any] = {"spec": fields}
     if seconds := inside(data, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION):
         template["metadata"] = {"annotations": {RUN_SECONDS_ANNOTATION: seconds}}

@@ -116,14 +116,14 @@ def past_of(events: Iterable[Event]) -> Past:
         for copy in of_copies:
             _place(job, copy)
         jobs.append(job)
-        admitted = [run.admitted for run in job.runs]
+        admission_times = [run.admitted for run in job.runs]
         for uid in dict.fromkeys(copy.uid for copy in of_copies) or [arrival.uid]:
-            waits += _waits(by_uid[uid], admitted, last)
+            waits += _waits(by_uid[uid], admission_times, last)
     jobs.sort(key=lambda job: (job.arrival.time, job.arrival.key))
-    counted, stock_outs = (
+    counted_events, stock_outs = (
         tuple(event for event in events if event.kind is kind) for kind in (Kind.COUNTED, Kind.STOCK_OUT)
     )
-    return Past(tuple(jobs), tuple(waits), unknown, first, last, counted, stock_outs)
+    return Past(tuple(jobs), tuple(waits), unknown, first, last, counted_events, stock_outs)
 
 
 def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Event]:
@@ -134,8 +134,8 @@ def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Ev
     kinds = {event.kind for event in own}
     if Kind.ENDED not in kinds or Kind.ADMITTED in kinds:
         return []
-    ended = {copy.uid for copy in of_copies if copy.kind is Kind.ENDED}
-    return [copy for copy in of_copies if copy.kind is Kind.ADMITTED and copy.uid in ended][-1:]
+    ended_copies = {copy.uid for copy in of_copies if copy.kind is Kind.ENDED}
+    return [copy for copy in of_copies if copy.kind is Kind.ADMITTED and copy.uid in ended_copies][-1:]
 
 
 def _job(arrival: Event, events: Iterable[Event]) -> PastJob:
@@ -186,20 +186,20 @@ def _place(job: PastJob, copy: Event) -> None:
             _ready(run, copy)
 
 
-def _waits(events: Sequence[Event], admitted: Sequence[float], last: float) -> Iterator[Waited]:
+def _waits(events: Sequence[Event], admission_times: Sequence[float], last: float) -> Iterator[Waited]:
     """Of one Workload. The job's admissions end the wait of a copy that was not the first, whenever it is deleted."""
     waiting: dict[str, Event] = {}
-    reserved: Event | None = None
+    reservation: Event | None = None
     over = [event.time for event in events if event.kind in (Kind.EVICTED, Kind.ENDED, Kind.DELETED)]
     for event in events:
         if event.kind is Kind.RESERVED:
-            reserved = event
-        elif event.kind is Kind.CHECK and reserved is not None:
+            reservation = event
+        elif event.kind is Kind.CHECK and reservation is not None:
             if event.reason == "Ready":
                 waiting.pop(event.check, None)
-                yield Waited(event.region, event.check, reserved.flavors, event.time - reserved.time, True)
+                yield Waited(event.region, event.check, reservation.flavors, event.time - reservation.time, True)
             elif event.reason == "Pending":
-                waiting[event.check] = reserved
+                waiting[event.check] = reservation
     for check, since in waiting.items():
-        until = min(at for at in (*admitted, *over, last) if at >= since.time)
+        until = min(at for at in (*admission_times, *over, last) if at >= since.time)
         yield Waited(since.region, check, since.flavors, until - since.time, False)

@@ -81,9 +81,9 @@ def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
         wrong = f"does not answer as Prometheus does: {failed}"
         fix = "give the address of Prometheus' HTTP API, such as http://localhost:9090"
         raise SpecError([OBJECT.at("", wrong, fix, source=source)]) from None
-    named = {labels["cluster"] for labels, _ in series if "cluster" in labels}
-    if named and cluster not in named:
-        wrong = f"has metrics of {', '.join(sorted(named))}, by their label cluster, and none of {cluster}"
+    cluster_names = {labels["cluster"] for labels, _ in series if "cluster" in labels}
+    if cluster_names and cluster not in cluster_names:
+        wrong = f"has metrics of {', '.join(sorted(cluster_names))}, by their label cluster, and none of {cluster}"
         raise SpecError([OBJECT.at("", wrong, "name the cluster: --from CLUSTER=ADDRESS", source=source)])
     series = [(labels, values) for labels, values in series if labels.get("cluster", cluster) == cluster]
     # Everything that Prometheus reads has a time at which it started; Kueue's is on the address of its other metrics.
@@ -96,18 +96,18 @@ def read_answer(answer: Manifest, source: str, cluster: str) -> list[Event]:
     return [row for at, samples in sorted(times.items()) for row in _rows(samples, at)]
 
 
-def _labels(given: Manifest) -> dict[str, str]:
-    labels = {str(name): str(value) for name, value in given.items()}
+def _labels(manifest: Manifest) -> dict[str, str]:
+    labels = {str(name): str(value) for name, value in manifest.items()}
     return {"__name__": labels["__name__"], **labels}
 
 
-def _point(given: Sequence[object]) -> tuple[float, float]:
-    at, value = given
+def _point(point: Sequence[object]) -> tuple[float, float]:
+    at, value = point
     return float(str(at)), float(str(value))
 
 
 def _rows(samples: Sequence[_Sample], time: float) -> Iterator[Event]:
-    started = [sample.value for sample in samples if sample.name == _START and sample.value < time]
+    start_values = [sample.value for sample in samples if sample.name == _START and sample.value < time]
     queues: dict[str, dict[str, float]] = {}
     for sample in samples:
         # A replica that stands by counts what waits too.
@@ -115,7 +115,7 @@ def _rows(samples: Sequence[_Sample], time: float) -> Iterator[Event]:
         if name and queue and sample.labels.get("replica_role") != "follower" and math.isfinite(sample.value):
             counts = queues.setdefault(queue, {})
             counts[name] = counts.get(name, 0.0) + sample.value
-    since = {SINCE: time - max(started)} if started else {}
+    since = {SINCE: time - max(start_values)} if start_values else {}
     for queue, counts in sorted(queues.items()):
         if "admitted" in counts:
             yield Event(

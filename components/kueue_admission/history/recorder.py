@@ -39,8 +39,8 @@ class _Nothing:
 class Recorder:
     """One cluster. What it keeps grows with what is in the cluster, not with the history."""
 
-    def __init__(self, place: Place, known: Known | None = None) -> None:
-        self._place, self._known = place, known or _Nothing()
+    def __init__(self, place: Place, known_known: Known | None = None) -> None:
+        self._place, self._known = place, known_known or _Nothing()
         self._first: dict[str, Event] = {}
         """The first event of each Workload and node that is in the cluster, by its path."""
         self._requests: dict[str, str] = {}
@@ -86,13 +86,13 @@ class Recorder:
         elif path in self._requests:
             self._left.add(self._requests.pop(path))
 
-    def listed(self, kind: str, now: float, opened: Iterable[Event] | None = None) -> None:
+    def listed(self, kind: str, now: float, events: Iterable[Event] | None = None) -> None:
         """All of a kind, `Workload` or `Node`, that is in the cluster was seen: what was known beside is gone.
 
-        `opened` is what was known: `Known.open` of the cluster, by default asked here.
+        `events` is what was known: `Known.open` of the cluster, by default asked here.
         """
         there = {event.uid for event in self._first.values()}
-        for first in self._known.open(self._place.cluster) if opened is None else opened:
+        for first in self._known.open(self._place.cluster) if events is None else events:
             if first.kind is FIRST[kind] and first.uid not in there:
                 self._end(first, now)
 
@@ -117,8 +117,8 @@ class Recorder:
             if event.uid not in self._keys:
                 first[event.uid] = min(first.get(event.uid, event.time), event.time)
         self.learn([uid for uid, time in first.items() if time >= begun], {})
-        asked = {uid: time for uid, time in first.items() if time < begun}
-        return set(asked), min(asked.values(), default=0.0)
+        asked_times = {uid: time for uid, time in first.items() if time < begun}
+        return set(asked_times), min(asked_times.values(), default=0.0)
 
     @property
     def waiting(self) -> int:
@@ -129,20 +129,20 @@ class Recorder:
         """Forget the new events, which cannot be written."""
         self._new.clear()
 
-    def learn(self, uids: Iterable[str], found: Mapping[str, set[str]]) -> None:
+    def learn(self, uids: Iterable[str], uids_by_cluster: Mapping[str, set[str]]) -> None:
         """What was written of these uids: `Known.keys`."""
-        self._keys |= {uid: set(found.get(uid, ())) for uid in uids}
+        self._keys |= {uid: set(uids_by_cluster.get(uid, ())) for uid in uids}
 
     def take_known(self) -> list[Event]:
         """The new events of which that is known, each once."""
-        known = [event for event in self._new.values() if event.uid in self._keys]
+        known_events = [event for event in self._new.values() if event.uid in self._keys]
         self._new = {key: event for key, event in self._new.items() if event.uid not in self._keys}
-        new = [event for event in known if event.key not in self._keys[event.uid]]
+        new = [event for event in known_events if event.key not in self._keys[event.uid]]
         for event in new:
             self._keys[event.uid].add(event.key)
-        left = self._left - {event.uid for event in self._new.values()}
-        for uid in left:
+        uids_left = self._left - {event.uid for event in self._new.values()}
+        for uid in uids_left:
             self._keys.pop(uid, None)
-        self._over -= left
-        self._left -= left
+        self._over -= uids_left
+        self._left -= uids_left
         return new

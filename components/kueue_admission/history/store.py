@@ -187,17 +187,17 @@ class Store:
 
     def meet(self, cluster: str, identity: str) -> bool:
         """Note which cluster has that name; whether it is another one than all that had it before."""
-        known = self._identities(cluster)
-        if identity in known:
+        known_identities = self._identities(cluster)
+        if identity in known_identities:
             return False
         self._make_folder(f"clusters/{cluster}")
         self._files.open_output_stream(f"{self._root}/clusters/{cluster}/{identity}").close()
-        return bool(known)
+        return bool(known_identities)
 
     def is_another(self, cluster: str, identity: str) -> bool:
         """Whether a cluster of that name was met, and none with this identity."""
-        known = self._identities(cluster)
-        return bool(known) and identity not in known
+        known_identities = self._identities(cluster)
+        return bool(known_identities) and identity not in known_identities
 
     def _identities(self, cluster: str) -> set[str]:
         return {entry.base_name for entry in self._listed(f"clusters/{cluster}")}
@@ -222,11 +222,11 @@ class Store:
 
     def _write_about(self) -> None:
         path = f"{self._root}/{_ABOUT}"
-        unfinished = f"{self._root}/.{_ABOUT}" if self._is_local else path
-        with self._files.open_output_stream(unfinished) as stream:
+        partial_path = f"{self._root}/.{_ABOUT}" if self._is_local else path
+        with self._files.open_output_stream(partial_path) as stream:
             stream.write(json.dumps(self._about, indent=1).encode())
-        if unfinished != path:
-            self._files.move(unfinished, path)
+        if partial_path != path:
+            self._files.move(partial_path, path)
 
     def _write(self, day: str, table: Any) -> str:
         """Under a name that its content gives: written twice, it is there once."""
@@ -239,10 +239,10 @@ class Store:
         path = f"{folder}/{name}.parquet"
         if self._appends and self._is_there(f"events/day={day}", f"{name}.parquet"):
             return path  # An upload of which the answer was lost: to write it again would take the right to delete.
-        unfinished = f"{folder}/.{name}" if self._is_local else path
-        parquet.write_table(table, unfinished, filesystem=self._files, compression="zstd")
-        if unfinished != path:
-            self._files.move(unfinished, path)
+        partial_path = f"{folder}/.{name}" if self._is_local else path
+        parquet.write_table(table, partial_path, filesystem=self._files, compression="zstd")
+        if partial_path != path:
+            self._files.move(partial_path, path)
         return path
 
     def _rewrite(self, day: str, change: Callable[[Any], Any]) -> int:
@@ -250,9 +250,9 @@ class Store:
         old = self._paths(day)
         before = self._once(self._table(old))
         after = change(before)
-        written = self._write(day, after) if after.num_rows else ""
+        new_path = self._write(day, after) if after.num_rows else ""
         for path in old:
-            if path != written:
+            if path != new_path:
                 self._files.delete_file(path)
         return int(before.num_rows - after.num_rows)
 
@@ -281,9 +281,9 @@ class Store:
         days = self._by_day()
         sizes = {day: sum(file.size for file in files) for day, files in days.items()}
         gone = [day for day in days if day < day_of(oldest)]
-        left = [day for day in days if day not in gone]
-        while most_bytes is not None and len(left) > 1 and sum(sizes[day] for day in left) > most_bytes:
-            gone.append(left.pop(0))
+        days_left = [day for day in days if day not in gone]
+        while most_bytes is not None and len(days_left) > 1 and sum(sizes[day] for day in days_left) > most_bytes:
+            gone.append(days_left.pop(0))
         return self.prune(datetime.fromisoformat(gone[-1]).replace(tzinfo=UTC).timestamp() + _DAY) if gone else 0
 
     def _is_pruned(self, event: Event) -> bool:
@@ -359,9 +359,9 @@ class Store:
 
     def _once(self, table: Any) -> Any:
         """Each event once, in the order of time."""
-        seen: set[str] = set()
-        kept = [not (key in seen or seen.add(key)) for key in table["key"].to_pylist()]  # type: ignore[func-returns-value]
-        return table.filter(self._pa.array(kept, self._pa.bool_())).sort_by(
+        seen_keys: set[str] = set()
+        is_first = [not (key in seen_keys or seen_keys.add(key)) for key in table["key"].to_pylist()]  # type: ignore[func-returns-value]
+        return table.filter(self._pa.array(is_first, self._pa.bool_())).sort_by(
             [("time", "ascending"), ("key", "ascending")]
         )
 

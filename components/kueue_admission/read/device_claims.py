@@ -69,29 +69,29 @@ def with_devices(
     where it is not known which there are, or what an expression means.
     """
     claims = [list(pod.children("resourceClaims")) for pod in pods]
-    extended = devices.extended if rules.counts_devices and rules.counts_extended_devices else {}
+    extended_names = devices.extended if rules.counts_devices and rules.counts_extended_devices else {}
     if not rules.counts_devices:
         return tuple(pod_sets), _OFF if any(claims) and rules.refuses_devices else ""
     if any("resourceClaimName" in claim for claims_of_pod in claims for claim in claims_of_pod):
         return tuple(pod_sets), _BY_NAME
-    if not any(claims) and not any(_asks_for(extended, pod) for pod in written):
+    if not any(claims) and not any(_asks_for(extended_names, pod) for pod in written):
         return tuple(pod_sets), ""
     by_class = dict(reversed(rules.device_classes))
     pod_sets_with_devices = []
     for pod_set, pod, claims_of_pods in zip(pod_sets, pods, claims, strict=True):
-        counted = _claimed(pod_set.name, _requests(namespace, claims_of_pods, devices.templates), rules, devices)
-        if isinstance(counted, str):
-            return tuple(pod_sets), counted
+        counted_claims = _claimed(pod_set.name, _requests(namespace, claims_of_pods, devices.templates), rules, devices)
+        if isinstance(counted_claims, str):
+            return tuple(pod_sets), counted_claims
         amounts = dict(pod_set.requests)
-        for name, quantity in _containers_ask(pod).items() if extended else ():
-            if name in extended and quantity.value > 0:
+        for name, quantity in _containers_ask(pod).items() if extended_names else ():
+            if name in extended_names and quantity.value > 0:
                 amounts.pop(name, None)
-                resource = by_class.get(extended[name], name)
-                counted[resource] = counted.get(resource, 0) + quantity.value
-        for resource, count in counted.items():
+                resource = by_class.get(extended_names[name], name)
+                counted_claims[resource] = counted_claims.get(resource, 0) + quantity.value
+        for resource, count in counted_claims.items():
             amounts[resource] = amounts.get(resource, 0) + count
-        ordered = sorted(amounts.items(), key=lambda pair: resource_order(pair[0]))
-        pod_sets_with_devices.append(replace(pod_set, requests=tuple(ordered)))
+        ordered_amounts = sorted(amounts.items(), key=lambda pair: resource_order(pair[0]))
+        pod_sets_with_devices.append(replace(pod_set, requests=tuple(ordered_amounts)))
     return tuple(pod_sets_with_devices), ""
 
 
@@ -100,7 +100,7 @@ def _claimed(
 ) -> dict[str, int] | str:
     """The devices of some claims, by the resource that their class counts as; or why Kueue counts none."""
     by_class = dict(reversed(rules.device_classes))
-    counted: dict[str, int] = {}
+    counted_claims: dict[str, int] = {}
     for requests in specs:
         exact = [request.child("exactly") if "exactly" in request else request for request in requests]
         problems = (
@@ -112,8 +112,10 @@ def _claimed(
             name = exactly.text("deviceClassName")
             if name not in by_class:
                 return f"DeviceClass {name} is not mapped in DRA configuration for podset {pod_set}"
-            counted[by_class[name]] = counted.get(by_class[name], 0) + exactly.integer("count", 1, least=1)
-    return counted
+            counted_claims[by_class[name]] = counted_claims.get(by_class[name], 0) + exactly.integer(
+                "count", 1, least=1
+            )
+    return counted_claims
 
 
 def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
@@ -128,19 +130,19 @@ def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
             raise NotModelledError(f"the choice of devices by CEL (selectors) without {lacks}", request.path)
         if name not in devices.classes:
             return f"failed to get DeviceClass {name}"
-        left = request.integer("count", 1, least=1)
-        for index, chosen in enumerate(devices.chosen((*devices.classes[name], *own))):
-            if left and index not in devices_used:
-                if isinstance(chosen, str):
-                    return f"CEL evaluation failed for DeviceClass {name}: {chosen}"
-                if chosen:
+        devices_left = request.integer("count", 1, least=1)
+        for index, device_choice in enumerate(devices.chosen((*devices.classes[name], *own))):
+            if devices_left and index not in devices_used:
+                if isinstance(device_choice, str):
+                    return f"CEL evaluation failed for DeviceClass {name}: {device_choice}"
+                if device_choice:
                     devices_used.add(index)
-                    left -= 1
-        if left:
+                    devices_left -= 1
+        if devices_left:
             count = request.integer("count", 1, least=1)
             return (
                 f"insufficient matching devices for CEL selector in DeviceClass {name}: "
-                f"{count - left} device(s) match in the cluster but {count} requested"
+                f"{count - devices_left} device(s) match in the cluster but {count} requested"
             )
     return ""
 

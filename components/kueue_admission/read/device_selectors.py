@@ -185,19 +185,19 @@ class _Parser:
         return lambda scope: first(scope) if _truth(node(scope)) else second(scope)
 
     def logical(self, sign: str, *, decided_by: bool) -> Node:
-        left = self.logical("&&", decided_by=False) if sign == "||" else self.binary(0)
+        operand = self.logical("&&", decided_by=False) if sign == "||" else self.binary(0)
         while self.takes(sign):
             right = self.logical("&&", decided_by=False) if sign == "||" else self.binary(0)
-            left = _either(left, right, decided_by=decided_by)
-        return left
+            operand = _either(operand, right, decided_by=decided_by)
+        return operand
 
     def binary(self, level: int) -> Node:
         if level == len(_LEVELS):
             return self.unary()
-        left = self.binary(level + 1)
+        operand = self.binary(level + 1)
         while sign := self.takes(*_LEVELS[level]):
-            left = _applied(sign, left, self.binary(level + 1))
-        return left
+            operand = _applied(sign, operand, self.binary(level + 1))
+        return operand
 
     def unary(self) -> Node:
         if self.takes("!"):
@@ -298,10 +298,10 @@ def _negated(node: Node) -> Node:
     return lambda scope: not _truth(node(scope))
 
 
-def _either(left: Node, right: Node, *, decided_by: bool) -> Node:
+def _either(node: Node, right: Node, *, decided_by: bool) -> Node:
     def apply(scope: Scope) -> Value:
         try:
-            if left(scope) is decided_by:
+            if node(scope) is decided_by:
                 return decided_by
         except SelectionError:
             if right(scope) is decided_by:
@@ -312,9 +312,9 @@ def _either(left: Node, right: Node, *, decided_by: bool) -> Node:
     return apply
 
 
-def _applied(sign: str, left: Node, right: Node) -> Node:
+def _applied(sign: str, node: Node, right: Node) -> Node:
     def apply(scope: Scope) -> Value:
-        one, other = left(scope), right(scope)
+        one, other = node(scope), right(scope)
         if sign in ("==", "!="):
             return _equal(one, other) is (sign == "==")
         try:

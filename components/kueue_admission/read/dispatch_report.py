@@ -75,10 +75,10 @@ def write_data(data: DispatchData) -> str:
     return _DATA.dump_json(data, exclude_defaults=True).decode()
 
 
-def read_data(printed: Printed) -> DispatchData:
+def read_data(printed_object: Printed) -> DispatchData:
     """What the condition `DATA_CONDITION` of a Workload has; nothing where there is none that can be read."""
     try:
-        return _DATA.validate_json(printed.message(DATA_CONDITION) or "{}")
+        return _DATA.validate_json(printed_object.message(DATA_CONDITION) or "{}")
     except ValidationError:
         return DispatchData()
 

@@ -60,13 +60,13 @@ def dumped_configuration(
     usual, is_asked = release(DEFAULT_VERSION), kueue is not None
     kueue = kueue or release_in(manifest_list) or usual
     name = kueue.version if kueue.minor == usual.minor else kueue.minor
-    decided = "" if kueue.version == usual.version else f"it is decided as Kueue {name} does"
+    decision_note = "" if kueue.version == usual.version else f"it is decided as Kueue {name} does"
     default = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     if first_configuration is None:
         queues = (m for m in manifest_list if m.get("kind") == "ClusterQueue" and not fair_sharing)
-        shared = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
-        notes = () if shared is None else (_not_there(shared),)
-        if not decided:
+        cohort_queue = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
+        notes = () if cohort_queue is None else (_not_there(cohort_queue),)
+        if not decision_note:
             return DumpedConfiguration(default, notes)
     from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
 
@@ -81,11 +81,11 @@ def dumped_configuration(
     if fair_sharing and read.fair_sharing is None:
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
     if first_configuration is None:
-        by_image = () if is_asked else (f"The image of Kueue's Deployment says its release: {decided}",)
+        by_image = () if is_asked else (f"The image of Kueue's Deployment says its release: {decision_note}",)
         return DumpedConfiguration(read, (*notes, *by_image))
     strategies = ", ".join(read.fair_sharing or ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
-    state_text = f"{state}, and {decided}" if decided else state
+    state_text = f"{state}, and {decision_note}" if decision_note else state
     return DumpedConfiguration(
         read, (f"Kueue's Configuration is that of {label_of(first_configuration[0])}: {state_text}",)
     )
@@ -96,7 +96,7 @@ def version_in(manifests: Iterable[Manifest]) -> str | None:
 
     None where neither says. Kueue's own manifests, which xpk applies, have no such labels.
     """
-    labelled = None
+    label_version = None
     for item in manifests:
         if item.get("kind") == "Deployment" and inside(item, "metadata").get("name") == DEPLOYMENT:
             containers = inside(item, "spec", "template", "spec").get("containers")
@@ -106,8 +106,8 @@ def version_in(manifests: Iterable[Manifest]) -> str | None:
         elif item.get("kind") == "ConfigMap" and CONFIGURATION_KEY in inside(item, "data"):
             labels = inside(item, "metadata", "labels")
             text = next((str(labels[name]) for name in VERSION_LABELS if labels.get(name)), "")
-            labelled = text.removeprefix("kueue-").removeprefix("v") or labelled
-    return labelled
+            label_version = text.removeprefix("kueue-").removeprefix("v") or label_version
+    return label_version
 
 
 def release_in(manifests: Iterable[Manifest]) -> Release | None:

@@ -55,8 +55,8 @@ def disabled_kinds(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
     Empty where Kueue's Configuration is not among the objects.
     """
     for config, configuration in configurations_in(manifests):
-        enabled = {kind.kind for kind in enabled_kinds(configuration)}
-        return {kind: config for kind in JOBS if kind not in enabled}
+        enabled_names = {kind.kind for kind in enabled_kinds(configuration)}
+        return {kind: config for kind in JOBS if kind not in enabled_names}
     return {}
 
 
@@ -82,10 +82,10 @@ def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest
             for m in _of(manifest_list, "Namespace")
         }
         kinds = (*JOBS, *WITH_QUEUE)
-        used = {_namespace(m) for m in manifest_list if m.get("kind") in kinds}
+        used_namespaces = {_namespace(m) for m in manifest_list if m.get("kind") in kinds}
         return {
             namespace: config
-            for namespace in used
+            for namespace in used_namespaces
             if not selector.matches(labels.get(namespace, {NAMESPACE_NAME_LABEL: namespace}))
         }
     return {}
@@ -99,19 +99,19 @@ def take(manifests: Iterable[Manifest]) -> Taken:
     defaults -= outside.keys()
     manifest_list = [_with_default_queue(m) if _namespace(m) in defaults else m for m in manifest_list]
     single = without_stood_for(manifest_list)
-    unmanaged = [m for m in single if is_unmanaged(m)]
-    disabled = disabled_kinds(manifest_list)
-    passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
-    jobs = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled]
+    unmanaged_manifests = [m for m in single if is_unmanaged(m)]
+    disabled_names = disabled_kinds(manifest_list)
+    passed_over = [m for m in single if m.get("kind") in disabled_names and queue_of_job(m)]
+    jobs = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled_names]
     apart = [m for m in jobs if _namespace(m) in outside]
     stood_for = _owners_of_workloads(manifest_list)
     unread = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
     not_read = [m for m in unread if key_of(m) not in stood_for]
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
-    gone = {id(m) for m in (*unmanaged, *passed_over, *apart, *unread, *live)}
+    gone = {id(m) for m in (*unmanaged_manifests, *passed_over, *apart, *unread, *live)}
     notes = [
-        *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
+        *_said(unmanaged_manifests, "Kueue does not manage what names no LocalQueue"),
         *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
         *_said(apart, "managedJobsNamespaceSelector of Kueue's Configuration leaves their namespace out"),
         *_said(not_read, "the pods of their kinds are not read"),
@@ -124,12 +124,12 @@ def without_queue(manifests: Sequence[Manifest]) -> Taken:
     """Without what waits in a live cluster and whose LocalQueue or ClusterQueue is not there, and such LocalQueues."""
     queues = {_name(m) for m in _of(manifests, "ClusterQueue")}
     dangling = [m for m in _of(manifests, "LocalQueue") if inside(m, "spec").get("clusterQueue") not in queues]
-    known = {key_of(m) for m in _of(manifests, "LocalQueue")} - {key_of(m) for m in dangling}
+    known_queues = {key_of(m) for m in _of(manifests, "LocalQueue")} - {key_of(m) for m in dangling}
     waiting = [m for m in _of(manifests, "Workload") if not inside(m, "status", "admission")]
     queues_of = {id(m): inside(m, "spec").get("queueName") for m in waiting}
     queues_of |= {id(m): queue_of_job(m) for m in manifests if is_job(m) and is_live(m)}
-    named = [m for m in manifests if id(m) in queues_of]
-    lost = [m for m in named if f"{_namespace(m)}/{queues_of[id(m)]}" not in known]
+    named_manifests = [m for m in manifests if id(m) in queues_of]
+    lost = [m for m in named_manifests if f"{_namespace(m)}/{queues_of[id(m)]}" not in known_queues]
     if not lost and not any(map(is_live, dangling)):
         return Taken(manifests, ())
     gone = {id(m) for m in (*lost, *dangling)}
@@ -145,10 +145,10 @@ def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
     those others may be wrong."""
     manifest_list = list(manifests)
     there = {str(m.get("kind")) for m in manifest_list}
-    queued = [m for m in manifest_list if m.get("kind") == "Workload" or is_job(m)]
+    queued_manifests = [m for m in manifest_list if m.get("kind") == "Workload" or is_job(m)]
     needs = {
-        "ClusterQueue": [*queued, *_of(manifest_list, "LocalQueue")],
-        "LocalQueue": queued,
+        "ClusterQueue": [*queued_manifests, *_of(manifest_list, "LocalQueue")],
+        "LocalQueue": queued_manifests,
         "ResourceFlavor": [m for m in _of(manifest_list, "ClusterQueue") if inside(m, "spec").get("resourceGroups")],
         "Topology": (
             by_topology := [m for m in _of(manifest_list, "ResourceFlavor") if inside(m, "spec").get("topologyName")]

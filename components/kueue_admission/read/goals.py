@@ -96,8 +96,8 @@ class Judged:
         return {**about, "standing": self.standing.value, "found": figure, "why": self.why}
 
 
-def judge(goals: Iterable[Goal], jobs: Sequence[Seen], begin: float, end: float, known: float) -> list[Judged]:
-    """How jobs compare with each goal from `begin` to `end`; what has not happened by `known` is not known to come."""
+def judge(goals: Iterable[Goal], jobs: Sequence[Seen], begin: float, end: float, until: float) -> list[Judged]:
+    """How jobs compare with each goal from `begin` to `end`; what has not happened by `until` is not known to come."""
     verdicts = []
     for goal in goals:
         # When those that came earlier began to wait is not always known.
@@ -105,7 +105,7 @@ def judge(goals: Iterable[Goal], jobs: Sequence[Seen], begin: float, end: float,
         if not own:
             verdicts.append(Judged(goal, Standing.NOT_KNOWN, f"there is no job{_class(goal)} to judge by"))
         elif goal.of == "wait":
-            verdicts.append(_wait(goal, own, known))
+            verdicts.append(_wait(goal, own, until))
         elif goal.of == "share":
             verdicts.append(_share(goal, own, jobs, end))
         else:
@@ -117,23 +117,23 @@ def _class(goal: Goal) -> str:
     return f" of {goal.priority_class}" if goal.priority_class else ""
 
 
-def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
+def _wait(goal: Goal, own: Sequence[Seen], known_until: float) -> Judged:
     waits, never, not_known = list[float](), 0, 0
     for job in own:
         if job.admitted is not None:
             waits.append(job.admitted - job.arrived)
-        elif known - job.arrived > goal.limit:
+        elif known_until - job.arrived > goal.limit:
             waits.append(math.inf)
             never += 1
             not_known += job.not_known
         # Else it came too late for anybody to know.
     if not waits:
         return Judged(goal, Standing.NOT_KNOWN, f"no job{_class(goal)} has waited long enough to judge by")
-    ordered = sorted(waits)
-    seconds = ordered[math.ceil(goal.quantile * len(ordered)) - 1]
+    ordered_waits = sorted(waits)
+    seconds = ordered_waits[math.ceil(goal.quantile * len(ordered_waits)) - 1]
     is_kept, longer = seconds <= goal.limit, sum(wait > goal.limit for wait in waits) - not_known
     endless = "indefinitely" if never > not_known else "for a time that is not known"
-    if math.isinf(known) or math.isfinite(seconds):
+    if math.isinf(known_until) or math.isfinite(seconds):
         length = endless if math.isinf(seconds) else f"at most {seconds:.1f} s"
     else:
         length = f"more than {goal.limit:g} s"
@@ -143,7 +143,7 @@ def _wait(goal: Goal, own: Sequence[Seen], known: float) -> Judged:
     else:
         text += f", over the goal of {goal.limit:g} s, which {longer} exceeded"
     if never > not_known and not is_kept:
-        text += f", {never - not_known} of them " + ("indefinitely" if math.isinf(known) else "still waiting")
+        text += f", {never - not_known} of them " + ("indefinitely" if math.isinf(known_until) else "still waiting")
     if not_known:
         text += f"; of {not_known} it is not known whether they start"
     near = seconds > NEAR * goal.limit
@@ -193,15 +193,15 @@ def _united(spans: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float
 def _hours_in(jobs: Iterable[Seen], spans: Sequence[tuple[float, float]]) -> float:
     """GPU hours that were held in these spans, which do not overlap and are in order."""
     edges = [edge for span in spans for edge in span]
-    covered, total = [0.0], 0.0
+    covered_hours, total = [0.0], 0.0
     for number in range(1, len(edges)):
-        covered.append(covered[-1] + (edges[number] - edges[number - 1] if number % 2 else 0.0))
+        covered_hours.append(covered_hours[-1] + (edges[number] - edges[number - 1] if number % 2 else 0.0))
 
     def before(time: float) -> float:
         number = bisect_right(edges, time)
         if not number:
             return 0.0
-        return covered[number - 1] + (time - edges[number - 1] if number % 2 else 0.0)
+        return covered_hours[number - 1] + (time - edges[number - 1] if number % 2 else 0.0)
 
     for job in jobs:
         total += job.gpus * sum(before(last) - before(first) for first, last in job.held) if job.gpus else 0.0
@@ -216,8 +216,8 @@ def _hours(goal: Goal, own: Sequence[Seen], begin: float, end: float) -> Judged:
     for number in range(weeks):
         week = [(begin + number * WEEK, begin + (number + 1) * WEEK)]
         hours_held = _hours_in(own, week)
-        waited = sum(job.gpus * _common(_waiting(job, end), week[0]) for job in own) / 3600
-        if hours_held + waited >= goal.limit:
+        waited_hours = sum(job.gpus * _common(_waiting(job, end), week[0]) for job in own) / 3600
+        if hours_held + waited_hours >= goal.limit:
             asked_in += 1
             most_hours = min(most_hours, hours_held)
     if not asked_in:

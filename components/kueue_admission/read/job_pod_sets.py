@@ -101,18 +101,18 @@ def _job(job: Fields) -> list[Role]:
 
 def _job_set(job: Fields) -> list[Role]:
     roles = []
-    for replicated in job.child("spec").children("replicatedJobs"):
-        spec = replicated.child("template").child("spec")
-        count = _parallel(spec) * _replicas(replicated)
-        roles.append(Role(replicated.required_text("name"), count, spec.child("template")))
+    for replicated_job in job.child("spec").children("replicatedJobs"):
+        spec = replicated_job.child("template").child("spec")
+        count = _parallel(spec) * _replicas(replicated_job)
+        roles.append(Role(replicated_job.required_text("name"), count, spec.child("template")))
     return roles
 
 
 def _replicas(of: Fields) -> int:
-    found = of.integer("replicas", 1)
-    if found < 0:
-        of.wrong("replicas", f"is {found}", "write 0 or more", NO_WORKLOAD)
-    return max(found, 0)
+    replica_count = of.integer("replicas", 1)
+    if replica_count < 0:
+        of.wrong("replicas", f"is {replica_count}", "write 0 or more", NO_WORKLOAD)
+    return max(replica_count, 0)
 
 
 def _parallel(spec: Fields) -> int:
@@ -182,8 +182,8 @@ def _kubeflow(job: Fields) -> list[Role]:
         if name not in names:
             replicas.wrong(str(name), f"is not a role of a {job.data['kind']}", f"use {' or '.join(names)}")
     roles = [(name, replicas.child(name)) for name in names if name in replicas]
-    return [Role(name.lower(), _replicas(each), _required(each, "template"))
-            for name, each in roles]  # fmt: skip
+    return [Role(name.lower(), _replicas(role_fields), _required(role_fields, "template"))
+            for name, role_fields in roles]  # fmt: skip
 
 
 def _leader_worker_set(job: Fields) -> list[Role]:
@@ -242,14 +242,14 @@ def _train_job(job: Fields) -> list[Role]:
     trainer = spec.child("trainer")
     nodes = trainer.integer("numNodes", policy.integer("numNodes", 1, least=1), least=1)
     roles = []
-    for replicated in runtime.child("spec").child("template").child("spec").children("replicatedJobs"):
-        template = replicated.child("template")
+    for replicated_job in runtime.child("spec").child("template").child("spec").children("replicatedJobs"):
+        template = replicated_job.child("template")
         pods = template.child("spec").child("template")
-        count = template.child("spec").integer("parallelism", 1, least=0) * _replicas(replicated)
+        count = template.child("spec").integer("parallelism", 1, least=0) * _replicas(replicated_job)
         if template.child("metadata").child("labels").text(_ANCESTOR) == "trainer":
             count = nodes
             pods = _with_resources(pods, trainer.child("resourcesPerNode"))
-        roles.append(Role(replicated.required_text("name"), count, pods))
+        roles.append(Role(replicated_job.required_text("name"), count, pods))
     return roles
 
 
@@ -265,8 +265,8 @@ def _with_containers(template: Fields, containers: list[Any]) -> Fields:
 
 
 def _with_container(template: Fields, container: Mapping[str, Any]) -> Fields:
-    known = template.child("spec").children("containers")
-    return _with_containers(template, [*(container.data for container in known), container])
+    known_containers = template.child("spec").children("containers")
+    return _with_containers(template, [*(container.data for container in known_containers), container])
 
 
 def _with_redis_cleanup(template: Fields) -> Fields:
@@ -279,8 +279,10 @@ def _with_redis_cleanup(template: Fields) -> Fields:
         return template
     first, *others = containers
     resources = first.child("resources")
-    known = resources.quantities("requests")
-    least = {name: text for name, text in _REDIS_CLEANUP.items() if known.get(name, Quantity(0)) < Quantity(text)}
+    known_requests = resources.quantities("requests")
+    least = {
+        name: text for name, text in _REDIS_CLEANUP.items() if known_requests.get(name, Quantity(0)) < Quantity(text)
+    }
     requests = {**resources.child("requests").data, **least}
     ray = {**first.data, "resources": {**resources.data, "requests": requests}}
     return _with_containers(template, [ray, *(other.data for other in others)])
@@ -290,12 +292,12 @@ def _with_resources(template: Fields, resources: Fields) -> Fields:
     """The template with these resources in its container `node`, where there are any."""
     if not resources.data:
         return template
-    known = [container.data for container in template.child("spec").children("containers")]
-    changed = [
+    known_containers = [container.data for container in template.child("spec").children("containers")]
+    changed_containers = [
         {**container, "resources": resources.data} if container.get("name") == "node" else container
-        for container in known
+        for container in known_containers
     ]
-    return _with_containers(template, changed)
+    return _with_containers(template, changed_containers)
 
 
 ROLES: Final[Mapping[str, Callable[[Fields], list[Role]]]] = MappingProxyType(

@@ -47,10 +47,10 @@ class Parsed(NamedTuple):
 
     def with_namespaces(self) -> Objects:
         """The objects, and every namespace in use with at least the label of its name, as in any cluster."""
-        known = dict(self.objects.namespaces)
+        known_namespaces = dict(self.objects.namespaces)
         for workload in self.workloads:
-            known.setdefault(workload.namespace, ((NAMESPACE_NAME_LABEL, workload.namespace),))
-        return replace(self.objects, namespaces=tuple(known.items()))
+            known_namespaces.setdefault(workload.namespace, ((NAMESPACE_NAME_LABEL, workload.namespace),))
+        return replace(self.objects, namespaces=tuple(known_namespaces.items()))
 
 
 def parse_objects(
@@ -107,8 +107,8 @@ def parse_objects(
         *not_modelled(objects, workloads),
         *_later_placements(objects, workloads),
     )
-    for refused in refusals:
-        read.leave_out(read.named(refused.place), refused)
+    for refusal in refusals:
+        read.leave_out(read.named(refusal.place), refusal)
     return Parsed(objects, workloads, tuple(read.left_out))
 
 
@@ -119,9 +119,9 @@ def _later_placements(objects: Objects, workloads: Iterable[Workload]) -> Iterat
     """
     gates = objects.configuration.gates
     if gates.tas_node_feasibility_for_all_levels:
-        used = {flavor.topology for flavor in objects.flavors}
+        used_topologies = {flavor.topology for flavor in objects.flavors}
         for topology in objects.topologies:
-            if topology.name in used and topology.levels[-1:] != (HOSTNAME_LABEL,):
+            if topology.name in used_topologies and topology.levels[-1:] != (HOSTNAME_LABEL,):
                 feature = f"a lowest level above {HOSTNAME_LABEL} with TASNodeFeasibilityForAllLevels (Kueue 0.20)"
                 yield NotModelledError(feature, f"Topology {topology.name}")
     for workload in workloads:
@@ -226,37 +226,37 @@ def parse_taint(fields: Fields) -> Taint:
 
 def parse_node(fields: Fields) -> Node:
     """A Node, for topology-aware scheduling."""
-    printed = PrintedNode(fields)
-    allocatable = printed.allocatable
+    printed_node = PrintedNode(fields)
+    allocatable = printed_node.allocatable
     return Node(
-        name=printed.name,
+        name=printed_node.name,
         labels=labels_of(fields),
-        taints=tuple(parse_taint(item) for item in printed.spec.children("taints")),
+        taints=tuple(parse_taint(item) for item in printed_node.spec.children("taints")),
         allocatable=tuple((name, request_amount(name, allocatable[name])) for name in sorted(allocatable)),
-        ready=printed.is_ready,
-        unschedulable=printed.spec.flag("unschedulable"),
+        ready=printed_node.is_ready,
+        unschedulable=printed_node.spec.flag("unschedulable"),
     )
 
 
 def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, ...]:
     """Nodes with the namespaces of their running pods, and what those of them take that Kueue does not place."""
-    used: dict[str, dict[str, int]] = {}
+    used_amounts: dict[str, dict[str, int]] = {}
     running: dict[str, set[str]] = {}
     for pod in map(PrintedPod, pods):
         annotations = pod.annotations
         if pod.node and not pod.is_over and pod.deleted_at is None:
             running.setdefault(pod.node, set()).add(pod.namespace)
-        placed = any(f"{POD_SET_ANNOTATION}{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
-        if not pod.node or placed or pod.is_over:
+        has_placement = any(f"{POD_SET_ANNOTATION}{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
+        if not pod.node or has_placement or pod.is_over:
             continue
-        amounts = used.setdefault(pod.node, {})
+        amounts = used_amounts.setdefault(pod.node, {})
         requests = parse_pod_set(pod.spec, "pod", 1, None, None, ResourceRules()).node_requests
         for resource, amount in (*requests, ("pods", 1)):
             amounts[resource] = amounts.get(resource, 0) + amount
     return tuple(
         replace(
             node,
-            used=tuple(sorted(used.get(node.name, {}).items())),
+            used=tuple(sorted(used_amounts.get(node.name, {}).items())),
             running=tuple(sorted(running.get(node.name, ()))),
         )
         for node in nodes

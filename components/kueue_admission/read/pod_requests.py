@@ -26,14 +26,14 @@ def pod_requests(fields: Fields) -> Requests:
     sidecars: Requests = {}
     most: Requests = {}
     for container in fields.children("initContainers"):
-        needed = container_requests(container)
+        needed_requests = container_requests(container)
         if container.text("restartPolicy") == "Always":
-            add_requests(total, needed)
-            add_requests(sidecars, needed)
-            needed = dict(sidecars)
+            add_requests(total, needed_requests)
+            add_requests(sidecars, needed_requests)
+            needed_requests = dict(sidecars)
         else:
-            add_requests(needed, sidecars)
-        raise_to(most, needed)
+            add_requests(needed_requests, sidecars)
+        raise_to(most, needed_requests)
     raise_to(total, most)
     for name, quantity in container_requests(fields).items():
         if name in _POD_LEVEL or name.startswith("hugepages-"):

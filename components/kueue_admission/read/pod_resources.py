@@ -82,23 +82,26 @@ def parse_overhead(item: Fields) -> Mapping[str, Any]:
 
 def with_defaults(pod: Fields, limits: Limits, overheads: Mapping[str, Mapping[str, Any]]) -> Fields:
     """The `spec` of a pod with the overhead of its RuntimeClass, and the default requests and limits of containers."""
-    changed: dict[str, Any] = {}
+    changed_fields: dict[str, Any] = {}
     overhead = overheads.get(pod.text("runtimeClassName"))
     if overhead and not pod.child("overhead").data:
-        changed["overhead"] = overhead
+        changed_fields["overhead"] = overhead
     bounds = limits.get("Container")
     if bounds is not None:
         for kind in _CONTAINERS:
             if kind in pod:
-                changed[kind] = [_container(child, bounds) for child in pod.children(kind)]
-    return Fields({**pod.data, **changed}, pod.path, pod.problems) if changed else pod
+                changed_fields[kind] = [_container(child, bounds) for child in pod.children(kind)]
+    return Fields({**pod.data, **changed_fields}, pod.path, pod.problems) if changed_fields else pod
 
 
 def _container(container: Fields, bounds: Bounds) -> Mapping[str, Any]:
-    given = container.child("resources")
-    resources = dict(given.data)
+    container_resources = container.child("resources")
+    resources = dict(container_resources.data)
     for name, defaults in (("limits", bounds.limits), ("requests", bounds.requests)):
-        resources[name] = {**{key: str(default) for key, default in defaults.items()}, **given.child(name).data}
+        resources[name] = {
+            **{key: str(default) for key, default in defaults.items()},
+            **container_resources.child(name).data,
+        }
     return {**container.data, "resources": resources}
 
 
@@ -128,9 +131,9 @@ def _above_limits(pod: Fields, index: int) -> Iterator[str]:
 def _outside(pod: Fields, index: int, limits: Limits) -> Iterator[str]:
     bounds = limits.get("Container", Bounds())
     for place, container in _containers(pod):
-        requests, limited = container_requests(container), container.child("resources").quantities("limits")
-        largest = {name: max(request, limited.get(name, request)) for name, request in requests.items()}
-        smallest = {name: min(request, limited.get(name, request)) for name, request in requests.items()}
+        requests, limit_amounts = container_requests(container), container.child("resources").quantities("limits")
+        largest = {name: max(request, limit_amounts.get(name, request)) for name, request in requests.items()}
+        smallest = {name: min(request, limit_amounts.get(name, request)) for name, request in requests.items()}
         yield from _complaint(index, place, _above(largest, bounds.most), _ABOVE_MAX)
         yield from _complaint(index, place, _above(bounds.least, smallest), _BELOW_MIN)
     bounds = limits.get("Pod", Bounds())

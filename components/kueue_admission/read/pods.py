@@ -36,10 +36,10 @@ def parse_pod_set(
     requests = pod_requests(fields)
     quota = _quota_requests(requests, rules)
     affinity = fields.child("affinity").child("nodeAffinity")
-    required = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
+    required_affinity = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
     terms = None
     if "requiredDuringSchedulingIgnoredDuringExecution" in affinity:
-        terms = tuple(_term(term) for term in required.children("nodeSelectorTerms"))
+        terms = tuple(_term(term) for term in required_affinity.children("nodeSelectorTerms"))
     return PodSet(
         name=name,
         count=count,
@@ -128,13 +128,14 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
         if not size:
             found.wrong(f"{prefix}slice-size", f"is {slice_size!r}", "write a whole number in quotes, 1 or more")
         constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
-    required = found.text(f"{prefix}required-topology") or None
-    preferred = None if required else found.text(f"{prefix}preferred-topology") or None
+    required_level = found.text(f"{prefix}required-topology") or None
+    preferred_level = None if required_level else found.text(f"{prefix}preferred-topology") or None
     request = TopologyRequest(
-        required=required,
-        preferred=preferred,
-        unconstrained=not (required or preferred) and found.text(f"{prefix}unconstrained-topology") == "true",
-        group=(found.text(f"{prefix}group-name") or None) if required or preferred else None,
+        required=required_level,
+        preferred=preferred_level,
+        unconstrained=not (required_level or preferred_level)
+        and found.text(f"{prefix}unconstrained-topology") == "true",
+        group=(found.text(f"{prefix}group-name") or None) if required_level or preferred_level else None,
         slices=tuple(constraints),
     )
     return request if request.is_explicit else None
@@ -150,22 +151,22 @@ def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
     by_input = {rule.input: rule for rule in rules.transformations}
     if not any(name in by_input for name in quantities):
         return quantities
-    retained: Requests = {}
-    generated: dict[str, Quantity] = {}
+    retained_requests: Requests = {}
+    generated_requests: dict[str, Quantity] = {}
     for name, quantity in quantities.items():
         rule = by_input.get(name)
         if rule is None or rule.retain:
-            retained[name] = quantity
+            retained_requests[name] = quantity
         if rule is None:
             continue
         value = quantity.decimal
         if rule.multiply_by in quantities:
             value *= quantities[rule.multiply_by].decimal
         for output, factor in rule.outputs:
-            add_requests(generated, {output: Quantity(value * factor.decimal)})
-    for name, quantity in generated.items():
-        add_requests(retained, {name: quantity if quantity > Quantity(0) else Quantity(0)})
-    return retained
+            add_requests(generated_requests, {output: Quantity(value * factor.decimal)})
+    for name, quantity in generated_requests.items():
+        add_requests(retained_requests, {name: quantity if quantity > Quantity(0) else Quantity(0)})
+    return retained_requests
 
 
 def _shape(fields: Fields) -> str:

@@ -269,8 +269,8 @@ class PrintedWorkload(Printed):
     @property
     def left_at(self) -> float | None:
         """When it was evicted or deleted; from then on Kueue is to give its quota back."""
-        evicted = self.since("Evicted")
-        return self.deleted_at if evicted is None else evicted
+        eviction_time = self.since("Evicted")
+        return self.deleted_at if eviction_time is None else eviction_time
 
     @property
     def admission(self) -> Fields:

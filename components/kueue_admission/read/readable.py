@@ -28,12 +28,12 @@ def parse_readable(
     Raises ObjectError, NotModelledError for what is yet to be created.
     """
     manifest_list = list(manifests)
-    parsed = parse_objects(_without(manifest_list, left_out), configuration, live=True)
-    unread = [*left_out, *parsed.left_out]
+    readable_objects = parse_objects(_without(manifest_list, left_out), configuration, live=True)
+    unread = [*left_out, *readable_objects.left_out]
     lost = list(_with_them(manifest_list, unread))
     if unread:
-        parsed = parse_objects(_without(manifest_list, [*unread, *lost]), configuration, live=True)
-    return parsed._replace(left_out=(*unread, *lost))
+        readable_objects = parse_objects(_without(manifest_list, [*unread, *lost]), configuration, live=True)
+    return readable_objects._replace(left_out=(*unread, *lost))
 
 
 def is_without_workload(left_out: LeftOut) -> bool:
@@ -57,13 +57,13 @@ def why(left_out: LeftOut) -> str:
 def notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
     """A sentence for the user about each, which names what is not known because of it."""
     for object_left_out in left_out:
-        named = f"left out: {label_of(object_left_out.manifest)}: {why(object_left_out)}"
+        note_text = f"left out: {label_of(object_left_out.manifest)}: {why(object_left_out)}"
         if is_without_workload(object_left_out):
-            yield f"{named}; Kueue makes no Workload of it"
+            yield f"{note_text}; Kueue makes no Workload of it"
         elif object_left_out.manifest.get("kind") in QUEUED:
-            yield f"{named}; what it takes from others of its queue and cohort is not known"
+            yield f"{note_text}; what it takes from others of its queue and cohort is not known"
         else:
-            yield f"{named}; what depends on it is not known"
+            yield f"{note_text}; what depends on it is not known"
 
 
 def _without(manifests: Iterable[Manifest], left_out: Iterable[LeftOut]) -> list[Manifest]:
@@ -76,11 +76,13 @@ def _with_them(manifests: Sequence[Manifest], left_out: Iterable[LeftOut]) -> It
     gone = {_identity(object_left_out.manifest) for object_left_out in left_out}
     rest = [manifest for manifest in manifests if _identity(manifest) not in gone]
     while True:
-        dependents = [(manifest, named) for manifest in rest if (named := gone.intersection(_names_in(manifest)))]
+        dependents = [
+            (manifest, named_keys) for manifest in rest if (named_keys := gone.intersection(_names_in(manifest)))
+        ]
         if not dependents:
             return
-        for manifest, named in dependents:
-            kind, name = min(named)
+        for manifest, named_keys in dependents:
+            kind, name = min(named_keys)
             yield LeftOut(manifest, (OBJECT.at("", f"names {kind} {name}, which is left out", "look at that one"),))
         gone |= {_identity(manifest) for manifest, _ in dependents}
         rest = [manifest for manifest in rest if _identity(manifest) not in gone]
@@ -101,12 +103,12 @@ def _names_in(manifest: Manifest) -> Iterator[tuple[str, str]]:
         checks = inside(spec, "admissionChecksStrategy").get("admissionChecks")
         yield from (("AdmissionCheck", str(check.get("name"))) for check in maps_in(checks))
     elif kind in QUEUED:
-        printed = PrintedWorkload.of(manifest)
-        queue = printed.queue if kind == QUEUED[0] else queue_of_job(manifest)
-        yield "LocalQueue", f"{printed.namespace}/{queue}"
-        yield "ClusterQueue", printed.cluster_queue
+        printed_workload = PrintedWorkload.of(manifest)
+        queue = printed_workload.queue if kind == QUEUED[0] else queue_of_job(manifest)
+        yield "LocalQueue", f"{printed_workload.namespace}/{queue}"
+        yield "ClusterQueue", printed_workload.cluster_queue
     else:
         fields = {"Cohort": "parentName", "ResourceFlavor": "topologyName", "LocalQueue": "clusterQueue"}
-        named = {"Cohort": "Cohort", "ResourceFlavor": "Topology", "LocalQueue": "ClusterQueue"}
+        named_kinds = {"Cohort": "Cohort", "ResourceFlavor": "Topology", "LocalQueue": "ClusterQueue"}
         if kind in fields:
-            yield named[kind], str(spec.get(fields[kind]))
+            yield named_kinds[kind], str(spec.get(fields[kind]))

@@ -131,13 +131,13 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
     spec, namespace = printed.spec, printed.namespace
     limits = context.limits.get(namespace, NO_LIMITS)
     text = repr(spec.data.get("podSets")) + (namespace if limits or context.devices.templates else "")
-    known = context.pod_sets.get(text)
-    if known is not None:
-        return known
+    known_pod_sets = context.pod_sets.get(text)
+    if known_pod_sets is not None:
+        return known_pod_sets
     before = len(spec.problems)
     pod_sets, pods = [], []
-    written = [item.child("template").child("spec") for item in printed.pod_sets]
-    for item, spec in zip(printed.pod_sets, written, strict=True):
+    pod_specs = [item.child("template").child("spec") for item in printed.pod_sets]
+    for item, spec in zip(printed.pod_sets, pod_specs, strict=True):
         pod = with_defaults(spec, limits, context.overheads)
         pod_set = parse_pod_set(
             pod,
@@ -149,11 +149,13 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
         )
         pod_sets.append(pod_set)
         pods.append(pod)
-    counted, claims_problem = with_devices(pod_sets, written, pods, namespace, context.rules, context.devices)
-    parsed = _PodSets(counted, find_problem(pods, limits), claims_problem)
+    counted_pod_sets, claims_problem = with_devices(
+        pod_sets, pod_specs, pods, namespace, context.rules, context.devices
+    )
+    parsed_pod_sets = _PodSets(counted_pod_sets, find_problem(pods, limits), claims_problem)
     if len(spec.problems) == before:
-        _keep(context.pod_sets, text, parsed)
-    return parsed
+        _keep(context.pod_sets, text, parsed_pod_sets)
+    return parsed_pod_sets
 
 
 def refuse_late_placement(printed: Printed) -> None:
@@ -196,7 +198,7 @@ def _boost(annotations: Fields) -> int:
 def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
     """Where a Workload with these pod sets stands."""
     status, since = printed.status, printed.since
-    evicted_at, requeued = since("Evicted"), "Requeued" in printed.conditions
+    evicted_at, is_requeued = since("Evicted"), "Requeued" in printed.conditions
     requeue = status.child("requeueState")
     gates = (
         (gate.text("name"), gate.seconds("lastTransitionTime", 0.0) or 0.0)
@@ -212,8 +214,8 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
         evicted_message=printed.message("Evicted") if evicted_at is not None else "",
         preempted_reason=printed.reason("Preempted") if printed.is_true("Preempted") else None,
         checks=tuple(map(parse_check_state, printed.checks)),
-        requeued=printed.is_true("Requeued") if requeued else None,
-        requeued_reason=printed.reason("Requeued") if requeued else None,
+        requeued=printed.is_true("Requeued") if is_requeued else None,
+        requeued_reason=printed.reason("Requeued") if is_requeued else None,
         requeue_at=requeue.seconds("requeueAt"),
         requeue_count=requeue.integer("count", least=0),
         pods_ready=printed.is_true("PodsReady"),
@@ -250,9 +252,9 @@ def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Cont
     """As `parse_admission`, with what was read before."""
     counts = [(pod_set.name, pod_set.count) for pod_set in pod_sets]
     text = repr((fields.data.get("podSetAssignments"), counts))
-    known = context.assignments.get(text)
-    if known is not None:
-        return Admission(fields.required_text("clusterQueue"), known)
+    known_assignment = context.assignments.get(text)
+    if known_assignment is not None:
+        return Admission(fields.required_text("clusterQueue"), known_assignment)
     before = len(fields.problems)
     admission = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
     if len(fields.problems) == before:
