@@ -93,10 +93,10 @@ def _check_queues(objects: list[Mapping[str, Any]]) -> Iterator[Problem]:
             continue
         strategy = _spec(doc).get("admissionChecksStrategy")
         rules = strategy.get("admissionChecks") if isinstance(strategy, Mapping) else None
-        listed = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
+        rule_list = [rule for rule in rules if isinstance(rule, Mapping)] if isinstance(rules, list) else []
         path = f"{_path(doc)}.spec.admissionChecksStrategy.admissionChecks"
-        dispatch = [rule for rule in listed if controllers.get(str(rule.get("name"))) == MULTIKUEUE_CONTROLLER]
-        provision = [rule for rule in listed if controllers.get(str(rule.get("name"))) == PROVISIONING_CONTROLLER]
+        dispatch = [rule for rule in rule_list if controllers.get(str(rule.get("name"))) == MULTIKUEUE_CONTROLLER]
+        provision = [rule for rule in rule_list if controllers.get(str(rule.get("name"))) == PROVISIONING_CONTROLLER]
         if len(dispatch) > 1:
             names = ", ".join(str(rule.get("name")) for rule in dispatch)
             yield CHECKS_EXCLUDE.at(

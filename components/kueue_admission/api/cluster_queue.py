@@ -182,7 +182,7 @@ class ClusterQueueSpec(RuledModel):
     @property
     def check_names(self) -> tuple[str, ...]:
         """Every admission check of the queue, in order."""
-        return tuple(used.name for used in self.check_rules)
+        return tuple(check_rule.name for check_rule in self.check_rules)
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of ValidateClusterQueue, and the CEL rules that say the same."""
@@ -194,21 +194,21 @@ class ClusterQueueSpec(RuledModel):
     @where_read
     def _check_strategy(self) -> Iterator[Problem]:
         """validateAdmissionCheckOnFlavors, and the map and set keys of the schema."""
-        known = self.flavor_names
+        flavor_names = self.flavor_names
         at = "admissionChecksStrategy.admissionChecks"
         for name, count in Counter(self.check_names).items():
             if count > 1:
                 yield LISTED_TWICE.at(at, f"{name} is listed {count} times", "list each check once")
-        for used in self.check_rules:
-            here = f"{at}[{used.name}].onFlavors"
-            for index, flavor in enumerate(used.on_flavors):
-                if flavor not in known:
+        for check_rule in self.check_rules:
+            here = f"{at}[{check_rule.name}].onFlavors"
+            for index, flavor in enumerate(check_rule.on_flavors):
+                if flavor not in flavor_names:
                     yield NO_QUOTA_ON_FLAVOR.at(
                         f"{here}[{index}]",
                         f"the queue has no quota on flavor {flavor}",
-                        suggest.instead(flavor, known, "flavors of the queue"),
+                        suggest.instead(flavor, flavor_names, "flavors of the queue"),
                     )
-                elif flavor in used.on_flavors[:index]:
+                elif flavor in check_rule.on_flavors[:index]:
                     yield listed_twice(f"{here}[{index}]", flavor, "flavor")
 
     @where_read

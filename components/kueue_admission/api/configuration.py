@@ -229,7 +229,7 @@ def overlay(base: Any, top: Any) -> Any:
     """`base` with `top` laid over it: maps are merged key by key, everything else is replaced."""
     if not (isinstance(base, dict) and isinstance(top, dict)):
         return top
-    merged = dict(base)
+    overlaid = dict(base)
     for key, value in top.items():
-        merged[key] = overlay(base[key], value) if key in base else value
-    return merged
+        overlaid[key] = overlay(base[key], value) if key in base else value
+    return overlaid

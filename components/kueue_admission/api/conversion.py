@@ -47,31 +47,31 @@ def as_v1beta2(manifest: Object) -> Object:
     """The object in v1beta2; itself where it is not `is_former`. What has another form than expected stays as it is."""
     if not is_former(manifest):
         return manifest
-    converted = {**manifest, "apiVersion": KUEUE_API}
+    current_manifest = {**manifest, "apiVersion": KUEUE_API}
     kind, spec, status = str(manifest.get("kind")), manifest.get("spec"), manifest.get("status")
     if isinstance(spec, Mapping):
-        converted["spec"] = spec_as_v1beta2(kind, spec)
+        current_manifest["spec"] = spec_as_v1beta2(kind, spec)
     if isinstance(status, Mapping):
-        converted["status"] = _status(kind, status)
-    return converted
+        current_manifest["status"] = _status(kind, status)
+    return current_manifest
 
 
 def spec_as_v1beta2(kind: str, spec: Object) -> dict[str, Any]:
     """The spec of an object of v1beta1, or of v1alpha1 before it, in v1beta2."""
-    moved = dict(spec)
+    current_spec = dict(spec)
     if kind == "ClusterQueue":
-        _convert_cluster_queue(moved)
-    elif kind == "Cohort" and "parent" in moved:
-        moved["parentName"] = moved.pop("parent")
+        _convert_cluster_queue(current_spec)
+    elif kind == "Cohort" and "parent" in current_spec:
+        current_spec["parentName"] = current_spec.pop("parent")
     elif kind == "AdmissionCheck":
-        moved.pop("retryDelayMinutes", None)
-    elif kind == "MultiKueueCluster" and "clusterSource" not in moved:
-        moved = {"clusterSource": {name: value for name, value in moved.items() if _is_source(value)}}
+        current_spec.pop("retryDelayMinutes", None)
+    elif kind == "MultiKueueCluster" and "clusterSource" not in current_spec:
+        current_spec = {"clusterSource": {name: value for name, value in current_spec.items() if _is_source(value)}}
     elif kind == "Workload":
-        name, source = moved.pop("priorityClassName", ""), moved.pop("priorityClassSource", None)
+        name, source = current_spec.pop("priorityClassName", ""), current_spec.pop("priorityClassSource", None)
         if source in _PRIORITY_CLASSES:
-            moved["priorityClassRef"] = {**_PRIORITY_CLASSES[source], "name": name}
-    return moved
+            current_spec["priorityClassRef"] = {**_PRIORITY_CLASSES[source], "name": name}
+    return current_spec
 
 
 def _is_source(value: Any) -> bool:
@@ -98,17 +98,19 @@ def _convert_cluster_queue(spec: dict[str, Any]) -> None:
 
 def _status(kind: str, status: Object) -> dict[str, Any]:
     names = _RENAMED.get(kind, {})
-    renamed = {names.get(name, name): value for name, value in status.items() if name not in _DROPPED.get(kind, ())}
-    sharing = renamed.get("fairSharing")
+    other_fields = {
+        names.get(name, name): value for name, value in status.items() if name not in _DROPPED.get(kind, ())
+    }
+    sharing = other_fields.get("fairSharing")
     if kind in ("ClusterQueue", "Cohort") and isinstance(sharing, Mapping):
-        renamed["fairSharing"] = {
+        other_fields["fairSharing"] = {
             name: value for name, value in sharing.items() if name != "admissionFairSharingStatus"
         }
-    admission = renamed.get("admission")
+    admission = other_fields.get("admission")
     pod_sets = admission.get("podSetAssignments") if isinstance(admission, Mapping) else None
     if isinstance(admission, Mapping) and isinstance(pod_sets, list):
-        renamed["admission"] = {**admission, "podSetAssignments": [_assignment(pod_set) for pod_set in pod_sets]}
-    return renamed
+        other_fields["admission"] = {**admission, "podSetAssignments": [_assignment(pod_set) for pod_set in pod_sets]}
+    return other_fields
 
 
 def _assignment(pod_set: Any) -> Any:

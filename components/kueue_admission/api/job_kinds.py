@@ -142,8 +142,8 @@ def enabled_kinds(configuration: Mapping[str, Any]) -> tuple[JobKind, ...]:
     """What a Kueue with this Configuration manages: its frameworks, and external ones, Kind.version.group."""
     integrations = configuration.get("integrations") or {}
     frameworks = integrations.get("frameworks") or ["batch/job"]
-    known = [KINDS[name] for name in frameworks if name in KINDS]
-    return tuple(dict.fromkeys((*known, *external_kinds(integrations.get("externalFrameworks") or ()))))
+    known_kinds = [KINDS[name] for name in frameworks if name in KINDS]
+    return tuple(dict.fromkeys((*known_kinds, *external_kinds(integrations.get("externalFrameworks") or ()))))
 
 
 def built_in_adapters(frameworks: Sequence[str]) -> set[str]:

@@ -23,7 +23,7 @@ def configuration_as_v1beta2(old: Mapping[str, Any]) -> tuple[dict[str, Any], li
     if old.get("apiVersion") != _OLD_API:
         return dict(old), []
     data = {**old, "apiVersion": CONFIGURATION_API, "integrations": dict(old.get("integrations") or {})}
-    ignored = [name for name in _IGNORED if _pop(data, name) is not None]
+    ignored_names = [name for name in _IGNORED if _pop(data, name) is not None]
     for section, defaults in (
         ("fairSharing", {"preemptionStrategies": _STRATEGIES}),
         ("waitForPodsReady", {"timeout": "5m", "blockAdmission": True}),
@@ -33,7 +33,7 @@ def configuration_as_v1beta2(old: Mapping[str, Any]) -> tuple[dict[str, Any], li
             data[section] = {**defaults, **{name: value for name, value in section_data.items() if name != "enable"}}
     if not data["integrations"]:
         del data["integrations"]
-    return data, ignored
+    return data, ignored_names
 
 
 def _pop(data: dict[str, Any], path: str) -> Any:

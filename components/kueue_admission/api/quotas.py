@@ -176,15 +176,15 @@ def _check_flavor(group: ResourceGroup, flavor: FlavorQuotas, rules: LimitRules,
 @where_read
 def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Iterator[Problem]:
     """Resources of a flavor against the covered ones: the same names, once each, in the same order."""
-    names, covered = [quota.name for quota in flavor.resources], list(group.covered_resources)
-    if names == covered:
+    names, covered_names = [quota.name for quota in flavor.resources], list(group.covered_resources)
+    if names == covered_names:
         return
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    missing = [name for name in covered if name not in names]
-    surplus = [name for name in dict.fromkeys(names) if name not in covered]
-    for name in repeated:
+    repeated_names = [name for name, count in Counter(names).items() if count > 1]
+    missing_names = [name for name in covered_names if name not in names]
+    surplus = [name for name in dict.fromkeys(names) if name not in covered_names]
+    for name in repeated_names:
         yield COVERED.at(here, f"{name} has more than one quota", "give each resource one quota")
-    for name in missing:
+    for name in missing_names:
         yield COVERED.at(here, f"no quota for {name}, which coveredResources lists", f"add a quota for {name}")
     for name in surplus:
         yield COVERED.at(
@@ -192,10 +192,10 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
             f"quota for {name}, which coveredResources does not list",
             f"add {name} to coveredResources or remove the quota",
         )
-    if not (repeated or missing or surplus):
+    if not (repeated_names or missing_names or surplus):
         yield COVERED.at(
             here,
-            f"order is {', '.join(names)}, but coveredResources has {', '.join(covered)}",
+            f"order is {', '.join(names)}, but coveredResources has {', '.join(covered_names)}",
             "put both in the same order",
         )
 

@@ -82,9 +82,9 @@ class ResourceFlavorSpec(RuledModel):
                 f"empty, but topologyName is {self.topology_name}",
                 "add a label that the flavor's nodes have, or remove topologyName",
             )
-        seen: dict[tuple[str, str], int] = {}
+        first_index: dict[tuple[str, str], int] = {}
         for index, taint in enumerate(self.node_taints):
-            first = seen.setdefault((taint.key, taint.effect), index)
+            first = first_index.setdefault((taint.key, taint.effect), index)
             if first != index:
                 yield LISTED_TWICE.at(
                     f"nodeTaints[{index}]",

@@ -100,8 +100,8 @@ def _parameters(function: Callable[..., Any]) -> _Parameters:
     for name, parameter in parameters_there.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
             hints[name] = Any if parameter.annotation is parameter.empty else parameter.annotation
-        elif unpacked := [of for of in get_args(parameter.annotation) if is_typeddict(of)]:
-            hints |= unpacked[0].__annotations__
+        elif unpacked_types := [of for of in get_args(parameter.annotation) if is_typeddict(of)]:
+            hints |= unpacked_types[0].__annotations__
         else:
             takes_any = True
     return _Parameters(
@@ -157,14 +157,14 @@ def outputs_in_text(value: Any) -> Iterator[Problem]:
         yield from _below(f"[{index}]", outputs_in_text(part))
 
 
-def _below(path: str, found: Iterable[Problem]) -> Iterator[Problem]:
-    return (problem.at(path) for problem in found)
+def _below(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    return (problem.at(path) for problem in problems)
 
 
 def _members(hint: Any) -> list[Any]:
     """The types of which a value is to be one."""
     if get_origin(hint) in (Union, UnionType):
-        return [nested for member in get_args(hint) for nested in _members(member)]
+        return [member_type for member in get_args(hint) for member_type in _members(member)]
     # What a generic component takes, it compares by itself.
     return [Any if isinstance(hint, TypeVar) else hint]
 
@@ -246,5 +246,5 @@ def _word(hint: Any) -> str:
         return f"{_WORDS[origin]}, each {part} {_words(arguments[-1])}"
     if origin is tuple:
         return f"a list of {len(arguments)}: {', '.join(map(_words, arguments))}"
-    named = f"pulumi.{origin.__name__}" if origin.__module__.partition(".")[0] == "pulumi" else origin.__name__
-    return _WORDS.get(origin) or with_article(named)
+    type_word = f"pulumi.{origin.__name__}" if origin.__module__.partition(".")[0] == "pulumi" else origin.__name__
+    return _WORDS.get(origin) or with_article(type_word)

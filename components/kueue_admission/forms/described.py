@@ -38,4 +38,4 @@ def hint_of(model: Any, name: str) -> str | None:
         if name in (key, field.alias)
         for metadata in field.metadata
     )
-    return next((each.fix for each in metadata if isinstance(each, Hint)), None)
+    return next((hint.fix for hint in metadata if isinstance(hint, Hint)), None)

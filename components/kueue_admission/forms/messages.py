@@ -77,12 +77,12 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
     if kind == "rules":
         return [problem.at(path) for problem in context["problems"]]
     if kind == "extra_forbidden":
-        known = model.model_fields if in_python and len(location) == 1 else None
+        known_fields = model.model_fields if in_python and len(location) == 1 else None
         above = {
             readable(model, location[:end], data): model_at(model, location[:end], data)
             for end in range(len(location) - 2, -1, -1)
         }
-        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data), known, above)]
+        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data), known_fields, above)]
     if kind == "missing":
         hint, name = hint_of(model_at(model, location[:-1], data), str(location[-1])), location[-1]
         if in_python and len(location) == 1:
@@ -139,18 +139,20 @@ def unknown_field(
         return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
     if is_model(model) and issubclass(model, Described) and (elsewhere := model.not_here(name)):
         return UNKNOWN_FIELD.at(path, *elsewhere)
-    known = sorted(names or fields_of(model)) if is_model(model) else []
+    known_names = sorted(names or fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
-    if colon and field in known:
+    if colon and field in known_names:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
-    near = suggest.nearest(name, known, _MUCH_ALIKE)
+    near = suggest.nearest(name, known_names, _MUCH_ALIKE)
     meant = [near] if near else _elsewhere(name, model, above or {})
-    if not near and (near := suggest.nearest(name, known)):
+    if not near and (near := suggest.nearest(name, known_names)):
         meant.insert(0, near)
     if 0 < len(meant) <= _MOST_MEANT:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {suggest.either(meant)}?")
     return UNKNOWN_FIELD.at(
-        path, "is not a known field", f"remove it, or use one of {', '.join(known)}" if known else "remove it"
+        path,
+        "is not a known field",
+        f"remove it, or use one of {', '.join(known_names)}" if known_names else "remove it",
     )
 
 
@@ -229,13 +231,13 @@ def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> F
     return Fault(f"is refused ({message})", "correct it", NOT_ALLOWED)
 
 
-def _not_one_of(value: Any, expected: str) -> Fault:
-    allowed = [item.strip().strip("'") for item in expected.replace(" or ", ", ").split(",")]
-    if isinstance(value, str) and _REPLACED_VALUES.get(value) in allowed:
+def _not_one_of(value: Any, expected_text: str) -> Fault:
+    allowed_values = [item.strip().strip("'") for item in expected_text.replace(" or ", ", ").split(",")]
+    if isinstance(value, str) and _REPLACED_VALUES.get(value) in allowed_values:
         return Fault("was removed in Kueue's v1beta2", f"write {_REPLACED_VALUES[value]}", REMOVED_FIELD)
-    near = suggest.nearest(value, allowed) if isinstance(value, str) else None
-    listed = ", ".join(allowed)
-    fix = f"did you mean {near}? Allowed: {listed}" if near else f"use one of {listed}"
+    near = suggest.nearest(value, allowed_values) if isinstance(value, str) else None
+    value_text = ", ".join(allowed_values)
+    fix = f"did you mean {near}? Allowed: {value_text}" if near else f"use one of {value_text}"
     return Fault("is not allowed", fix, NOT_ALLOWED)
 
 

@@ -49,8 +49,8 @@ def value_at(data: Any, path: str) -> Any:
     parts, rest = parts_of(path)
     if rest or not parts:
         raise FaultError(f'"{path}" is not a path', "write it as clusterQueues[dws].resourceGroups[0].flavors")
-    for key, bracketed in parts:
-        index = item_index(data, key) if isinstance(data, list) and bracketed else None
+    for key, is_bracketed in parts:
+        index = item_index(data, key) if isinstance(data, list) and is_bracketed else None
         if index is not None:
             data = data[index]
         elif isinstance(data, Mapping) and key in data:

@@ -117,8 +117,8 @@ class Problem:
     def on(self, *clusters: str) -> Problem:
         """The same problem of these clusters, for which {cluster} stands in its texts."""
         alike, names = self.alike if any(self.alike) else (self.wrong, self.fix), list(clusters)
-        named = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        wrong, fix = (text.replace("{cluster}", named) for text in alike)
+        name_text = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        wrong, fix = (text.replace("{cluster}", name_text) for text in alike)
         return replace(self, wrong=wrong, fix=fix, alike=alike, clusters=clusters)
 
     def at(self, base: str) -> Problem:
@@ -162,8 +162,8 @@ class SpecError(ValueError):
 
     def __new__(cls, *args: object) -> Self:
         """Raised as what `raised_as` says."""
-        raised: type[Any] = cls.raised_as or cls
-        error: Self = super().__new__(raised, *args)
+        raised_type: type[Any] = cls.raised_as or cls
+        error: Self = super().__new__(raised_type, *args)
         return error
 
     def __init__(self, problems: Iterable[Problem]) -> None:

@@ -216,9 +216,9 @@ def _parse(text: str) -> tuple[int, Format]:
 
 def _explain(text: str) -> FaultError:
     """Why `text` is not a valid quantity, for the mistakes people make."""
-    squeezed = text.replace(" ", "")
-    if squeezed != text and _PATTERN.fullmatch(squeezed):
-        return FaultError("has a space in it", f"write {squeezed}")
+    squeezed_text = text.replace(" ", "")
+    if squeezed_text != text and _PATTERN.fullmatch(squeezed_text):
+        return FaultError("has a space in it", f"write {squeezed_text}")
     if text[-1:] in ("B", "b") and _PATTERN.fullmatch(text[:-1]):
         return FaultError(f"ends in {text[-1]!r}, which is not a suffix of a quantity", f"write {text[:-1]}")
     for wrong, right in _MISSPELT.items():

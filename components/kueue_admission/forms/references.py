@@ -36,10 +36,10 @@ class ObjectName(str):
 
     declared: Declared
 
-    def __new__(cls, declared: Declared) -> ObjectName:
+    def __new__(cls, declaration: Declared) -> ObjectName:
         """The name is the object's."""
-        object_name = super().__new__(cls, declared.object_name)
-        object_name.declared = declared
+        object_name = super().__new__(cls, declaration.object_name)
+        object_name.declared = declaration
         return object_name
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:

@@ -106,9 +106,9 @@ def _walk(model: type[BaseModel], location: Location, data: Any) -> tuple[list[s
         if key == "[key]":
             break
         if isinstance(tp, tuple):
-            tagged = next((member for member in tp if key in tags_of(member)), None)
-            if tagged is not None:
-                tp = tagged
+            tagged_member = next((member for member in tp if key in tags_of(member)), None)
+            if tagged_member is not None:
+                tp = tagged_member
                 continue
             tp = None
         if isinstance(key, int):

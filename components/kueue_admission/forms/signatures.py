@@ -76,14 +76,14 @@ def declared(function: Callable[..., Any]) -> inspect.Signature:
     )
 
 
-def _parameters(given: inspect.Parameter) -> Iterator[inspect.Parameter]:
+def _parameters(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     """The parameter; of one that takes the keys of a TypedDict, those."""
-    unpacked = [arg for arg in get_args(given.annotation) if is_typeddict(arg)]
-    if given.kind is not given.VAR_KEYWORD or not unpacked:
-        yield given.replace(annotation=_annotation(given.annotation))
+    unpacked_types = [arg for arg in get_args(parameter.annotation) if is_typeddict(arg)]
+    if parameter.kind is not parameter.VAR_KEYWORD or not unpacked_types:
+        yield parameter.replace(annotation=_annotation(parameter.annotation))
         return
-    for name, kind in unpacked[0].__annotations__.items():
-        yield inspect.Parameter(name, given.KEYWORD_ONLY, default=_Text("..."), annotation=_annotation(kind))
+    for name, kind in unpacked_types[0].__annotations__.items():
+        yield inspect.Parameter(name, parameter.KEYWORD_ONLY, default=_Text("..."), annotation=_annotation(kind))
 
 
 def _annotation(hint: Any) -> Any:

@@ -148,10 +148,10 @@ def ca_certificate(text: str) -> Fault | None:
     if _PEM in text:
         return Fault("is PEM itself", "give it in base64, as base64.b64encode makes it")
     try:
-        known = base64.b64decode(text, validate=True).startswith(_PEM.encode())
+        is_certificate = base64.b64decode(text, validate=True).startswith(_PEM.encode())
     except ValueError:
-        known = False
-    return None if known else Fault("is not a certificate", "give PEM in base64, as kubeconfigs have it")
+        is_certificate = False
+    return None if is_certificate else Fault("is not a certificate", "give PEM in base64, as kubeconfigs have it")
 
 
 def secret_key(text: str) -> Fault | None:

@@ -102,15 +102,15 @@ def explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     """The problem that `error` is, found while reading `text`, which came from `source`."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark is not None else (0, 0)
-    opened = error.context_mark.line if error.context_mark is not None else line
+    first_line = error.context_mark.line if error.context_mark is not None else line
     rows = [*text.split("\n"), ""]
-    while opened > 0 and not rows[min(opened, len(rows) - 1)].strip():
-        opened -= 1  # The end of the text is where libyaml puts what was never closed.
-    place = _Place(rows, line, column, opened)
+    while first_line > 0 and not rows[min(first_line, len(rows) - 1)].strip():
+        first_line -= 1  # The end of the text is where libyaml puts what was never closed.
+    place = _Place(rows, line, column, first_line)
     reason = f"{error.context or ''}: {error.problem or error}"
     at, words = _by_rows(place) or _by_quotes(place, text) or _by_place(place, reason) or _by_reason(place, reason)
-    shown = f": {place.row(at)[:_SHOWN]}" if words is not _TAB else ""
-    return YAML.at("", f"{words.wrong}{shown}", words.fix, source=source, line=at + 1)
+    row_text = f": {place.row(at)[:_SHOWN]}" if words is not _TAB else ""
+    return YAML.at("", f"{words.wrong}{row_text}", words.fix, source=source, line=at + 1)
 
 
 def _by_rows(place: _Place) -> tuple[int, _Words] | None:

@@ -113,8 +113,8 @@ class Release:
 
     def gate_is_on(self, gate: str, overrides: Mapping[str, bool] | None) -> bool:
         """Whether `gate` is on with `overrides`; off where the release does not have it."""
-        known = self.gates.get(gate)
-        return known is not None and (overrides or {}).get(gate, known.on)
+        gate_default = self.gates.get(gate)
+        return gate_default is not None and (overrides or {}).get(gate, gate_default.on)
 
     def configuration(self) -> dict[str, Any]:
         """The Configuration that its chart has by default; a copy of it for the caller."""
@@ -153,11 +153,11 @@ class Release:
     def missing_fields(self, of: str, version: str, data: Mapping[str, Any], above: str = "") -> Iterator[str]:
         """The fields of `data` that `of` does not have in a version of its API; of what is missing whole, the top."""
         for name, value in data.items():
-            each = f"{above}{name}"
+            field_path = f"{above}{name}"
             items = value if isinstance(value, list | tuple) else [value]
-            path = next((path for path in (each, f"{each}[]") if self.has_field(of, version, path)), None)
+            path = next((path for path in (field_path, f"{field_path}[]") if self.has_field(of, version, path)), None)
             if path is None:
-                yield each
+                yield field_path
             elif (of, version, path) in self._with_fields:
                 for item in (item for item in items if isinstance(item, Mapping)):
                     yield from self.missing_fields(of, version, item, f"{path}.")
@@ -235,9 +235,9 @@ def release(version: str) -> Release:
 @cache
 def nearest(version: str) -> Release:
     """The facts of a version as `release` has them; without a folder for its minor release those of the nearest one."""
-    minor, known = minor_of(version), minors()
-    if version in known:
+    minor, known_minors = minor_of(version), minors()
+    if version in known_minors:
         return release(version)
-    if minor not in known:
-        minor = known[0] if numbers_of(version) < numbers_of(known[0]) else known[-1]
+    if minor not in known_minors:
+        minor = known_minors[0] if numbers_of(version) < numbers_of(known_minors[0]) else known_minors[-1]
     return Release(version, minor)
