@@ -116,7 +116,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of commands, from their lines alone."""
-        for group in dict.fromkeys(listed.group for listed in self.listed.values() if listed.group):
+        for group in dict.fromkeys(command.group for command in self.listed.values() if command.group):
             with formatter.section(group):
                 formatter.write_dl([(name, value.help) for name, value in self.listed.items() if value.group == group])
 

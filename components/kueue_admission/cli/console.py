@@ -98,13 +98,13 @@ def json_document(document: object) -> None:
 def show(*renderables: RenderableType) -> None:
     """Print what `tables` and rich make, as wide as the terminal; where there is none, as wide as it is."""
     console = rich_console()
-    with console.capture() as captured:
+    with console.capture() as capture:
         for renderable in renderables:
             console.print(renderable, crop=False)
-    shown = captured.get()
+    rendered_text = capture.get()
     if not console.is_terminal:
-        shown = "".join(f"{each.rstrip()}\n" for each in shown.splitlines())
-    sys.stdout.write(shown)
+        rendered_text = "".join(f"{each.rstrip()}\n" for each in rendered_text.splitlines())
+    sys.stdout.write(rendered_text)
 
 
 def error(failure: CommandError | str) -> None:
@@ -200,6 +200,6 @@ def _assembled(stream: TextIO, parts: Iterable[Part]) -> str:
     if not _has_styles(stream):
         return "".join(printable(part if isinstance(part, str) else part.text) for part in parts) + "\n"
     console = rich_console(stream)
-    with console.capture() as captured:
+    with console.capture() as capture:
         console.print(rich_text(parts), soft_wrap=True)
-    return captured.get()
+    return capture.get()

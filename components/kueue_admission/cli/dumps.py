@@ -33,9 +33,9 @@ class Dump:
     """A cluster as its objects were printed. What matters to a workload is read when it is asked for."""
 
     def __init__(self, text: str, now: float, *, fair_sharing: bool, kueue: Release | None = None) -> None:
-        named = None if is_there(text) else _NAMED.fullmatch(text)
-        self.name = named[1] if named else ""
-        self._path = Path(named[3]) if named else Path(text)
+        name_match = None if is_there(text) else _NAMED.fullmatch(text)
+        self.name = name_match[1] if name_match else ""
+        self._path = Path(name_match[3]) if name_match else Path(text)
         self.source = console.source_name(self._path)
         self._now, self._fair_sharing, self._kueue = now, fair_sharing, kueue
         self._read()
@@ -60,9 +60,9 @@ class Dump:
         settings = [manifest for manifest in self._manifests if manifest["kind"] == "ConfigMap"]
         jobs = one_for_each_job(self._documents, [])  # `explain_unmanaged` says what is wrong with groups of pods.
         dump = take([*settings, *(document.data for document in jobs)])
-        dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
-        self._configuration = dumped.configuration
-        self._notes = (*missing_kinds(self._manifests).values(), *dump.left_out, *dumped.notes)
+        configuration = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
+        self._configuration = configuration.configuration
+        self._notes = (*missing_kinds(self._manifests).values(), *dump.left_out, *configuration.notes)
         self._index = WorkloadIndex(dump.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
 
@@ -73,8 +73,8 @@ class Dump:
 
         left_out_by_id = {
             id(object_left_out.manifest): object_left_out
-            for parsed in self._parsed.values()
-            for object_left_out in parsed.left_out
+            for readable in self._parsed.values()
+            for object_left_out in readable.left_out
         }
         return (*self._notes, *notes(left_out_by_id.values()))
 
@@ -152,8 +152,8 @@ class Dump:
         """
         from kueue_admission.decide.model import Snapshot
 
-        parsed = self._parse(key, local_queue)
-        return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
+        readable = self._parse(key, local_queue)
+        return Snapshot(readable.with_namespaces(), readable.workloads, self._now)
 
     def left_out(self, key: str, local_queue: str) -> Sequence[LeftOut]:
         """Of what cannot be read, that which the workload `key` itself is, or which may change what it gets."""
@@ -170,14 +170,14 @@ class Dump:
         relevant = self._index.relevant(key, local_queue)
         of_tree = tuple(map(id, relevant))
         try:
-            parsed = self._parsed.get(of_tree) or parse_readable(relevant, self._configuration)
+            readable = self._parsed.get(of_tree) or parse_readable(relevant, self._configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
             raise self._refused([refused.problem]) from None
-        self._parsed[of_tree] = parsed
+        self._parsed[of_tree] = readable
         names = {str(m["metadata"]["name"]) for m in relevant if m["kind"] == "Cohort" and not is_live(m)}
-        cohort_cycles = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
+        cohort_cycles = cycles({cohort.name: cohort.parent for cohort in readable.objects.cohorts})
         if new := [cycle for cycle in cohort_cycles if names.intersection(cycle)]:
             raise self._refused(
                 COHORT_CYCLE.at(
@@ -187,7 +187,7 @@ class Dump:
                 )
                 for cycle in new
             )
-        return parsed
+        return readable
 
     def _refused(self, problems: Iterable[Problem]) -> console.CommandError:
         from kueue_admission.read.manifests import label_of, with_place

@@ -78,12 +78,12 @@ def explain(
     if not objects:
         raise console.mistyped("what to explain is missing; give --objects PATH")
     check_options(context, workload, objects, second, at, output)
-    simulated, decides = None, options.read_kueue(kueue)
+    simulation, decides = None, options.read_kueue(kueue)
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
 
-        simulated = partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
-    show(workload, objects, at, simulated, fair_sharing=fair_sharing, kueue=decides, short=short, output=output)
+        simulation = partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
+    show(workload, objects, at, simulation, fair_sharing=fair_sharing, kueue=decides, short=short, output=output)
 
 
 def check_options(
@@ -112,7 +112,7 @@ def show(
     workload: str,
     objects: Sequence[str],
     at: datetime | None,
-    simulated: Callable[[], Moment] | None,
+    simulation: Callable[[], Moment] | None,
     *,
     fair_sharing: bool,
     kueue: Release | None,
@@ -135,16 +135,16 @@ def show(
     dumps: list[Dump] = []
     gc.disable()  # A large dump is millions of small objects, and the process ends with it.
     try:
-        if simulated is not None:
-            moment = simulated()
+        if simulation is not None:
+            moment = simulation()
             clusters, explain_named = moment.clusters, partial(_explain_moment, moment, with_nodes=with_nodes)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
             clusters = dumps = [Dump(manifest, now, fair_sharing=fair_sharing, kueue=kueue) for manifest in objects]
             explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
         waiting = [] if workload else _waiting_on(clusters)
-        named = [explain_named(workload)] if workload else []
-        listed = [explain_clusters(clusters, key, with_changes=False) for _, key in waiting[:_MOST_LISTED]]
+        explanations = [explain_named(workload)] if workload else []
+        cluster_answers = [explain_clusters(clusters, key, with_changes=False) for _, key in waiting[:_MOST_LISTED]]
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     except console.CommandError as refused:
@@ -155,22 +155,24 @@ def show(
         gc.enable()
     tell_notes(note for dump in dumps for note in dump.notes)
     if output is Output.json:
-        console.json_document(text.render_json(*named) if named else text.render_waiting_json(listed, len(waiting)))
-    elif named:
-        console.text(text.render_short(*named) if short else text.render_clusters(*named))
+        console.json_document(
+            text.render_json(*explanations) if explanations else text.render_waiting_json(cluster_answers, len(waiting))
+        )
+    elif explanations:
+        console.text(text.render_short(*explanations) if short else text.render_clusters(*explanations))
     else:
-        console.text(text.render_waiting(listed, [queue for queue, _ in waiting[_MOST_LISTED:]]))
+        console.text(text.render_waiting(cluster_answers, [queue for queue, _ in waiting[_MOST_LISTED:]]))
 
 
 def _waiting_on(clusters: Sequence[Cluster]) -> list[tuple[str, str]]:
     """LocalQueue and key of what waits: the first of each queue, then the second of each, so that none is missing."""
     queues = {key: queue for cluster in clusters for queue, key in cluster.waiting}
     ranks: Counter[str] = Counter()
-    ranked = []
+    ranking = []
     for key, queue in queues.items():
-        ranked.append((ranks[queue], queue, key))
+        ranking.append((ranks[queue], queue, key))
         ranks[queue] += 1
-    return [(queue, key) for _, queue, key in sorted(ranked, key=lambda each: each[0])]
+    return [(queue, key) for _, queue, key in sorted(ranking, key=lambda each: each[0])]
 
 
 def is_code(text: str) -> bool:
@@ -189,24 +191,27 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
     from kueue_admission.forms.form_rules import FORM_RULES
 
     code = text.upper()
-    known = {**(FORM_RULES if rules is None else rules), **{message.code: message for message in known_messages()}}
-    if code not in known:
+    known_rules = {
+        **(FORM_RULES if rules is None else rules),
+        **{message.code: message for message in known_messages()},
+    }
+    if code not in known_rules:
         raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
-    rule = known[code]
+    rule = known_rules[code]
     lines = [f"{code}: {rule.seen}", f"Why: {rule.why}", f"What to do: {rule.remedy}"]
     for paragraph in (*lines, *([f"Source: {rule.page}"] if rule.page else [])):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
 
 
 def _explain_moment(
-    moment: Moment, wanted: str, *, with_nodes: Callable[[Snapshot, Explanation], Explanation] | None
+    moment: Moment, workload_text: str, *, with_nodes: Callable[[Snapshot, Explanation], Explanation] | None
 ) -> list[Explanation]:
     """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
     from kueue_admission.explain import explain_finished
 
-    if any(cluster.keys(wanted) for cluster in moment.clusters):
-        return explain_clusters(moment.clusters, wanted, with_nodes=with_nodes)
-    gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
+    if any(cluster.keys(workload_text) for cluster in moment.clusters):
+        return explain_clusters(moment.clusters, workload_text, with_nodes=with_nodes)
+    gone = [r for r in moment.result.records if workload_text in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
         seconds = moment.result.seconds
         if gone[0].finished_at is None:
@@ -214,10 +219,10 @@ def _explain_moment(
                 f"{gone[0].key}: is not there at second {moment.second:g}, it arrives at second "
                 f"{seconds(gone[0].arrived_at):g}; give a later --second"
             )
-        admitted, finished = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
-        message = f"It ran from second {admitted:g} to second {finished:g}"
+        admission_time, finish_time = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
+        message = f"It ran from second {admission_time:g} to second {finish_time:g}"
         return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
-    return explain_clusters(moment.clusters, wanted)
+    return explain_clusters(moment.clusters, workload_text)
 
 
 def _bare(record: Record) -> str:
@@ -226,12 +231,12 @@ def _bare(record: Record) -> str:
 
 def explain_clusters(
     clusters: Sequence[Cluster],
-    wanted: str,
+    wanted_key: str,
     *,
     with_changes: bool = True,
     with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
 ) -> list[Explanation]:
-    """Why the workload `wanted` is where it is on each cluster; `with_nodes` as in `show`.
+    """Why the workload `wanted_key` is where it is on each cluster; `with_nodes` as in `show`.
 
     Raises CommandError where there is none such.
     """
@@ -239,18 +244,22 @@ def explain_clusters(
     from kueue_admission.explain import explain as explain_on
     from kueue_admission.forms.suggest import instead
 
-    home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
+    home = next((cluster for cluster in clusters if cluster.keys(wanted_key)), None)
     if home is None:
         for cluster in clusters:
-            unmanaged = cluster.explain_unmanaged(wanted)
-            if unmanaged is not None:
-                return [unmanaged]
-        known = [name for cluster in clusters for name in cluster.names if ("/" in name) == ("/" in wanted)]
+            unmanaged_job = cluster.explain_unmanaged(wanted_key)
+            if unmanaged_job is not None:
+                return [unmanaged_job]
+        known_names = [name for cluster in clusters for name in cluster.names if ("/" in name) == ("/" in wanted_key)]
         sources = ", ".join(dict.fromkeys(cluster.source for cluster in clusters))
-        raise console.CommandError(f"{sources}: there is no workload {wanted}; {instead(wanted, known, 'workloads')}")
-    targets = home.keys(wanted)
+        raise console.CommandError(
+            f"{sources}: there is no workload {wanted_key}; {instead(wanted_key, known_names, 'workloads')}"
+        )
+    targets = home.keys(wanted_key)
     if len(targets) > 1:
-        raise console.mistyped(f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace")
+        raise console.mistyped(
+            f"{home.source}: {wanted_key} may be {', '.join(targets[:8])}; name one with its namespace"
+        )
     key, queue = targets[0], home.queue_of(targets[0])
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
     left_out = [cluster.left_out(key, queue) for cluster in clusters]
@@ -264,7 +273,7 @@ def explain_clusters(
         if any(local_queue.key == queue for local_queue in snapshot.objects.local_queues)
     ]
     unplaceable = _unplaceable(home, [cluster for cluster in clusters if cluster is not home], key)
-    explained = [
+    answers = [
         _with(
             cluster.idle_priority_label(key),
             explain_on(
@@ -284,12 +293,12 @@ def explain_clusters(
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]
-    explained = list(map(with_doubts, beside_workers(explained), left_out))
-    return explained if with_nodes is None else list(map(with_nodes, snapshots, explained))
+    answers = list(map(with_doubts, beside_workers(answers), left_out))
+    return answers if with_nodes is None else list(map(with_nodes, snapshots, answers))
 
 
-def _with(sentence: str, made: Explanation) -> Explanation:
-    return replace(made, headline=f"{made.headline} {sentence}") if sentence else made
+def _with(sentence: str, explanation: Explanation) -> Explanation:
+    return replace(explanation, headline=f"{explanation.headline} {sentence}") if sentence else explanation
 
 
 def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:

@@ -50,8 +50,8 @@ class UnreadableError(console.CommandError):
         super().__init__(str(self.problem))
 
 
-def read_text(file: Path, wanted: str = _FLEET) -> str:
-    """The text of FILE, or of standard input for `-`, without a byte order mark; `wanted` says what should be in it.
+def read_text(file: Path, what: str = _FLEET) -> str:
+    """The text of FILE, or of standard input for `-`, without a byte order mark; `what` says what should be in it.
 
     Raises:
         UnreadableError: there is no such file, it cannot be read, has no end, or is not UTF-8 text.
@@ -61,26 +61,26 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
         with nullcontext(_stdin()) if str(file) == "-" else file.open(encoding="utf-8-sig") as stream:
             text = stream.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
-        raise UnreadableError(name, "no such file", _instead(file, wanted)) from None
+        raise UnreadableError(name, "no such file", _instead(file, what)) from None
     except IsADirectoryError:
-        raise UnreadableError(name, "is a folder", f"give {wanted}") from None
+        raise UnreadableError(name, "is a folder", f"give {what}") from None
     except UnicodeDecodeError as wrong:
         raise UnreadableError(name, f"is not UTF-8 text (byte {wrong.start})", "save it as UTF-8") from None
     except OSError as wrong:
-        fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {wanted}"
+        fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {what}"
         raise UnreadableError(name, f"cannot be read: {wrong.strerror}", fix) from None
     if len(text) > _MOST_CHARACTERS:
-        raise UnreadableError(name, f"has more than {_MOST_CHARACTERS:,} characters", f"give {wanted}")
+        raise UnreadableError(name, f"has more than {_MOST_CHARACTERS:,} characters", f"give {what}")
     return text
 
 
-def read_yaml(file: Path, wanted: str) -> Any:
+def read_yaml(file: Path, what: str) -> Any:
     """The one YAML document in FILE, which should hold WANTED. Raises CommandError where there is none."""
     from kueue_admission.forms.problem import SpecError
     from kueue_admission.forms.yaml_text import load_yaml
 
     try:
-        return load_yaml(read_text(file, wanted), console.source_name(file))
+        return load_yaml(read_text(file, what), console.source_name(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
 
@@ -92,12 +92,12 @@ def _stdin() -> TextIO:
     return sys.stdin
 
 
-def _instead(file: Path, wanted: str) -> str:
+def _instead(file: Path, what: str) -> str:
     """What to give in the place of a file that is not there: a stack may be known by its name alone."""
     for candidate in (Path(f"Pulumi.{file}.yaml"), Path("stacks") / f"Pulumi.{file}.yaml", Path("stacks") / file):
-        if wanted == _FLEET and "/" not in str(file) and candidate.is_file():
+        if what == _FLEET and "/" not in str(file) and candidate.is_file():
             return f"did you mean {candidate}?"
-    return f"give {wanted}"
+    return f"give {what}"
 
 
 def write_text(file: Path, text: str) -> None:
@@ -141,10 +141,10 @@ def _umask() -> int:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     """The YAML and JSON files of a folder. Raises CommandError for more folders and files than a dump has."""
-    seen = 0
+    entries_seen = 0
     for where, folders, names in os.walk(folder):
-        seen += len(folders) + len(names)
-        if seen > _MOST_FILES:
+        entries_seen += len(folders) + len(names)
+        if entries_seen > _MOST_FILES:
             raise console.CommandError(
                 f"{folder}: has more than {_MOST_FILES:,} files; give a folder with objects only"
             )

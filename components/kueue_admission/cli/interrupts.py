@@ -33,8 +33,8 @@ def interruptible() -> Iterator[None]:
             interrupted = True
             raise Interrupted(number)
 
-    heeded = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
+    heeded_signals = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded_signals}
     try:
         yield
     finally:

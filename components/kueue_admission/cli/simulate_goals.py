@@ -37,9 +37,9 @@ def check_queues(goals: Sequence[Goal], queues: Collection[str]) -> None:
             raise console.mistyped(f"{option_text}: no job comes to this ClusterQueue; {fix}")
 
 
-def line(judged: Judged) -> console.Styled:
+def line(verdict: Judged) -> console.Styled:
     """A goal and how it is with it, in colour where it is not met."""
-    return styled(f"goal, {judged.standing}: {judged}", judged.standing)
+    return styled(f"goal, {verdict.standing}: {verdict}", verdict.standing)
 
 
 def styled(text: str, standing: Standing) -> console.Styled:
@@ -47,12 +47,12 @@ def styled(text: str, standing: Standing) -> console.Styled:
     return console.Styled(text, _STYLES.get(standing, ""))
 
 
-def enforce(judged: Sequence[Judged], *, quiet: bool) -> None:
+def enforce(verdicts: Sequence[Judged], *, quiet: bool) -> None:
     """Print how it is with each goal, unless QUIET. Raises CommandError when one is missed."""
-    shown = [goal for goal in judged if goal.standing is not Standing.MISSED]
-    if shown and not quiet:
+    other_goals = [goal for goal in verdicts if goal.standing is not Standing.MISSED]
+    if other_goals and not quiet:
         console.line()
-        for goal in shown:
+        for goal in other_goals:
             console.line(line(goal))
-    if missed := [str(goal) for goal in judged if goal.standing is Standing.MISSED]:
-        raise console.CommandError("goals are missed:", MISSED, missed)
+    if missed_goals := [str(goal) for goal in verdicts if goal.standing is Standing.MISSED]:
+        raise console.CommandError("goals are missed:", MISSED, missed_goals)

@@ -193,10 +193,10 @@ def _unseen(difference: Mapping[str, Any], run: str) -> str:
     if not _looks_equal(difference):
         return ""
     side, other = difference[run], difference["after" if run == "before" else "before"]
-    told = {
+    time_texts = {
         "admittedAt": f"admitted {side['admittedAt']}",
         "finishedAt": f"finished {side['finishedAt'] if side['finishedAt'] is not None else 'never'}",
         "flavors": f"on {flavors_of(side) or 'no flavor'}",
         "evictions": f"evicted {', '.join(str(eviction['time']) for eviction in side['evictions']) or 'never'}",
     }
-    return "; ".join(text for field, text in told.items() if side[field] != other[field])
+    return "; ".join(text for field, text in time_texts.items() if side[field] != other[field])

@@ -81,12 +81,12 @@ def watched(until: float | None) -> Iterator[Watcher]:
     """Watch simulations that end at the second UNTIL; None: when nothing more happens."""
     watcher = Watcher(until)
     before = signal.getsignal(signal.SIGINT)
-    heeded = before is not signal.SIG_IGN
-    if heeded:
+    is_heeded = before is not signal.SIG_IGN
+    if is_heeded:
         signal.signal(signal.SIGINT, watcher.interrupt)
     try:
         yield watcher
     finally:
         watcher.clear()
-        if heeded:
+        if is_heeded:
             signal.signal(signal.SIGINT, before)

@@ -96,26 +96,26 @@ def changed_source(source: str, changes: Sequence[Change]) -> str:
     return f"{source} with --what-if" if changes else source
 
 
-def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: str = "") -> None:
-    """Simulate what `made` makes of SOURCE, with and without the changes, and show it; `jobs` names files of jobs.
+def simulate(source: Path, made_prepare: Callable[[], Prepare], options: Options, jobs: str = "") -> None:
+    """Simulate what `made_prepare` makes of SOURCE, with and without the changes, and show it; `jobs` names job files.
 
     Raises:
         CommandError: the input is wrong; or a goal is missed, exit code 3.
         Exit: the user ended it.
     """
     with well_formed():
-        prepare = made()
-        prepared = [prepare([]), *([prepare(options.changes)] if options.changes else [])]
-    simulate_goals.check_queues(options.goals, prepared[-1].queues)
-    results = _run(prepared, options.run.until)
-    judged = [
+        prepare = made_prepare()
+        simulations = [prepare([]), *([prepare(options.changes)] if options.changes else [])]
+    simulate_goals.check_queues(options.goals, simulations[-1].queues)
+    results = _run(simulations, options.run.until)
+    verdicts = [
         judge_result([*simulation.goals, *options.goals], result)
-        for simulation, result in zip(prepared, results, strict=False)
+        for simulation, result in zip(simulations, results, strict=False)
     ]
-    results = [replace(result, goals=tuple(goals)) for result, goals in zip(results, judged, strict=True)]
+    results = [replace(result, goals=tuple(goals)) for result, goals in zip(results, verdicts, strict=True)]
     if options.report is not None:
         sections = list(zip(["Before", "After"] if len(results) > 1 else [""], results, strict=True))
-        about = simulate_report.about_run(prepared[0].fleet, source, jobs, options.run.seed)
+        about = simulate_report.about_run(simulations[0].fleet, source, jobs, options.run.seed)
         about["What if"] = ", ".join(change.text for change in options.changes) if len(results) > 1 else ""
         simulate_report.write_report(options.report, f"Simulation of {source.name}", about, sections)
     if options.output is Output.json:
@@ -125,14 +125,14 @@ def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: 
     else:
         simulate_tables.show_difference(*results)
     simulate_ends.tell(results)
-    simulate_goals.enforce(judged[-1], quiet=options.output is Output.json)
+    simulate_goals.enforce(verdicts[-1], quiet=options.output is Output.json)
 
 
-def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:
+def _run(simulations: Sequence[Prepared], until: float | None) -> list[Result]:
     """The results, up to the one that the user interrupted."""
     results = []
     with watched(until) as watcher:
-        for simulation in prepared:
+        for simulation in simulations:
             results.append(simulation.run(watcher))
             if watcher.interrupted:
                 break

@@ -58,13 +58,13 @@ class Table:
                 yield self._side_by_side(numbers, gap, options.max_width)
                 return
         left_out = sorted((n for n in numbers if self._columns[n].leave_out), key=lambda n: self._columns[n].leave_out)
-        missing: list[int] = []
+        missing_numbers: list[int] = []
         while left_out:
-            missing.append(left_out.pop())
-            shown = [number for number in numbers if number not in missing]
-            if self._width(shown, _GAPS[-1]) <= options.max_width:
-                yield self._side_by_side(shown, _GAPS[-1], options.max_width)
-                names = ", ".join(self._columns[number].heading for number in sorted(missing))
+            missing_numbers.append(left_out.pop())
+            shown_numbers = [number for number in numbers if number not in missing_numbers]
+            if self._width(shown_numbers, _GAPS[-1]) <= options.max_width:
+                yield self._side_by_side(shown_numbers, _GAPS[-1], options.max_width)
+                names = ", ".join(self._columns[number].heading for number in sorted(missing_numbers))
                 yield Text(f"(no room for {names})", "dim")
                 return
         yield from self._below_each_other(options.max_width)

@@ -76,16 +76,16 @@ def drive(
         if watch is not None and not watch(now - start):
             return End(EndReason.INTERRUPTED, now)
         now = max(now, due)
-        happened, changes = agenda.happened, every.changes
-        left = pace.left(now, happened + every.cycles)
-        if left <= 0:
+        event_count, changes = agenda.happened, every.changes
+        pause_left = pace.left(now, event_count + every.cycles)
+        if pause_left <= 0:
             return End(EndReason.NEVER_SETTLES, now)
         if until is None and pace.repeats:
             return End(EndReason.REPEATS, now)
-        agenda.happen(now, left)
+        agenda.happen(now, pause_left)
         every.wake(now)
-        changed = agenda.happened > happened or agenda.next_time is not None or every.changes > changes
-        quiet = 0 if changed else quiet + 1
+        has_changed = agenda.happened > event_count or agenda.next_time is not None or every.changes > changes
+        quiet = 0 if has_changed else quiet + 1
 
 
 class _Clusters:

@@ -40,9 +40,9 @@ class Delays:
     stop: Delay = _NOTHING
 
 
-def parse_delays(texts: list[str], given: Delays) -> Delays:
-    """The delays `given`, with those that `name=seconds` says otherwise. Raises SimulationError with every mistake."""
-    values = {field.name: getattr(given, field.name) for field in fields(Delays)}
+def parse_delays(texts: list[str], delays: Delays) -> Delays:
+    """The delays `delays`, with those that `name=seconds` says otherwise. Raises SimulationError with every mistake."""
+    values = {field.name: getattr(delays, field.name) for field in fields(Delays)}
     problems = []
     for text in texts:
         name, equals, value = text.partition("=")

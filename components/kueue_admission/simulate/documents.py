@@ -152,8 +152,8 @@ def _after_space(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:
-    for where, data in loaded:
+def _unpack(documents: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:
+    for where, data in documents:
         if data is None:
             continue
         if isinstance(data, list):
@@ -182,10 +182,10 @@ def _no_object(data: Mapping[str, Any]) -> Problem:
     return OBJECT.at("", f"has no kind, but {keys[:60] or 'nothing'}", "write apiVersion and kind")
 
 
-def _items(where: Place, listed: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
+def _items(where: Place, list_data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
     """The objects of a List, of Lists in it, and of a list that names the kind of its items once, as the API does."""
-    kind, version = str(listed["kind"]).removesuffix("List"), listed.get("apiVersion")
-    for index, item in enumerate(listed["items"]):
+    kind, version = str(list_data["kind"]).removesuffix("List"), list_data.get("apiVersion")
+    for index, item in enumerate(list_data["items"]):
         place = Place(where.source, where.line, f"{where.item}.items[{index}]".lstrip("."))
         if isinstance(item, Mapping) and kind and "kind" not in item:
             yield from _document(place, {"apiVersion": version, "kind": kind, **item}, problems)

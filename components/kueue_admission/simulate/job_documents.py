@@ -31,7 +31,7 @@ _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterator[Document]:
     """Documents that have names: those with a generateName by number, as `train-1`."""
-    generated: dict[str, int] = {}
+    generated_names: dict[str, int] = {}
     for where, data in documents:
         metadata = data.get("metadata")
         if not isinstance(metadata, Mapping):
@@ -40,7 +40,7 @@ def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterat
         kind, name = str(data["kind"]), metadata.get("name")
         prefix = metadata.get("generateName")
         if name is None and isinstance(prefix, str) and prefix:
-            number = generated[f"{kind} {prefix}"] = generated.get(f"{kind} {prefix}", 0) + 1
+            number = generated_names[f"{kind} {prefix}"] = generated_names.get(f"{kind} {prefix}", 0) + 1
             name = f"{prefix}{number}"
             data = {**data, "metadata": {**metadata, "name": name}}
         if not isinstance(name, str) or not name:
@@ -49,12 +49,12 @@ def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterat
         yield Document(where, data)
 
 
-def one_for_each_job(named: Iterable[Document], problems: list[Problem]) -> list[Document]:
+def one_for_each_job(named_documents: Iterable[Document], problems: list[Problem]) -> list[Document]:
     """Documents of `with_names`, without those that are part of another one now.
 
     A group of pods that has a problem is left out.
     """
-    document_list = list(named)
+    document_list = list(named_documents)
     runtimes = {
         _runtime_key(document.data): document.data for document in document_list if document.data["kind"] in RUNTIMES
     }

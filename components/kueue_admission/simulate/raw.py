@@ -101,62 +101,74 @@ def read_raw(
     objects are not those with which Kueue left workloads without quota, so all of these are tried again.
     """
     problems: list[Problem] = []
-    converted = [Document(where, as_v1beta2(data)) for where, data in documents]
-    items = list(_items(converted, problems))
+    current_documents = [Document(where, as_v1beta2(data)) for where, data in documents]
+    items = list(_items(current_documents, problems))
     places = {item.label: item.where for item in items}
     places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
-    settings = [data for _, data in converted if data["kind"] == "ConfigMap"]  # Kueue's Configuration is in one.
+    settings = [
+        data for _, data in current_documents if data["kind"] == "ConfigMap"
+    ]  # Kueue's Configuration is in one.
     dump = take([*settings, *(item.data for item in items)])
-    queued = without_queue(dump.manifests)
-    counted = {label_of(data): data for data in queued.manifests}
-    items_left = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
-    missing = missing_kinds(item.data for item in items)
-    dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue)
-    said = dumped.notes if configuration is None else ()
-    notes = (*missing.values(), *dump.left_out, *queued.left_out, *said)
-    stated, seen, left_out = [], set(), []
+    queued_dump = without_queue(dump.manifests)
+    counted_manifests = {label_of(data): data for data in queued_dump.manifests}
+    items_left = [
+        replace(item, data=counted_manifests[item.label]) for item in items if item.label in counted_manifests
+    ]
+    missing_names = missing_kinds(item.data for item in items)
+    dumped_settings = dumped_configuration(
+        [*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue
+    )
+    said = dumped_settings.notes if configuration is None else ()
+    notes = (*missing_names.values(), *dump.left_out, *queued_dump.left_out, *said)
+    stated_problems, seen_keys, left_out = [], set(), []
     live = {item.label: item for item in items_left if is_live(item.data)}
     for problem in errors_of(check_objects([item.data for item in items_left])):
         label = problem.path.partition("]")[0].replace("[", " ", 1)
-        seen.add(label)
+        seen_keys.add(label)
         if (item := live.get(label)) is None:
-            stated.append(_with_place_of_bracket(problem, places))
+            stated_problems.append(_with_place_of_bracket(problem, places))
         elif (
             problem.rule is CHECKS_EXCLUDE
         ):  # Kueue keeps the queue inactive, for a reason that the core does not know.
             left_out.append(LeftOut(item.data, (problem,)))
-    parsed = None
+    readable_objects = None
     try:
-        parsed = parse_readable([item.data for item in items_left], configuration or dumped.configuration, left_out)
+        readable_objects = parse_readable(
+            [item.data for item in items_left], configuration or dumped_settings.configuration, left_out
+        )
     except ObjectError as error:
-        stated += [with_place(problem, places) for problem in error.problems if not _is_seen(problem.path, seen)]
+        stated_problems += [
+            with_place(problem, places) for problem in error.problems if not _is_seen(problem.path, seen_keys)
+        ]
     except NotModelledError as error:
-        stated.append(with_place(error.problem, places))
-    problems += stated
-    if parsed is not None:
-        gone = {id(object_left_out.manifest) for object_left_out in parsed.left_out}
+        stated_problems.append(with_place(error.problem, places))
+    problems += stated_problems
+    if readable_objects is not None:
+        gone = {id(object_left_out.manifest) for object_left_out in readable_objects.left_out}
         items_left = [item for item in items_left if id(item.data) not in gone]
         items = [item for item in items if id(item.data) not in gone]
-        notes = (*notes, *notes_of(parsed.left_out))
+        notes = (*notes, *notes_of(readable_objects.left_out))
     stories = _stories(items, problems)
-    if parsed is not None:
+    if readable_objects is not None:
         there = [item for item in items_left if is_live(item.data)]
-        named = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
-        for problem in check_references(parsed):
-            if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named):
+        named_labels = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
+        for problem in check_references(readable_objects):
+            if any(
+                problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named_labels
+            ):
                 notes = (*notes, f"{problem.path}: {problem.wrong}, and the cluster has it all the same")
             else:
                 problems.append(with_place(problem, places))
-    if problems or parsed is None:
+    if problems or readable_objects is None:
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
     moment = max([origin, *(time for item in items_left if item.kind == "Workload" for time in _transitions(item))])
-    arrivals = tuple(_arrivals(parsed, items_left, stories, moment))
+    arrivals = tuple(_arrivals(readable_objects, items_left, stories, moment))
     if changed:
         arrivals = tuple(replace(arrival, resumed=False) for arrival in arrivals)
-    not_known = {reason: missing[kind] for reason, kind in _DECIDED_BY.items() if kind in missing}
-    return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes, {**not_known, **_UNANSWERED})
+    not_known = {reason: missing_names[kind] for reason, kind in _DECIDED_BY.items() if kind in missing_names}
+    return RawInput(readable_objects.with_namespaces(), arrivals, origin, moment, notes, {**not_known, **_UNANSWERED})
 
 
 def prepare_objects(
@@ -259,10 +271,10 @@ def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
 def name_documents(documents: Iterable[Document]) -> list[Document]:
     """One for each job, and each with a name: those with generateName get its numbers. Raises SimulationError."""
     problems: list[Problem] = []
-    named = [Document(item.where, item.data) for item in _items(documents, problems)]
+    named_documents = [Document(item.where, item.data) for item in _items(documents, problems)]
     if problems:
         raise SimulationError(problems)
-    return named
+    return named_documents
 
 
 def run_seconds_of(document: Document) -> float | None:
@@ -288,27 +300,29 @@ def _created(data: Manifest) -> float | None:
 
 def _transitions(item: _Item) -> Iterator[float]:
     """The times in the status of a Workload."""
-    printed = PrintedWorkload.of(item.data)
-    checks = (check.seconds("lastTransitionTime") for check in printed.checks)
-    yield from (time for time in (*map(printed.changed_at, printed.conditions), *checks) if time is not None)
+    printed_workload = PrintedWorkload.of(item.data)
+    checks = (check.seconds("lastTransitionTime") for check in printed_workload.checks)
+    yield from (
+        time for time in (*map(printed_workload.changed_at, printed_workload.conditions), *checks) if time is not None
+    )
 
 
 def _arrivals(
-    parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], moment: float
+    fleet_objects: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], moment: float
 ) -> Iterator[Arrival]:
     """Those with quota first, then those that wait as a cycle left them, then all others."""
     by_kind = {kind: [item for item in items if item.kind == kind] for kind in QUEUED}
-    queued = [item for kind in QUEUED for item in by_kind[kind]]
-    in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
+    queued_items = [item for kind in QUEUED for item in by_kind[kind]]
+    in_order = [item for item in queued_items if item.kind == "Workload" or is_job(item.data)]
     keys: set[str] = set()
     arrivals: list[Arrival] = []
-    for item, workload in zip(in_order, parsed.workloads, strict=True):
+    for item, workload in zip(in_order, fleet_objects.workloads, strict=True):
         story = stories[item.label]
-        created = workload.created if _created(item.data) is not None else moment
+        creation_time = workload.created if _created(item.data) is not None else moment
         name = workload.name if workload.key not in keys else f"{item.kind.lower()}-{workload.name}"
-        workload = replace(workload, created=created, name=name)
+        workload = replace(workload, created=creation_time, name=name)
         keys.add(workload.key)
-        at, is_resumed = max(created, moment), item.kind == "Workload" and created <= moment
+        at, is_resumed = max(creation_time, moment), item.kind == "Workload" and creation_time <= moment
         for name, job_workload in named_workloads(item.data, workload, story.name):
             arrivals.append(
                 Arrival(job_workload, name, at, story.run_seconds, finished_at=story.finished_at, resumed=is_resumed)
@@ -322,9 +336,9 @@ def _precedence(arrival: Arrival) -> tuple[bool, bool, bool]:
     return not arrival.workload.parent, status.admission is None, not arrival.resumed or status.evaluated is None
 
 
-def check_references(parsed: Parsed) -> Iterator[Problem]:
+def check_references(fleet_objects: Parsed) -> Iterator[Problem]:
     """References to nothing, and cohorts that are their own ancestors."""
-    objects = parsed.objects
+    objects = fleet_objects.objects
     topologies = {topology.name for topology in objects.topologies}
     for flavor in objects.flavors:
         if flavor.topology is not None and flavor.topology not in topologies:
@@ -338,7 +352,7 @@ def check_references(parsed: Parsed) -> Iterator[Problem]:
             yield _missing(path, "ClusterQueue", local_queue.cluster_queue)
     local = {queue.key for queue in objects.local_queues}
     asking: dict[str, list[str]] = {}
-    for workload in parsed.workloads:
+    for workload in fleet_objects.workloads:
         asking.setdefault(workload.local_queue, []).append(workload.key)
     for key, workloads in asking.items():
         if key not in local:
@@ -381,9 +395,9 @@ def _with_place_of_bracket(problem: Problem, places: Mapping[str, str]) -> Probl
     return problem
 
 
-def _is_seen(path: str, seen: set[str]) -> bool:
+def _is_seen(path: str, seen_keys: set[str]) -> bool:
     """Whether those models already had something to say about the object."""
     kind = path.partition(" ")[0]
     return kind in SPECS and any(
-        f"{path}.".startswith(f"{label}.") or f"/{label.partition(' ')[2]}." in path for label in seen
+        f"{path}.".startswith(f"{label}.") or f"/{label.partition(' ')[2]}." in path for label in seen_keys
     )

@@ -53,10 +53,10 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
     series = [_all_changes(result, of_it) for (_, result), of_it in zip(results, ends, strict=True)]
     quota_times = {at for _, result in results for at, _ in result.later_quotas if at < end}
     times = sorted({0.0, end, *quota_times, *(time for of in series for changes in of.values() for time, _ in changes)})
-    averaged = len(times) > _MOST_STEPS
-    if averaged:
+    is_averaged = len(times) > _MOST_STEPS
+    if is_averaged:
         times = [end * index / _BINS for index in range(_BINS + 1)]
-    amounts = _averages if averaged else _levels
+    amounts = _averages if is_averaged else _levels
     sections = []
     for (name, result), of_it, changes in zip(results, ends, series, strict=True):
         jobs, runs = _jobs(result, of_it, seconds)
@@ -80,7 +80,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
         "unitSeconds": seconds,
         "begin": next((begin for _, result in reversed(results) if (begin := _begin(result))), None),
         "x": _rounded(time / seconds for time in times),
-        "averaged": averaged,
+        "averaged": is_averaged,
         "resources": [{"name": name, "label": _UNITS.get(name, (name, 1.0))[0]} for name in resources],
         "phases": [phase.value for phase in _PHASES],
         "sections": sections,
@@ -157,7 +157,7 @@ class Series(NamedTuple):
 
 
 def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
-    found: dict[Series, Changes] = {}
+    changes_by_series: dict[Series, Changes] = {}
     by_queue: dict[tuple[str, str, str, str], Changes] = {}
     by_team: dict[str, dict[str, Changes]] = {}
     for record in result.records:
@@ -165,7 +165,9 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
         for phase, begin, until, _ in _spans(record, result.origin, end):
             kind = {Phase.QUOTA: "waiting", Phase.CHECKS: "checks"}.get(phase)
             for resource, amount in record.requests if kind else ():
-                found.setdefault(Series(kind or "", resource), []).extend(_held(resource, amount, begin, until))
+                changes_by_series.setdefault(Series(kind or "", resource), []).extend(
+                    _held(resource, amount, begin, until)
+                )
         for run in record.runs:
             begin = run.admitted_at - result.origin
             until = end if run.ended_at is None else run.ended_at - result.origin
@@ -175,10 +177,14 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
                 by_queue.setdefault(key, []).extend(changes_held)
                 by_team.setdefault(resource, {}).setdefault(team, []).extend(changes_held)
         for eviction in record.evictions:
-            found.setdefault(Series("evicted", "", eviction.reason), []).append((eviction.time - result.origin, 1.0))
+            changes_by_series.setdefault(Series("evicted", "", eviction.reason), []).append(
+                (eviction.time - result.origin, 1.0)
+            )
         for run in record.runs:
             for time in run.reclaimed:
-                found.setdefault(Series("evicted", "", "nodes reclaimed"), []).append((time - result.origin, 1.0))
+                changes_by_series.setdefault(Series("evicted", "", "nodes reclaimed"), []).append(
+                    (time - result.origin, 1.0)
+                )
     nominal = [
         (at, {(quota.cluster, quota.queue, quota.flavor, quota.resource): quota.nominal for quota in quotas})
         for at, quotas in ((0.0, result.quotas), *result.later_quotas)
@@ -187,13 +193,13 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
         cluster, _, flavor, resource = key
         # A queue without quota of a flavor borrows all of it; where no quotas are known at all, nothing is borrowed.
         limits = [(at, _amount(resource, of.get(key, 0)) if result.quotas else math.inf) for at, of in nominal]
-        own, borrowed = _parts(changes, limits)
-        found.setdefault(Series("own", resource, flavor, cluster), []).extend(own)
-        if borrowed:
-            found.setdefault(Series("borrowed", resource, flavor, cluster), []).extend(borrowed)
+        own, borrowed_parts = _parts(changes, limits)
+        changes_by_series.setdefault(Series("own", resource, flavor, cluster), []).extend(own)
+        if borrowed_parts:
+            changes_by_series.setdefault(Series("borrowed", resource, flavor, cluster), []).extend(borrowed_parts)
     for resource, teams in by_team.items():
-        found |= {Series("team", resource, name): changes for name, changes in _largest(teams).items()}
-    return {key: found[key] for key in sorted(found)}
+        changes_by_series |= {Series("team", resource, name): changes for name, changes in _largest(teams).items()}
+    return {key: changes_by_series[key] for key in sorted(changes_by_series)}
 
 
 def _amount(resource: str, amount: float) -> float:
@@ -208,16 +214,16 @@ def _held(resource: str, amount: int, begin: float, until: float) -> Changes:
 def _parts(changes: Changes, limits: Changes) -> tuple[Changes, Changes]:
     """What is held within the limit, which is another from each of its times on, and what above it."""
     level = within = limit = 0.0
-    own, borrowed = [], []
+    own, borrowed_parts = [], []
     steps = [(time, 0.0, amount) for time, amount in limits] + [(time, change, None) for time, change in changes]
     for time, change, amount in sorted(steps, key=lambda step: (step[0], step[2] is None, step[1])):
         level, limit = level + change, limit if amount is None else amount
         if (now := min(level, limit)) != within:
             own.append((time, now - within))
         if over := change - (now - within):
-            borrowed.append((time, over))
+            borrowed_parts.append((time, over))
         within = now
-    return own, borrowed
+    return own, borrowed_parts
 
 
 def _largest(groups: Mapping[str, Changes]) -> dict[str, Changes]:
@@ -261,10 +267,10 @@ def _quotas(result: Result, times: Sequence[float]) -> Iterator[dict[str, Any]]:
             of = amounts.setdefault((quota.cluster, quota.flavor, quota.resource), dict.fromkeys(begins, 0.0))
             of[at] += _amount(quota.resource, quota.nominal)
     for (cluster, flavor, resource), of in sorted(amounts.items()):
-        made = {"cluster": cluster, "name": flavor, "resource": resource, "quota": round(of[0.0], 3)}
+        quota_data = {"cluster": cluster, "name": flavor, "resource": resource, "quota": round(of[0.0], 3)}
         if len(set(of.values())) > 1:
-            made["y"] = _rounded(of[begins[bisect_right(begins, time) - 1]] for time in times)
-        yield made
+            quota_data["y"] = _rounded(of[begins[bisect_right(begins, time) - 1]] for time in times)
+        yield quota_data
 
 
 # Waits, jobs, evictions
@@ -306,11 +312,11 @@ def _waits_by(group_of: Mapping[str, str], result: Result, unit: float) -> list[
     ]
 
 
-def _share(ordered: Sequence[float], part: float) -> float:
-    position = part * (len(ordered) - 1)
+def _share(ordered_numbers: Sequence[float], part: float) -> float:
+    position = part * (len(ordered_numbers) - 1)
     below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
+    above = min(below + 1, len(ordered_numbers) - 1)
+    return ordered_numbers[below] + (position - below) * (ordered_numbers[above] - ordered_numbers[below])
 
 
 def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], list[dict[str, Any]]]:

@@ -138,9 +138,9 @@ class Result:
         `job_clusters` are those that run jobs; None: all.
         """
         all_came = end.reason is EndReason.NOTHING_MORE
-        arrived = tuple(record for record in records if all_came or record.arrived_at <= end.at)
+        arrived_records = tuple(record for record in records if all_came or record.arrived_at <= end.at)
         clusters = list(clusters)
-        contended = tuple(pair for cluster in clusters for pair in cluster.contended())
+        contended_pairs = tuple(pair for cluster in clusters for pair in cluster.contended())
         quotas = tuple(
             quota
             for cluster in clusters
@@ -148,13 +148,13 @@ class Result:
             for quota in quotas_of(cluster.name, cluster.engine.objects)
         )
         return cls(
-            arrived,
+            arrived_records,
             origin,
             until,
             seed,
             teams or {},
             end,
-            contended,
+            contended_pairs,
             quotas=quotas,
             accelerator_usd=accelerator_usd or {},
         )

@@ -31,8 +31,8 @@ class JobRow(NamedTuple):
 
 def job_rows(records: Iterable[Record]) -> list[JobRow]:
     """The rows, sorted by job and then by time."""
-    ordered = sorted(records, key=lambda record: (record.namespace, record.name, record.arrived_at))
-    return [row for record in ordered for row in _rows(record)]
+    ordered_records = sorted(records, key=lambda record: (record.namespace, record.name, record.arrived_at))
+    return [row for record in ordered_records for row in _rows(record)]
 
 
 def _rows(record: Record) -> list[JobRow]:

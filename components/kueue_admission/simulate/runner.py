@@ -212,14 +212,14 @@ class ClusterRun(Generic[J]):
     @staticmethod
     def _pass_on(before: Record, after: Record, at: float) -> None:
         """The job of a slice goes on in the one that takes its place."""
-        started = before.runs[-1].started_at if before.runs else None
-        if after.run_seconds is not None and started is not None:
-            after.run_seconds = max(0.0, after.run_seconds - (at - started))
+        start_time = before.runs[-1].started_at if before.runs else None
+        if after.run_seconds is not None and start_time is not None:
+            after.run_seconds = max(0.0, after.run_seconds - (at - start_time))
 
     def _stop(self, job: J, cluster: str, at: float) -> None:
         """Its pods end some time after it is evicted."""
-        key, stopped = job.record.key, at + self._delays.stop(at)
-        self._plan_for(stopped, job, cluster, lambda now: self.handle(cluster, PodsStopped(now, key)))
+        key, stop_time = job.record.key, at + self._delays.stop(at)
+        self._plan_for(stop_time, job, cluster, lambda now: self.handle(cluster, PodsStopped(now, key)))
 
     # Runs
 

@@ -59,16 +59,16 @@ def apply_to_documents(documents: Sequence[Document], changes: Iterable[Change])
 
     Raises SimulationError where there is no such object.
     """
-    changed = list(documents)
+    changed_documents = list(documents)
     for change in changes:
         name = change.parts[1][0] if len(change.parts) > 1 and change.parts[1][1] else ""
-        indexes = [i for i, document in enumerate(changed) if _is_called(document.data, change.root, name)]
+        indexes = [i for i, document in enumerate(changed_documents) if _is_called(document.data, change.root, name)]
         if not indexes or len(change.parts) < 3:
             raise _refused(change, "there is no such object", "write Kind[name].spec.field")
         for index in indexes:
-            document = changed[index]
-            changed[index] = document._replace(data=_replaced(document.data, change, 2))
-    return changed
+            document = changed_documents[index]
+            changed_documents[index] = document._replace(data=_replaced(document.data, change, 2))
+    return changed_documents
 
 
 def _refused(change: Change, wrong: str, fix: str) -> SimulationError:
@@ -85,15 +85,15 @@ def _is_called(data: Mapping[str, Any], kind: str, name: str) -> bool:
 def _replaced(data: Any, change: Change, depth: int) -> Any:
     if depth == len(change.parts):
         return change.value
-    key, bracketed = change.parts[depth]
+    key, bracketed_key = change.parts[depth]
     last = depth == len(change.parts) - 1
     if isinstance(data, Mapping) and (key in data or last):
         return {**data, key: _replaced(data.get(key), change, depth + 1)}
-    if isinstance(data, list) and bracketed:
+    if isinstance(data, list) and bracketed_key:
         index = item_index(data, key)
         if index is not None:
             return [*data[:index], _replaced(data[index], change, depth + 1), *data[index + 1 :]]
-    if data is None and not bracketed:
+    if data is None and not bracketed_key:
         return {key: _replaced(None, change, depth + 1)}
     raise _refused(change, f"there is no {key}", keys_of(data))
 
