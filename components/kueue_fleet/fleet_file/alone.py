@@ -36,13 +36,13 @@ def check_alone(section: str, *given: Any, today: date | None = None, **others: 
     `given` are entries, if the section is a list of them, or the section itself; `others` are by the names of fields of
     a FleetSpec. With `today`, what is due on that day too.
     """
-    listed = section in SECTIONS
-    own = {FIELDS[section]: given} if listed else {section: given[0]}
+    is_list = section in SECTIONS
+    own = {FIELDS[section]: given} if is_list else {section: given[0]}
     scope = Scope(FleetSpec.model_construct(name="alone", project="alone-project", **{"clusters": (), **others, **own}))
-    paths = tuple(map(scope.path, given)) if listed else (section,)
+    paths = tuple(map(scope.path, given)) if is_list else (section,)
     due = check_dates(scope.fleet, today) if today else ()
     for problem in (*check_scope(scope), *due):
-        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[listed]:
+        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[is_list]:
             yield problem
 
 

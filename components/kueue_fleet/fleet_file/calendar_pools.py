@@ -36,8 +36,8 @@ def fleet_undated(fleet: FleetSpec) -> FleetSpec:
 def fleet_having(fleet: FleetSpec, **fields: Any) -> FleetSpec:
     """The fleet with other values of these fields."""
     # What a fleet has looked up is not copied: it may depend on them.
-    given = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
-    return FleetSpec.model_construct(fleet.model_fields_set, **{**given, **fields})
+    field_values = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
+    return FleetSpec.model_construct(fleet.model_fields_set, **{**field_values, **fields})
 
 
 def _fleet_with(fleet: FleetSpec, is_open: Callable[[Calendar], bool | None]) -> FleetSpec:
@@ -59,6 +59,6 @@ def _pool_with(pool: NodePoolEntry, is_open: Callable[[Calendar], bool | None]) 
 def _capacity(capacity: C, is_open: Callable[[Calendar], bool | None]) -> C | Calendar:
     if isinstance(capacity, Calendar) and (capacity.active is None or "active" not in capacity.model_fields_set):
         # Not as a field that is set: the dates still decide, and another time may open or close it.
-        decided = {**capacity.__dict__, "active": is_open(capacity)}
-        return Calendar.model_construct(capacity.model_fields_set - {"active"}, **decided)
+        capacity_fields = {**capacity.__dict__, "active": is_open(capacity)}
+        return Calendar.model_construct(capacity.model_fields_set - {"active"}, **capacity_fields)
     return capacity

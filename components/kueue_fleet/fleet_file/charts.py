@@ -40,10 +40,10 @@ def replaced_chart_problems(charts: Any) -> Iterator[Problem]:
     if not isinstance(charts, Mapping):
         yield WRONG_TYPE.at(CHARTS_KEY, "is not a map", "write references of charts by their names: kueue: ./chart")
         return
-    known = [*RELEASES, *map(chart_of_minor, minors())]
+    known_charts = [*RELEASES, *map(chart_of_minor, minors())]
     for name, reference in charts.items():
         path = f"{CHARTS_KEY}.{name}"
-        if name not in known:
-            yield UNKNOWN_NAME.at(path, "there is no such chart", suggest.instead(str(name), known, "charts"))
+        if name not in known_charts:
+            yield UNKNOWN_NAME.at(path, "there is no such chart", suggest.instead(str(name), known_charts, "charts"))
         elif not isinstance(reference, str) or not reference:
             yield WRONG_TYPE.at(path, "is not text", "write the reference of a chart, such as ./chart")

@@ -50,7 +50,7 @@ def built_image(fleet: FleetSpec) -> BuiltImage | None:
 
 def controller_image(fleet: FleetSpec) -> str | None:
     """The image of the fleet's own controller, with a tag or a digest; None: it has no controller."""
-    built = built_image(fleet)
-    if built is not None:
-        return built.reference
+    image_build = built_image(fleet)
+    if image_build is not None:
+        return image_build.reference
     return fleet.admission_controller.image if fleet.admission_controller else None

@@ -132,8 +132,8 @@ def _device_hour(pool: ResolvedNodePool, prices: Prices) -> float | Unpriced | N
     if isinstance(pool.capacity, Calendar):
         return Unpriced(pool.machine_type, f"the price of calendar reservation {pool.capacity.reservation}")
     parts = _node(pool, prices)
-    if missing := [part for part in parts if isinstance(part, Missing)]:
-        return Unpriced(pool.machine_type, f"the price of {missing[0]}")
+    if missing_prices := [part for part in parts if isinstance(part, Missing)]:
+        return Unpriced(pool.machine_type, f"the price of {missing_prices[0]}")
     if not pool.devices_per_node:
         return None
     return sum(part for part in parts if not isinstance(part, Missing)) / pool.devices_per_node
@@ -193,7 +193,7 @@ def cost_line(
 ) -> CostLine:
     """What `nodes` of something cost, at least and at most, by the prices of the parts of one."""
     line_parts = list(parts)
-    missing = dict.fromkeys(str(part) for part in line_parts if isinstance(part, Missing))
+    missing_prices = dict.fromkeys(str(part) for part in line_parts if isinstance(part, Missing))
     return CostLine(
         cluster,
         name,
@@ -201,7 +201,7 @@ def cost_line(
         *nodes,
         what,
         sum(part for part in line_parts if not isinstance(part, Missing)),
-        tuple(missing),
+        tuple(missing_prices),
     )
 
 

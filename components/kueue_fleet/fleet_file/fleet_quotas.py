@@ -94,7 +94,7 @@ def _queue(fleet: FleetSpec, queue: ClusterQueueEntry) -> QueueQuotas:
         clusters=tuple(name for name in fleet.cluster_names if name in where),
         workers=workers,
         manager_flavors={worker: _manager_flavors(fleet, queue, worker) for worker in workers},
-        lenders=None if others is None else tuple(_lender(each, sorted(places)) for each, places in others),
+        lenders=None if others is None else tuple(_lender(worker, sorted(places)) for worker, places in others),
     )
 
 
@@ -106,5 +106,5 @@ def _manager_flavors(fleet: FleetSpec, queue: ClusterQueueEntry, worker: str) ->
 
 def _lender(entry: ClusterQueueEntry | CohortEntry, places: list[tuple[str, str]]) -> Lender:
     workers = dict.fromkeys(worker for worker, _ in places)
-    flavors = {each: tuple(flavor for worker, flavor in places if worker == each) for each in workers}
+    flavors = {name: tuple(flavor for worker, flavor in places if worker == name) for name in workers}
     return Lender(name=entry.name, cohort=isinstance(entry, CohortEntry), flavors=flavors)

@@ -44,9 +44,9 @@ def read_form(model: type[M], data: Any) -> tuple[M | None, list[Problem]]:
         data = copy.deepcopy(data) if data is original else data
         for index, field in misspelt.items():
             problems += explain(details[index], model, data)
-            *above, written = plain_location(details[index]["loc"], data)
+            *above, key = plain_location(details[index]["loc"], data)
             parent = value_at(above, data)
-            parent[field] = parent.pop(written)
+            parent[field] = parent.pop(key)
     unknown = [meant for detail in details if (meant := _guessed(model, detail, data))]
     for detail in details:
         if not (detail["type"] == "missing" and plain_location(detail["loc"], data) in unknown):
@@ -58,8 +58,8 @@ def _respelt(model: type[SpecModel], detail: ErrorDetails, data: Any) -> str | N
     """The field that an unknown field is, if that is beyond doubt and the field is not there too."""
     if detail["type"] != "extra_forbidden":
         return None
-    *above, written = plain_location(detail["loc"], data)
-    field = respelt(str(written), model_at(model, detail["loc"][:-1], data))
+    *above, key = plain_location(detail["loc"], data)
+    field = respelt(str(key), model_at(model, detail["loc"][:-1], data))
     return field if field is not None and field not in value_at(above, data) else None
 
 
@@ -67,6 +67,6 @@ def _guessed(model: type[SpecModel], detail: ErrorDetails, data: Any) -> tuple[s
     """The place of the field that an unknown field may have been meant for: what it was to hold is not known."""
     if detail["type"] != "extra_forbidden":
         return None
-    *above, written = plain_location(detail["loc"], data)
-    field = guessed(str(written), model_at(model, detail["loc"][:-1], data))
+    *above, key = plain_location(detail["loc"], data)
+    field = guessed(str(key), model_at(model, detail["loc"][:-1], data))
     return (*above, field) if field is not None else None

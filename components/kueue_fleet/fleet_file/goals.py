@@ -49,16 +49,16 @@ def _of(owner: ClusterQueueEntry | TeamEntry, values: dict[str, int]) -> Iterato
         yield Goal(path, "gpuHoursPerWeek", goals.gpu_hours_per_week, queue, team)
 
 
-def wait_goals(fleet: FleetSpec, local_queue: str, priority: int | None, arrived: float, now: float) -> list[str]:
+def wait_goals(fleet: FleetSpec, local_queue: str, priority: int | None, time: float, now: float) -> list[str]:
     """How the wait of a job that was never admitted compares with each goal that its queue or team has for waits.
 
     `local_queue` is its namespace and name.
     """
     queue, team = cluster_queue_of(fleet).get(local_queue, ""), fleet.team_of.get(local_queue.partition("/")[0], "")
-    job = Seen(queue, team, priority, 0.0, arrived)
+    job = Seen(queue, team, priority, 0.0, time)
     return [
         f"Goal of {goal.path}: {goal.quantile:.0%} of the jobs wait {goal.limit:g} s at most; "
-        f"this one has waited {now - arrived:.0f} s{', longer than that' if now - arrived > goal.limit else ''}"
+        f"this one has waited {now - time:.0f} s{', longer than that' if now - time > goal.limit else ''}"
         for goal in goals_of(fleet)
         if goal.of == "wait" and goal.is_of(job)
     ]
@@ -72,25 +72,31 @@ class Recorded(NamedTuple):
     end: float
 
 
-def judge_recorded(fleet: FleetSpec, recorded: Recorded | None) -> list[Judged]:
+def judge_recorded(fleet: FleetSpec, recorded_past: Recorded | None) -> list[Judged]:
     """How it was with each goal; without a history none is known."""
     goals = goals_of(fleet)
-    if recorded is None:
+    if recorded_past is None:
         why = "without a history; give --store DIR with what `kueue-fleet record` wrote"
         return [Judged(goal, Standing.NOT_KNOWN, f"{_WHAT[goal.of].format(goal)} {why}") for goal in goals]
-    counted = [
-        row for row in recorded.past.counted if row.cluster == fleet.home and recorded.begin <= row.time <= recorded.end
+    counted_rows = [
+        row
+        for row in recorded_past.past.counted
+        if row.cluster == fleet.home and recorded_past.begin <= row.time <= recorded_past.end
     ]
-    judged = judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
+    verdicts = judge(
+        goals, list(_seen(fleet, recorded_past)), recorded_past.begin, recorded_past.end, recorded_past.past.end
+    )
     return [
-        judge_counted(verdict.goal, counted) if counted and verdict.standing is Standing.NOT_KNOWN else verdict
-        for verdict in judged
+        judge_counted(verdict.goal, counted_rows)
+        if counted_rows and verdict.standing is Standing.NOT_KNOWN
+        else verdict
+        for verdict in verdicts
     ]
 
 
-def _seen(fleet: FleetSpec, recorded: Recorded) -> Iterable[Seen]:
+def _seen(fleet: FleetSpec, recorded_past: Recorded) -> Iterable[Seen]:
     queues: dict[str, str] = dict(cluster_queue_of(fleet))
-    past, begin, end = recorded
+    past, begin, end = recorded_past
     for job in past.jobs:
         arrival = job.arrival
         if (job.ended is not None and job.ended < begin) or arrival.time > end or (job.is_deleted and not job.runs):

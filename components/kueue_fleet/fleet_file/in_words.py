@@ -18,9 +18,9 @@ def in_words(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        named = str(value["name"]) if "name" in value else ""
+        name_text = str(value["name"]) if "name" in value else ""
         rest = ", ".join(fields_in_words(value))
-        return f"{named} ({rest})" if named and rest else named or rest or "nothing"
+        return f"{name_text} ({rest})" if name_text and rest else name_text or rest or "nothing"
     if isinstance(value, list | tuple):
         return listed([*map(in_words, value)]) or "nothing"
     return str(value)

@@ -69,14 +69,16 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, now, as_published=as_published)
     problems = [*reading.problems, *_other_project(document, part)]
-    placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    placed_problems = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
     beside = [] if document is part else [*_beside_the_fleet(document)]
     fleet = None if errors_of([*problems, *beside]) else reading.fleet
     if document is not part:
         of_stack = [*beside, *_rehearsal(document), *_unknown_keys(document)]
-        placed += [replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack]
-    placed.sort(key=lambda problem: problem.line or 0)
-    return Reading(fleet, tuple(placed))
+        placed_problems += [
+            replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack
+        ]
+    placed_problems.sort(key=lambda problem: problem.line or 0)
+    return Reading(fleet, tuple(placed_problems))
 
 
 def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = False) -> Reading:
@@ -90,13 +92,13 @@ def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = F
         problems = _checked(fleet, data, problems, as_published=as_published)
     if fleet is None or errors_of(problems):
         return Reading(None, tuple(problems))
-    opened = fleet_opened(fleet)
-    if opened is not fleet:
+    opened_fleet = fleet_opened(fleet)
+    if opened_fleet is not fleet:
         # What is wrong with it once its pools are open is said before that day.
-        problems = _checked(opened, data, problems, as_published=as_published)
+        problems = _checked(opened_fleet, data, problems, as_published=as_published)
         if errors_of(problems):
             return Reading(None, tuple(problems))
-    problems = _in_windows(opened, data, problems, as_published=as_published)
+    problems = _in_windows(opened_fleet, data, problems, as_published=as_published)
     if errors_of(problems):
         return Reading(None, tuple(problems))
     if now is None:
@@ -115,8 +117,8 @@ def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_pub
 
 def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
     """These problems, and what else is wrong with the quotas while windows are open."""
-    known = list(problems)
-    once = dict.fromkeys(known)
+    known_problems = list(problems)
+    once = dict.fromkeys(known_problems)
     for windows in together(quota_windows(fleet)):
         within = fleet_in(fleet, windows)
         scope = Scope(within, data)
@@ -127,8 +129,10 @@ def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_
         for problem in scope.in_file_order(dict.fromkeys(all_problems)):
             if problem not in once:
                 once[problem] = None
-                known.append(replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}"))
-    return known
+                known_problems.append(
+                    replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}")
+                )
+    return known_problems
 
 
 def read_with_errors(data: Any) -> FleetSpec:
@@ -265,10 +269,10 @@ def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
     """Config keys that look like one of this project's, but are not."""
     prefix = PULUMI_KEY.partition(":")[0] + ":"
-    known = [
+    known_keys = [
         key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY, KUBERNETES_KEY, AS_PUBLISHED_KEY)
     ]
     for key in map(str, document.data["config"]):
-        near = suggest.nearest(key.removeprefix(prefix), known)
+        near = suggest.nearest(key.removeprefix(prefix), known_keys)
         if key.startswith(prefix) and near is not None and key != prefix + near:
             yield UNREAD_KEY.at(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?")

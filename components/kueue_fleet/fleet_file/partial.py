@@ -89,19 +89,19 @@ def _is_whole(value: Any) -> bool:
     return all(map(_is_whole, value)) if isinstance(value, tuple) else True
 
 
-def _leave_out(made: Any, location: Location) -> None:
+def _leave_out(part: Any, location: Location) -> None:
     """Leave the field at `location` out, or the whole model that it is in if that is used as a whole."""
     for key in location:
-        if isinstance(made, SpecModel):
-            name = fields_of(type(made))[str(key)][0]
-            inner = made.__dict__.get(name)
+        if isinstance(part, SpecModel):
+            name = fields_of(type(part))[str(key)][0]
+            inner = part.__dict__.get(name)
             if key is location[-1] or (isinstance(inner, SpecModel) and inner.read_whole):
-                made.__dict__.pop(name, None)
+                part.__dict__.pop(name, None)
                 return
-            made = inner
-        elif isinstance(made, Mapping):
-            made = made.get(str(key))
-        elif isinstance(made, tuple) and isinstance(key, int) and key < len(made):
-            made = made[key]
+            part = inner
+        elif isinstance(part, Mapping):
+            part = part.get(str(key))
+        elif isinstance(part, tuple) and isinstance(key, int) and key < len(part):
+            part = part[key]
         else:
             return

@@ -70,7 +70,7 @@ def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
             "artifactregistry.googleapis.com",
             "images of jobs and the controller; image streaming takes them from there",
         ),
-        *(RequiredApi(name, reason) for name, (needed, reason) in some.items() if needed),
+        *(RequiredApi(name, reason) for name, (is_needed, reason) in some.items() if is_needed),
     ]
 
 

@@ -31,8 +31,8 @@ class HostGrant(NamedTuple):
 
 def other_projects(fleet: FleetSpec) -> tuple[str, ...]:
     """The projects of clusters that are not in the fleet's, once each."""
-    named = dict.fromkeys(cluster.project for cluster in fleet.gke_clusters if cluster.project)
-    return tuple(project for project in named if project != fleet.project)
+    project_names = dict.fromkeys(cluster.project for cluster in fleet.gke_clusters if cluster.project)
+    return tuple(project for project in project_names if project != fleet.project)
 
 
 def clusters_in(fleet: FleetSpec, project: str) -> tuple[ClusterEntry, ...]:

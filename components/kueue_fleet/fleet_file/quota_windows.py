@@ -21,11 +21,11 @@ _PERIOD = timedelta(days=8)
 def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
     """The windows in which a quota of the fleet is another one."""
     section = fleet.admission_controller
-    used = {name for queue in fleet.cluster_queues for name in queue.windows}
+    window_names = {name for queue in fleet.cluster_queues for name in queue.windows}
     return (
         ()
         if section is None
-        else tuple(quota_window for quota_window in section.quota_windows if quota_window.name in used)
+        else tuple(quota_window for quota_window in section.quota_windows if quota_window.name in window_names)
     )
 
 

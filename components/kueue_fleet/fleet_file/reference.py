@@ -42,7 +42,9 @@ class _Page:
     """What is a section of its own, and what is written where it is used."""
 
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
-        self.models: Final = {name: each for name, each in definitions.items() if "properties" in each}
+        self.models: Final = {
+            name: definition for name, definition in definitions.items() if "properties" in definition
+        }
         self.fleet: Final[Mapping[str, Schema]] = self.models["FleetSpec"]["properties"]
         fields = [field for model in self.models.values() for field in model["properties"].values()]
         uses = Counter(name for field in fields for name in self._models_of(field))
@@ -62,8 +64,10 @@ class _Page:
                 parts[name] = ""
                 rows = list(self._rows(name, ""))
                 parts[name] = self._section(name, [row for row, _ in rows])
-                for mentioned in dict.fromkeys(chain.from_iterable(mentioned for _, mentioned in rows)):
-                    add(mentioned)
+                for mentioned_model in dict.fromkeys(
+                    chain.from_iterable(mentioned_model for _, mentioned_model in rows)
+                ):
+                    add(mentioned_model)
 
         for root in _ROOTS:
             add(root)
@@ -83,18 +87,18 @@ class _Page:
         definition = self.models[model]
         for name, field in definition["properties"].items():
             inner = self._models_of(field)
-            same = [each for each in inner if self._is_part_of(each, model)]
+            same = [model_name for model_name in inner if self._is_part_of(model_name, model)]
             text = _text(field)
             if same:
-                fields = ", ".join(f"`{each}`" for each in self.models[same[0]]["properties"])
+                fields = ", ".join(f"`{property_name}`" for property_name in self.models[same[0]]["properties"])
                 text += f" Fields, as beside it: {fields}."
             below = not same and len(inner) == 1 and inner[0] not in self.sections
             if below:
                 further = _linked(_further(self.models[inner[0]]["description"]))
                 text = text if further in text else f"{text} {further}"
-            mentioned = [] if below or same else inner
-            kind = _type(field, frozenset(mentioned), required=name in definition.get("required", ()))
-            yield f"| `{path}{name}` | {kind} | {text} |", mentioned
+            mentioned_models = [] if below or same else inner
+            kind = _type(field, frozenset(mentioned_models), required=name in definition.get("required", ()))
+            yield f"| `{path}{name}` | {kind} | {text} |", mentioned_models
             if below:
                 yield from self._rows(inner[0], f"{path}{name}{_step(field)}.")
 
@@ -131,36 +135,36 @@ def _not_null(schema: Schema) -> Schema:
     return choices[0] if len(choices) == 1 else schema
 
 
-def _type(schema: Schema, linked: frozenset[str], *, required: bool) -> str:
-    kind, default = _kind(schema, linked, schema.get("default")), schema.get("default")
+def _type(schema: Schema, linked_models: frozenset[str], *, required: bool) -> str:
+    kind, default = _kind(schema, linked_models, schema.get("default")), schema.get("default")
     if required:
         return f"{kind}!" if "`" not in kind else f"{kind} !"
-    shown = isinstance(default, bool | int | float | str) and default != "" and "**" not in kind
-    return f"{kind} = {_value(default)}" if shown else kind
+    is_shown = isinstance(default, bool | int | float | str) and default != "" and "**" not in kind
+    return f"{kind} = {_value(default)}" if is_shown else kind
 
 
 def _value(value: Any) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _kind(schema: Schema, linked: frozenset[str], default: Any = None) -> str:
+def _kind(schema: Schema, linked_models: frozenset[str], default: Any = None) -> str:
     for key in ("anyOf", "oneOf"):
         if key in schema:
             choices = [choice for choice in schema[key] if choice.get("type") != "null"]
-            kinds = dict.fromkeys(_kind(choice, linked, default) for choice in choices)
+            kinds = dict.fromkeys(_kind(choice, linked_models, default) for choice in choices)
             return "quantity" if "quantity" in kinds else " or ".join(kinds)
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(_PREFIX)
-        return f"[{name}](#{name.lower()})" if name in linked else name
+        return f"[{name}](#{name.lower()})" if name in linked_models else name
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
         return ", ".join(f"**{_value(value)}**" if value == default else _value(value) for value in values)
     kind = schema.get("type")
     if kind == "array":
-        return f"{_kind(schema.get('items', {}), linked)}[]{_limits(schema, 'minItems', 'maxItems')}"
+        return f"{_kind(schema.get('items', {}), linked_models)}[]{_limits(schema, 'minItems', 'maxItems')}"
     if kind == "object":
         values = schema.get("additionalProperties")
-        return f"{_kind(values, linked)}{{}}" if isinstance(values, Mapping) and values else "map"
+        return f"{_kind(values, linked_models)}{{}}" if isinstance(values, Mapping) and values else "map"
     if kind in ("integer", "number"):
         return f"{kind}{_limits(schema, 'minimum', 'maximum')}"
     return _text_kind(schema) if kind == "string" else str(kind or "any")

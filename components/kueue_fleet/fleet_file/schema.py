@@ -26,15 +26,15 @@ DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 def json_schema() -> dict[str, Any]:
     """JSON schema of a bare fleet file, or of a Pulumi.<env>.yaml with a fleet in its config."""
     definitions: dict[str, Any] = {}
-    documented: dict[str, type[BaseModel]] = {}
+    documented_models: dict[str, type[BaseModel]] = {}
     for root in (FleetSpec, RehearsalSection):
         schema = root.model_json_schema(by_alias=True)
         definitions |= schema.pop("$defs")
         definitions[root.__name__] = schema
-        documented |= {model.__name__: model for model in models_in(root, set())}
+        documented_models |= {model.__name__: model for model in models_in(root, set())}
     for name, definition in definitions.items():
-        if name in documented:
-            describe(documented[name], definition)
+        if name in documented_models:
+            describe(documented_models[name], definition)
     stack = {
         "type": "object",
         "required": ["config"],
@@ -60,15 +60,15 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def models_in(model: type[BaseModel], seen: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+def models_in(model: type[BaseModel], seen_models: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
     """`model` and every model that its fields lead to."""
-    if model in seen:
+    if model in seen_models:
         return
-    seen.add(model)
+    seen_models.add(model)
     yield model
     for field in model.model_fields.values():
         for found in _classes_in(field.annotation):
-            yield from models_in(found, seen)
+            yield from models_in(found, seen_models)
 
 
 def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
@@ -81,19 +81,19 @@ def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
 def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
     """Put the docstrings below the fields of `model` and its bases into the schema."""
     definition.pop("title", None)
-    for known in definition.get("properties", {}).values():
-        known.pop("title", None)
-        if known.get("default", "") is None:
-            del known["default"]
+    for property_schema in definition.get("properties", {}).values():
+        property_schema.pop("title", None)
+        if property_schema.get("default", "") is None:
+            del property_schema["default"]
     definition["description"] = inspect.cleandoc(model.__doc__ or "")
     for base in reversed(model.__mro__):
         if not (isinstance(base, type) and issubclass(base, BaseModel)) or base is BaseModel:
             continue
         for name, text in field_docs(base).items():
             field = model.model_fields.get(name)
-            known = definition.get("properties", {}).get(field.alias or name) if field is not None else None
-            if known is not None:
-                known["description"] = text
+            property_schema = definition.get("properties", {}).get(field.alias or name) if field is not None else None
+            if property_schema is not None:
+                property_schema["description"] = text
 
 
 def field_docs(model: type[Any]) -> dict[str, str]:

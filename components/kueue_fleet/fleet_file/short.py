@@ -159,8 +159,8 @@ class Queue(ClusterQueueEntry):
 
 def _group(quotas: Mapping[str, Iterable[FleetResourceQuota]]) -> FleetResourceGroup:
     flavors = [FleetFlavorQuotas(name, tuple(amounts)) for name, amounts in quotas.items()]
-    covered = dict.fromkeys(quota.name for flavor in flavors for quota in flavor.resources)
-    return FleetResourceGroup(covered_resources=tuple(covered), flavors=flavors)
+    covered_names = dict.fromkeys(quota.name for flavor in flavors for quota in flavor.resources)
+    return FleetResourceGroup(covered_resources=tuple(covered_names), flavors=flavors)
 
 
 @checked
@@ -183,7 +183,7 @@ def Quota(  # noqa: N802  (reads as the models beside it)
     Raises:
         SpecError: an amount cannot be read, or a limit is given without GPUs or TPUs.
     """
-    counted = {GPU_RESOURCE: gpu, TPU_RESOURCE: tpu}
+    device_counts = {GPU_RESOURCE: gpu, TPU_RESOURCE: tpu}
     others = {"cpu": cpu, "memory": memory, "ephemeral-storage": ephemeral_storage}
     if gpu is tpu is None and (borrow, lend) != (None, None):
         problem = NEEDED.at("Quota", "borrow and lend are limits of gpu and tpu, of which there is none", "give one")
@@ -191,7 +191,7 @@ def Quota(  # noqa: N802  (reads as the models beside it)
     return (
         *(
             FleetResourceQuota(name, amount, borrowing_limit=borrow, lending_limit=lend)
-            for name, amount in counted.items()
+            for name, amount in device_counts.items()
             if amount is not None
         ),
         *(FleetResourceQuota(name, amount) for name, amount in others.items() if amount is not None),

@@ -54,11 +54,11 @@ class Spending:
     @property
     def unpriced_hours(self) -> Mapping[str, float]:
         """The same by what they are: `GPU hours of a3-highgpu-8g`."""
-        found: dict[str, float] = {}
-        for (resource, unpriced), hours in self.unpriced.items():
-            of = f"{'GPU' if resource == GPU_RESOURCE else 'TPU chip'} hours of {unpriced.what}"
-            found[of] = found.get(of, 0.0) + hours
-        return found
+        hours_by_reason: dict[str, float] = {}
+        for (resource, unpriced_amount), hours in self.unpriced.items():
+            of = f"{'GPU' if resource == GPU_RESOURCE else 'TPU chip'} hours of {unpriced_amount.what}"
+            hours_by_reason[of] = hours_by_reason.get(of, 0.0) + hours
+        return hours_by_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class BudgetUse:
     def __str__(self) -> str:
         held_text = _HELD[self.enforce] if self.enforce is not None and self.used >= self.limit else ""
         if self.unpriced:
-            used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
-            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}{held_text}"
+            used_text = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
+            return f"{self.team}: {used_text}, of {self.limit:,} {self.of} per {self.per}{held_text}"
         most = "up to " if self.of == "USD" else ""
         whole = "" if self.whole_gpu_hours is None else f" ({self.whole_gpu_hours:,.0f} of whole GPUs)"
         amount = f"{most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}"
@@ -99,12 +99,12 @@ class BudgetUse:
 
 
 def spending(
-    fleet: FleetSpec, held: Iterable[Held], prices: Prices, begin: float, end: float
+    fleet: FleetSpec, holdings: Iterable[Held], prices: Prices, begin: float, end: float
 ) -> Mapping[str, Spending]:
     """What each team of the fleet used from `begin` to `end`."""
     costs: dict[tuple[str, str], float | Unpriced] = {}
     spendings = {team.name: Spending() for team in fleet.teams}
-    for use in held:
+    for use in holdings:
         hours = use.count * max(0.0, min(use.end, end) - max(use.begin, begin)) / 3600
         if not hours:
             continue
@@ -115,9 +115,9 @@ def spending(
         for place in use.places - costs.keys():
             costs[place] = accelerator_hour(fleet, *place, prices)
         amounts = [costs[place] for place in sorted(use.places)]
-        unpriced = next((amount for amount in amounts if isinstance(amount, Unpriced)), None)
-        if unpriced is not None:
-            key = use.resource, unpriced
+        unpriced_amount = next((amount for amount in amounts if isinstance(amount, Unpriced)), None)
+        if unpriced_amount is not None:
+            key = use.resource, unpriced_amount
             team.unpriced[key] = team.unpriced.get(key, 0.0) + hours
             continue
         usd = [amount * hours for amount in amounts if not isinstance(amount, Unpriced)]
@@ -136,18 +136,18 @@ def without_price(hours: Mapping[str, float]) -> str:
     return " + ".join(f"{count:,.0f} {of}" for of, count in hours.items()) + " without a price"
 
 
-def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[BudgetUse]:
+def budget_use(team: str, budget: TeamBudget, used_spending: Spending) -> Sequence[BudgetUse]:
     """How far the amounts of a budget are used up.
 
     Of a cost that lies between two amounts the larger one counts; with hours that have no price, the smaller one.
     """
-    whole = None if used.whole_gpu_hours == used.gpu_hours else used.whole_gpu_hours
+    whole = None if used_spending.whole_gpu_hours == used_spending.gpu_hours else used_spending.whole_gpu_hours
     hours = budget.gpu_hours and BudgetUse(
-        team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per, whole, enforce=budget.enforce
+        team, "GPU hours", used_spending.gpu_hours, budget.gpu_hours, budget.per, whole, enforce=budget.enforce
     )
-    amount = used.usd_least if used.unpriced else used.usd_most
-    unpriced = used.unpriced_hours
+    amount = used_spending.usd_least if used_spending.unpriced else used_spending.usd_most
+    unpriced_hours = used_spending.unpriced_hours
     usd = budget.usd and BudgetUse(
-        team, "USD", amount, budget.usd, budget.per, unpriced=unpriced, enforce=budget.enforce
+        team, "USD", amount, budget.usd, budget.per, unpriced=unpriced_hours, enforce=budget.enforce
     )
     return [figure for figure in (hours, usd) if figure]

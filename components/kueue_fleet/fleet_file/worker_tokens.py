@@ -112,8 +112,8 @@ def first_token_manifest(fleet: FleetSpec, account: str) -> list[Manifest]:
 def first_token(credentials: ServiceAccountToken, namespace: str, account: str) -> Manifest:
     """The same of these credentials, for an account in this namespace."""
     # Where there is no day, a controller replaces it by itself.
-    replaced = {ROTATE_BY_ANNOTATION: str(credentials.rotate_by or CONTROLLER_NAME)}
-    return token_secret_manifest(_first_secret(credentials, account), namespace, account, **replaced)
+    annotations = {ROTATE_BY_ANNOTATION: str(credentials.rotate_by or CONTROLLER_NAME)}
+    return token_secret_manifest(_first_secret(credentials, account), namespace, account, **annotations)
 
 
 def kubeconfig_secret_name(worker: str, rotation: str) -> str:

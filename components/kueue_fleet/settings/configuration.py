@@ -73,8 +73,8 @@ class EnforcedBudgets(SpecModel):
 
     def left_to(self, team: str | None, cluster_queue: str) -> tuple[str, ...]:
         """The flavors of a ClusterQueue that jobs of a team may have over its budget; none: they wait."""
-        limited = team is not None and self.teams[team].enforce == "interruptibleOnly"
-        return self.interruptible.get(cluster_queue, ()) if limited else ()
+        is_limited = team is not None and self.teams[team].enforce == "interruptibleOnly"
+        return self.interruptible.get(cluster_queue, ()) if is_limited else ()
 
 
 class RecordedFleet(SpecModel):

@@ -107,7 +107,10 @@ class ClusterCapacity(SpecModel):
     def is_closed(self, flavor: str) -> bool:
         """Whether the flavor waits for the calendar reservation of its pool."""
         return any(
-            self.pool(name).closed for each in self.flavors if each.name == flavor and each.waits for name in each.pools
+            self.pool(name).closed
+            for flavor_there in self.flavors
+            if flavor_there.name == flavor and flavor_there.waits
+            for name in flavor_there.pools
         )
 
 
@@ -229,10 +232,10 @@ class FleetQuotas(SpecModel):
         if queue.quota_follows == "file" and not queue.windows:
             return ()
         manager = self.manager if queue.workers else None
-        written = {*queue.clusters, *([] if manager is None else [manager])}
+        cluster_names = {*queue.clusters, *([] if manager is None else [manager])}
         if queue.manager is not None:
-            written.discard(manager or "")
-        return tuple(cluster.name for cluster in self.clusters if cluster.name in written)
+            cluster_names.discard(manager or "")
+        return tuple(cluster.name for cluster in self.clusters if cluster.name in cluster_names)
 
     def groups_on(self, groups: Iterable[FleetResourceGroup], cluster: str) -> Sequence[ResourceGroup]:
         """The resource groups with the flavors and amounts of `cluster`."""
@@ -257,19 +260,19 @@ class FleetQuotas(SpecModel):
             for quota in flavor.resources
         )
         sums = self.multi_kueue
-        derived = summed_groups(queue.resource_groups, quotas, sums.headroom_percent if sums is not None else 0)
+        derived_groups = summed_groups(queue.resource_groups, quotas, sums.headroom_percent if sums is not None else 0)
         names = () if sums is None else (sums.manager_flavor_name, *sums.former_manager_flavor_names)
-        return with_former(derived, self._borrowable(queue), names, in_cohort=queue.cohort_name is not None)
+        return with_former(derived_groups, self._borrowable(queue), names, in_cohort=queue.cohort_name is not None)
 
     def _borrowable(self, queue: QueueQuotas) -> Mapping[str, Quantity] | None:
         if queue.lenders is None:
             return None
         groups = {(False, cluster_queue.name): cluster_queue.resource_groups for cluster_queue in self.cluster_queues}
         groups |= {(True, cohort.name): cohort.resource_groups for cohort in self.cohorts}
-        placed = (
+        placed_groups_there = (
             (self.groups_on(groups[lender.cohort, lender.name], worker), flavor)
             for lender in queue.lenders
             for worker, flavors in lender.flavors.items()
             for flavor in flavors
         )
-        return lent(placed, self.multi_kueue.headroom_percent if self.multi_kueue is not None else 0)
+        return lent(placed_groups_there, self.multi_kueue.headroom_percent if self.multi_kueue is not None else 0)

@@ -17,18 +17,20 @@ def placed_groups(
 
     A flavor whose nodes wait for a calendar reservation is there, with a quota of 0.
     """
-    placed: list[ResourceGroup] = []
+    placed_groups_there: list[ResourceGroup] = []
     for group in groups:
-        kept = tuple(
+        placed_flavors = tuple(
             _closed(flavor) if is_closed(flavor.name) else _flavor_on(flavor, cluster)
             for flavor in group.flavors
             if flavor.name in flavors
         )
-        if len(kept) == len(group.flavors) and all(map(is_, kept, group.flavors)):
-            placed.append(group)
-        elif kept:
-            placed.append(ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=kept))
-    return tuple(placed)
+        if len(placed_flavors) == len(group.flavors) and all(map(is_, placed_flavors, group.flavors)):
+            placed_groups_there.append(group)
+        elif placed_flavors:
+            placed_groups_there.append(
+                ResourceGroup.model_construct(covered_resources=group.covered_resources, flavors=placed_flavors)
+            )
+    return tuple(placed_groups_there)
 
 
 def _flavor_on(flavor: FleetFlavorQuotas, cluster: str) -> FlavorQuotas:
@@ -64,18 +66,18 @@ def summed_groups(
     The nominal quota gets the headroom, rounded up. Limits are summed too; a limit that is missing anywhere is missing
     in the sum. Resources are in the order of `groups`.
     """
-    found: dict[str, dict[str, list[ResourceQuota]]] = {}
+    quotas_by_resource: dict[str, dict[str, list[ResourceQuota]]] = {}
     for flavor, quota in quotas:
-        found.setdefault(flavor, {}).setdefault(quota.name, []).append(quota)
-    covered = dict.fromkeys(name for group in groups for name in group.covered_resources)
-    names = tuple(name for name in covered if any(name in each for each in found.values()))
+        quotas_by_resource.setdefault(flavor, {}).setdefault(quota.name, []).append(quota)
+    covered_names = dict.fromkeys(name for group in groups for name in group.covered_resources)
+    names = tuple(name for name in covered_names if any(name in each for each in quotas_by_resource.values()))
     if not names:
         return ()
     flavors = tuple(
         FlavorQuotas.model_construct(
             name=flavor, resources=tuple(_summed(name, value.get(name, ()), headroom_percent) for name in names)
         )
-        for flavor, value in found.items()
+        for flavor, value in quotas_by_resource.items()
     )
     return (ResourceGroup.model_construct(covered_resources=names, flavors=flavors),)
 
@@ -90,14 +92,14 @@ def _summed(name: str, quotas: Sequence[ResourceQuota], headroom_percent: int) -
 
 
 def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
-    given = [limit for limit in limits if limit is not None]
-    return Quantity.total(given) if given and len(given) == len(limits) else None
+    known_limits = [limit for limit in limits if limit is not None]
+    return Quantity.total(known_limits) if known_limits and len(known_limits) == len(limits) else None
 
 
-def lent(placed: Iterable[tuple[Iterable[ResourceGroup], str]], headroom_percent: int) -> Mapping[str, Quantity]:
+def lent(group_places: Iterable[tuple[Iterable[ResourceGroup], str]], headroom_percent: int) -> Mapping[str, Quantity]:
     """What is lent of each resource, with the headroom: of the flavor that each groups are given with."""
     quantities: dict[str, list[Quantity]] = {}
-    for groups, name in placed:
+    for groups, name in group_places:
         for quota in (
             resource
             for group in groups
@@ -111,7 +113,11 @@ def lent(placed: Iterable[tuple[Iterable[ResourceGroup], str]], headroom_percent
 
 
 def with_former(
-    derived: Iterable[ResourceGroup], most: Mapping[str, Quantity] | None, names: Sequence[str], *, in_cohort: bool
+    resource_groups: Iterable[ResourceGroup],
+    most: Mapping[str, Quantity] | None,
+    names: Sequence[str],
+    *,
+    in_cohort: bool,
 ) -> tuple[ResourceGroup, ...]:
     """Derived quotas of the manager, borrowing at most `most`, with the flavors `names` too.
 
@@ -129,7 +135,7 @@ def with_former(
                 *_former(names, group, in_cohort=in_cohort),
             ),
         )
-        for group in derived
+        for group in resource_groups
     )
 
 
@@ -139,8 +145,8 @@ def _limited(flavor: FlavorQuotas, most: Mapping[str, Quantity] | None) -> Flavo
         return flavor
     resources = []
     for quota in flavor.resources:
-        given = [limit for limit in (quota.borrowing_limit, most.get(quota.name, ZERO)) if limit is not None]
-        resources.append(quota.model_copy(update={"borrowing_limit": min(given)}))
+        known_limits = [limit for limit in (quota.borrowing_limit, most.get(quota.name, ZERO)) if limit is not None]
+        resources.append(quota.model_copy(update={"borrowing_limit": min(known_limits)}))
     return FlavorQuotas.model_construct(name=flavor.name, resources=tuple(resources))
 
 

@@ -110,22 +110,24 @@ def groups_with(
 
     def changed(flavor: str, quota: FleetResourceQuota) -> FleetResourceQuota:
         others = amounts.get((flavor, quota.name), {})
-        merged = {name: _merged(quota.per_cluster.get(name), other) for name, other in others.items()}
-        return quota.model_copy(update={"per_cluster": {**quota.per_cluster, **merged}}) if merged else quota
+        merged_quotas = {name: _merged(quota.per_cluster.get(name), other) for name, other in others.items()}
+        return (
+            quota.model_copy(update={"per_cluster": {**quota.per_cluster, **merged_quotas}}) if merged_quotas else quota
+        )
 
     return tuple(_with_quotas(group, changed) for group in groups)
 
 
-def _merged(known: ClusterQuota | None, other: ClusterQuota) -> ClusterQuota:
+def _merged(cluster_quota: ClusterQuota | None, other: ClusterQuota) -> ClusterQuota:
     fields = {name: getattr(other, name) for name in other.model_fields_set}
-    return other if known is None else known.model_copy(update=fields)
+    return other if cluster_quota is None else cluster_quota.model_copy(update=fields)
 
 
 def _with_quotas(
-    group: FleetResourceGroup, changed: Callable[[str, FleetResourceQuota], FleetResourceQuota]
+    group: FleetResourceGroup, changed_quota: Callable[[str, FleetResourceQuota], FleetResourceQuota]
 ) -> FleetResourceGroup:
     flavors = (
-        flavor.model_copy(update={"resources": tuple(changed(flavor.name, quota) for quota in flavor.resources)})
+        flavor.model_copy(update={"resources": tuple(changed_quota(flavor.name, quota) for quota in flavor.resources)})
         for flavor in group.flavors
     )
     return group.model_copy(update={"flavors": tuple(flavors)})

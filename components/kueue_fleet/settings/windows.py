@@ -112,12 +112,12 @@ def together(windows: Iterable[CalendarWindow]) -> Mapping[frozenset[str], datet
 
 @lru_cache(maxsize=16)
 def _together(windows: tuple[CalendarWindow, ...]) -> Mapping[frozenset[str], datetime]:
-    found: dict[frozenset[str], datetime] = {}
+    earliest_by_names: dict[frozenset[str], datetime] = {}
     for begin, end in _years(sorted(window.start.astimezone(UTC) for window in windows)):
         for week, over in _weeks(windows, begin, end):
             for at, names in _changes(windows, week, over):
-                found.setdefault(names, at)
-    return found
+                earliest_by_names.setdefault(names, at)
+    return earliest_by_names
 
 
 def _years(starts: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
@@ -145,18 +145,18 @@ def _weeks(windows: Sequence[CalendarWindow], begin: datetime, end: datetime) ->
         for window in windows
         for border in (window.start, *(() if window.days else (over for _, over in window.opens(begin, end))))
     )
-    passed, seen = 0, set[object]()
+    weeks_passed, seen_states = 0, set[object]()
     for number in range(0, (end - begin).days + 1, _WEEK.days):
         week = begin + number * _DAY
         over = min(week + _WEEK, end)
-        while passed < len(borders) and borders[passed] < week - _MARGIN * _DAY:
-            passed += 1
-        steady = passed == len(borders) or borders[passed] >= over
-        like = (passed, tuple(clocks[number : number + _WEEK.days + 2 * _MARGIN]))
-        if not steady or like not in seen:
+        while weeks_passed < len(borders) and borders[weeks_passed] < week - _MARGIN * _DAY:
+            weeks_passed += 1
+        steady = weeks_passed == len(borders) or borders[weeks_passed] >= over
+        like = (weeks_passed, tuple(clocks[number : number + _WEEK.days + 2 * _MARGIN]))
+        if not steady or like not in seen_states:
             yield week, over
         if steady and over == week + _WEEK:
-            seen.add(like)
+            seen_states.add(like)
 
 
 def _changes(

@@ -107,8 +107,8 @@ def _driver(scope: Scope) -> Iterator[Problem]:
         wrong = f"is not installed, as no node pool is of A4X or has the label {NO_DEVICE_PLUGIN}"
         yield NO_EFFECT.at("nvidiaDraDriver", wrong, "remove it, or add a node pool")
     resources = fleet.kueue.configuration.resources
-    counted = resources.counted_classes if resources is not None else {}
-    if CHANNEL_CLASS not in counted and not all(map(has_claimed_gpus, pools)):
+    class_names = resources.counted_classes if resources is not None else {}
+    if CHANNEL_CLASS not in class_names and not all(map(has_claimed_gpus, pools)):
         wrong = f"{CHANNEL_CLASS} is in no deviceClassMappings, so Kueue admits no job that is in a ComputeDomain"
         yield CLAIMED_CLASS.at("nvidiaDraDriver", wrong, "add it to kueue.configuration.resources.deviceClassMappings")
 
@@ -117,19 +117,17 @@ def _driver(scope: Scope) -> Iterator[Problem]:
 def _driver_on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """GPUs are handed out by claims or by GKE's device plugin, on all nodes with NVIDIA's DRA driver alike."""
     pools = scope.fleet.dra_pools_on(cluster.name)
-    claimed = [pool.name for pool in pools if has_claimed_gpus(pool)]
+    users = [pool.name for pool in pools if has_claimed_gpus(pool)]
     for pool in pools:
         entry = scope.fleet.node_pool(pool.name)
         if entry is None:
             continue
         at = path_on(scope, entry, cluster.name)
-        if pool.name not in claimed and claimed:
-            wrong = (
-                f"without {NO_DEVICE_PLUGIN}, but pods claim the GPUs of pool {claimed[0]} on {{cluster}}: those of "
-            )
+        if pool.name not in users and users:
+            wrong = f"without {NO_DEVICE_PLUGIN}, but pods claim the GPUs of pool {users[0]} on {{cluster}}: those of "
             fix = "give both pools the label, or put one of them on another cluster"
             yield CLAIMED_GPUS.at(f"{at}.labels", f"{wrong}this pool would be handed out twice", fix).on(cluster.name)
-        if pool.name in claimed and not entry.existing and pool.driver_version != "INSTALLATION_DISABLED":
+        if pool.name in users and not entry.existing and pool.driver_version != "INSTALLATION_DISABLED":
             wrong = f"{pool.driver_version}, but GKE installs no drivers for GPUs that pods claim"
             fix = "set it to INSTALLATION_DISABLED: the fleet installs them"
             yield CLAIMED_GPUS.at(f"{at}.accelerator.driverVersion", wrong, fix)

@@ -59,8 +59,8 @@ def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str])
     fleet, prices = scope.fleet, list_prices()
     queues = (queue for queue in fleet.cluster_queues if queue.name in names)
     groups = [group for queue in queues for group in queue.resource_groups]
-    priced = (group for group in groups if not set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources))
-    flavors = sorted({flavor.name for group in priced for flavor in group.flavors})
+    priced_groups = (group for group in groups if not set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources))
+    flavors = sorted({flavor.name for group in priced_groups for flavor in group.flavors})
     places = (
         (name, job_cluster)
         for name in flavors
@@ -68,7 +68,7 @@ def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str])
         if name in fleet.flavors_on(job_cluster)
     )
     costs = ((name, accelerator_hour(fleet, place, name, prices)) for name, place in places)
-    unpriced = dict.fromkeys(name for name, cost in costs if isinstance(cost, Unpriced))
-    if budget.usd is not None and unpriced:
-        wrong = f"hours of {', '.join(unpriced)} have no price, so they hold no job back"
+    unpriced_names = dict.fromkeys(name for name, cost in costs if isinstance(cost, Unpriced))
+    if budget.usd is not None and unpriced_names:
+        wrong = f"hours of {', '.join(unpriced_names)} have no price, so they hold no job back"
         yield BUDGET_COUNT.at(path, wrong, "set gpuHours too")

@@ -52,12 +52,12 @@ def _missing(kueue: KueueInstallation, values: Mapping[str, Any]) -> Iterator[Pr
     """Values that the chart does not have; another chart than Kueue's own may have them."""
     release = kueue.release
     own = kueue.chart == KueueInstallation.model_fields["chart"].default
-    known = {*release.chart_values, *release.value_maps}
+    known_names = {*release.chart_values, *release.value_maps}
     for path in release.missing_values(values):
         having = which_have(partial(Release.has_value, path=path))
         above, _, name = path.rpartition(".")
-        beside = [value_path for value_path in known if value_path.rpartition(".")[0] == above]
-        same = [value_path for value_path in known if value_path.rpartition(".")[2] == name]
+        beside = [value_path for value_path in known_names if value_path.rpartition(".")[0] == above]
+        same = [value_path for value_path in known_names if value_path.rpartition(".")[2] == name]
         near = nearest(path, beside) or (same[0] if len(same) == 1 else None)
         wrong = f"the chart of Kueue {release.version} has no such value, and Helm passes over it"
         rule, fix = (
@@ -76,12 +76,14 @@ def _configuration(kueue: KueueInstallation, text: str | Mapping[str, Any]) -> I
         return
     fields, _ = configuration_as_v1beta2(data)
     try:
-        written = read_model(KueueConfiguration, {k: v for k, v in fields.items() if k not in ("apiVersion", "kind")})
+        configuration = read_model(
+            KueueConfiguration, {k: v for k, v in fields.items() if k not in ("apiVersion", "kind")}
+        )
     except SpecError as error:
         yield from error.problems
         return
-    yield from problems_in(written)
-    yield from configuration_problems(written, kueue.namespace, kueue.release)
+    yield from problems_in(configuration)
+    yield from configuration_problems(configuration, kueue.namespace, kueue.release)
 
 
 def _value_at(values: Any, path: str) -> Any:

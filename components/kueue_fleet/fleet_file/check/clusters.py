@@ -59,10 +59,10 @@ def _node_account(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
 
 @where_read
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    known = scope.known_regions
-    if not cluster.region or cluster.region in known:
+    known_regions = scope.known_regions
+    if not cluster.region or cluster.region in known_regions:
         return
-    near = suggest.nearest(cluster.region, known)
+    near = suggest.nearest(cluster.region, known_regions)
     yield UNKNOWN_REGION.at(
         f"{scope.path(cluster)}.region",
         f"{cluster.region} is not a known region",
@@ -136,12 +136,12 @@ def _section(scope: Scope) -> Iterator[Problem]:
 def _workers(scope: Scope) -> Iterator[Problem]:
     """multiKueue.workers: workers of the fleet, and all of them."""
     settings = scope.fleet.multi_kueue
-    listed = settings.workers if settings is not None else None
-    for index, name in enumerate(listed or ()):
+    worker_names = settings.workers if settings is not None else None
+    for index, name in enumerate(worker_names or ()):
         path = f"multiKueue.workers[{index}]"
         yield from _is_worker(scope, name, path)
     for cluster in scope.entries("clusters"):
-        yield from _is_listed(cluster, listed)
+        yield from _is_listed(cluster, worker_names)
 
 
 @where_read
@@ -156,8 +156,8 @@ def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
 
 
 @where_read
-def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
-    if listed is not None and cluster.role == "worker" and cluster.name not in listed:
+def _is_listed(cluster: ClusterEntry, listed_names: Sequence[str] | None) -> Iterator[Problem]:
+    if listed_names is not None and cluster.role == "worker" and cluster.name not in listed_names:
         yield UNLISTED_WORKER.at(
             "multiKueue.workers",
             f"{cluster.name} is a worker, but not listed, so it gets no jobs from the manager",

@@ -113,9 +113,9 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
                 for of in own
             }
             # CPU and memory are often given away freely, to limit GPUs alone.
-            counted = [of for of in own if "/" in of[1]] or [*own]
-            if counted and all(own[of] == sums[of] for of in counted):
-                flavor, resource = counted[0]
+            whole_names = [of for of in own if "/" in of[1]] or [*own]
+            if whole_names and all(own[of] == sums[of] for of in whole_names):
+                flavor, resource = whole_names[0]
                 yield COUNTED_TWICE.at(
                     f"{scope.path(cohort)}.resourceGroups",
                     f"{own[flavor, resource]} {resource} of flavor {flavor} is just what its queues have together "
@@ -135,9 +135,9 @@ def _alone(scope: Scope) -> Iterator[Problem]:
         return
     for queue in fleet.cluster_queues:
         name = queue.cohort_name
-        declared = fleet.cohort(name) if name is not None else None
-        shares = declared is not None and (
-            declared.resource_groups or declared.parent_name or declared.name in children
+        cohort_entry = fleet.cohort(name) if name is not None else None
+        shares = cohort_entry is not None and (
+            cohort_entry.resource_groups or cohort_entry.parent_name or cohort_entry.name in children
         )
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
             yield COHORT_ALONE.at(

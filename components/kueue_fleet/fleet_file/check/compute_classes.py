@@ -54,10 +54,10 @@ def _name(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 
 @where_read
-def _order(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[Problem]:
+def _order(scope: Scope, flavor: FlavorEntry, compute_class: ComputeClass) -> Iterator[Problem]:
     """AnyBestEffort takes on-demand nodes where no reservation has any, and never comes to what is after it."""
     path = f"{scope.path(flavor)}.computeClass.priorities"
-    for index, priority in enumerate(wanted.priorities[:-1]):
+    for index, priority in enumerate(compute_class.priorities[:-1]):
         if priority.reservations is not None and priority.reservations.affinity == "AnyBestEffort":
             yield CLASS_ORDER.at(
                 f"{path}[{index}].reservations.affinity",
@@ -68,20 +68,20 @@ def _order(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[
 
 
 @where_read
-def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[Problem]:
+def _on_clusters(scope: Scope, flavor: FlavorEntry, compute_class: ComputeClass) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(flavor)}.computeClass"
     for name in fleet.clusters_of(flavor):
         cluster = fleet.cluster(name) if name in fleet.cluster_names else None
         if cluster is None:
             continue
-        standard, provisioned = cluster.platform == "Standard", cluster.node_auto_provisioning is not None
-        if standard and not wanted.node_pool_auto_creation:
+        standard, has_provisioning = cluster.platform == "Standard", cluster.node_auto_provisioning is not None
+        if standard and not compute_class.node_pool_auto_creation:
             yield CLASS_NODES.at(
                 f"{path}.nodePoolAutoCreation",
                 "false, so that no node of the class ever comes on {cluster}, as on any Standard cluster",
                 "remove it, or leave {cluster} out of the flavor's clusters",
             ).on(name)
-        since = CREATION_SINCE if standard and not provisioned else CLASSES_SINCE
+        since = CREATION_SINCE if standard and not has_provisioning else CLASSES_SINCE
         if cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
             yield GKE_VERSION.at(
                 f"{scope.path(cluster)}.minMasterVersion",
@@ -89,7 +89,7 @@ def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Ite
                 f"{flavor.name} needs {since}",
                 "write that or a newer one",
             )
-        for index, priority in enumerate(wanted.priorities):
+        for index, priority in enumerate(compute_class.priorities):
             here = f"{path}.priorities[{index}]"
             if priority.machine_type is not None:
                 yield from offered_nowhere(f"{here}.machineType", priority.machine_type, cluster.region)
@@ -120,24 +120,24 @@ def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index:
 def _counted(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A GPU is a GPU to Kueue, whichever priority its node is of."""
     for group in queue.resource_groups:
-        covered = [name for name in group.covered_resources if name in ACCELERATOR_RESOURCES]
-        for flavor_quotas in group.flavors if covered else ():
+        device_names = [name for name in group.covered_resources if name in ACCELERATOR_RESOURCES]
+        for flavor_quotas in group.flavors if device_names else ():
             flavor = scope.fleet.flavor(flavor_quotas.name)
             if flavor is not None and flavor.compute_class is not None:
-                yield from _accelerators(scope, flavor, flavor.compute_class, queue.name, covered)
+                yield from _accelerators(scope, flavor, flavor.compute_class, queue.name, device_names)
 
 
 def _accelerators(
-    scope: Scope, flavor: FlavorEntry, wanted: ComputeClass, queue: str, covered: list[str]
+    scope: Scope, flavor: FlavorEntry, compute_class: ComputeClass, queue: str, covered_names: list[str]
 ) -> Iterator[Problem]:
     path = f"{scope.path(flavor)}.computeClass.priorities"
-    for index, priority in enumerate(wanted.priorities):
+    for index, priority in enumerate(compute_class.priorities):
         unknown = priority.machine is None and priority.machine_type is not None
         if priority.accelerator is None and not unknown:
-            wrong = f"has no GPUs, but queue {queue} counts {', '.join(covered)} on flavor {flavor.name}"
+            wrong = f"has no GPUs, but queue {queue} counts {', '.join(covered_names)} on flavor {flavor.name}"
             yield CLASS_COUNTED.at(f"{path}[{index}]", wrong, "write gpu, or a machineType that has some")
-    if len(wanted.accelerators) > 1:
-        kinds = ", ".join(wanted.accelerators)
+    if len(compute_class.accelerators) > 1:
+        kinds = ", ".join(compute_class.accelerators)
         wrong = f"have {kinds}, which Kueue counts alike, and a job cannot choose"
         fix = "give each kind a flavor of its own, with fallback in the queue"
         yield CLASS_COUNTED.at(path, wrong, fix, "warning")

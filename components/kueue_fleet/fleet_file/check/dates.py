@@ -66,7 +66,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 )
             if cluster not in pool.per_cluster:
                 break
-    used = {pool.capacity.reservation for pool in fleet.node_pools if isinstance(pool.capacity, Calendar)}
+    reservation_names = {pool.capacity.reservation for pool in fleet.node_pools if isinstance(pool.capacity, Calendar)}
     for entry in fleet.future_reservations:
         if entry.planning_status == "DRAFT" and entry.start.date() <= today:
             yield CALENDAR.at(
@@ -74,7 +74,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
                 "write a later start, or remove it",
             )
-        elif entry.end.date() < today and entry.name not in used:
+        elif entry.end.date() < today and entry.name not in reservation_names:
             yield ENDED.at(f"futureReservations[{entry.name}]", f"ended on {entry.end.date()}", "remove it")
 
 
@@ -117,8 +117,10 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     credentials = token_credentials(fleet)
     if credentials is not None and credentials.rotate_by is not None:
-        renewed = fleet.admission_controller is not None
-        yield from check_rotation("multiKueue.credentials.rotateBy", credentials.rotate_by, today, renewed=renewed)
+        has_controller = fleet.admission_controller is not None
+        yield from check_rotation(
+            "multiKueue.credentials.rotateBy", credentials.rotate_by, today, renewed=has_controller
+        )
 
 
 def check_rotation(path: str, rotate_by: date, today: date, *, renewed: bool = False) -> Iterator[Problem]:
@@ -133,9 +135,9 @@ def check_rotation(path: str, rotate_by: date, today: date, *, renewed: bool = F
     if days > WARNING_DAYS or renewed:
         return
     due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
-    passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
+    age = "was 1 day ago" if days == -1 else f"was {-days} days ago"
     yield ROTATION.at(
         path,
-        f"{rotate_by} is {due}" if days >= 0 else f"{rotate_by} {passed}",
+        f"{rotate_by} is {due}" if days >= 0 else f"{rotate_by} {age}",
         "run kueue-fleet rotate and write a later date; or write a new rotation serial as well, then apply",
     )

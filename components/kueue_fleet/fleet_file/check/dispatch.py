@@ -83,19 +83,21 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
 @where_read
 def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them indefinitely."""
-    answered = {check.name for check in section.checks} if section is not None else set()
+    check_names = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager_name or scope.fleet.controller_cluster
     for entry in scope.fleet.admission_checks:
-        yield from _answered(scope, entry, answered, manager)
+        yield from _answered(scope, entry, check_names, manager)
 
 
 @where_read
-def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
+def _answered(
+    scope: Scope, entry: AdmissionCheckEntry, answer_names: set[str], manager: str | None
+) -> Iterator[Problem]:
     if entry.name in (ASSIGNMENT_CHECK, BUDGET_CHECK, FALLBACK_CHECK):
         yield NAME_TAKEN.at(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
     if entry.controller_name != CHECK_CONTROLLER:
         return
-    if entry.name not in answered:
+    if entry.name not in answer_names:
         yield OWN_CONTROLLER.at(
             f"{scope.path(entry)}.controllerName",
             f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
@@ -159,13 +161,13 @@ def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Proble
 
 @where_read
 def _groups(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
-    known = {*scope.known_places, *(cluster.region for cluster in scope.fleet.clusters)}
+    known_places = {*scope.known_places, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"
-        if name in known:
+        if name in known_places:
             yield NAME_TAKEN.at(path, "is a region's own name", "use another name for the group")
         for index, region in enumerate(regions):
-            if region not in known:
+            if region not in known_places:
                 yield UNKNOWN_NAME.at(
-                    f"{path}[{index}]", f"there is no region {region}", suggest.instead(region, known, "regions")
+                    f"{path}[{index}]", f"there is no region {region}", suggest.instead(region, known_places, "regions")
                 )

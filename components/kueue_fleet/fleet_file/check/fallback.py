@@ -85,9 +85,9 @@ def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
 def without_gate(scope: Scope) -> Iterator[str]:
     """Where Kueue's Configuration turns the feature gate off by which jobs get some flavors only."""
-    written = {"kueue": scope.fleet.kueue.configuration}
-    written |= {f"{scope.path(cluster)}.kueue": cluster.kueue.configuration for cluster in scope.fleet.clusters}
-    for path, configuration in written.items():
+    configurations = {"kueue": scope.fleet.kueue.configuration}
+    configurations |= {f"{scope.path(cluster)}.kueue": cluster.kueue.configuration for cluster in scope.fleet.clusters}
+    for path, configuration in configurations.items():
         if (configuration.feature_gates or {}).get("ConcurrentAdmission") is False:
             yield f"{path}.configuration.featureGates.ConcurrentAdmission"
 
@@ -99,12 +99,12 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     A job that waits for DWS is not admitted yet, so that this is not for it.
     """
     useds = [
-        used
-        for used in queue.check_rules
-        if (check := scope.fleet.check(used.name)) is not None and check.provisioning_request is not None
+        check_rule
+        for check_rule in queue.check_rules
+        if (check := scope.fleet.check(check_rule.name)) is not None and check.provisioning_request is not None
     ]
     for index, entry in enumerate(queue.fallback):
-        if any(not used.on_flavors or entry.flavor in used.on_flavors for used in useds):
+        if any(not check_rule.on_flavors or entry.flavor in check_rule.on_flavors for check_rule in useds):
             continue
         for name in scope.fleet.clusters_of(queue):
             timeout = _timeout(scope, name)
@@ -119,10 +119,10 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
 
 def _timeout(scope: Scope, cluster: str) -> Duration:
-    written = [scope.fleet.kueue.configuration.wait_for_pods_ready]
+    configurations = [scope.fleet.kueue.configuration.wait_for_pods_ready]
     if cluster in scope.fleet.cluster_names:
-        written.insert(0, scope.fleet.cluster(cluster).kueue.configuration.wait_for_pods_ready)
+        configurations.insert(0, scope.fleet.cluster(cluster).kueue.configuration.wait_for_pods_ready)
     first_timeout = (
-        one.timeout for one in written if one is not None and one.timeout is not None and one.timeout.seconds
+        one.timeout for one in configurations if one is not None and one.timeout is not None and one.timeout.seconds
     )
     return next(first_timeout, Duration("30m"))

@@ -45,18 +45,18 @@ def _nothing(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Pr
     """Of the devices of a queue, or of all that it covers: what it has in windows, or once a reservation begins,
     counts."""
     fleet = scope.fleet
-    covered = list(dict.fromkeys(name for group in queue.resource_groups for name in group.covered_resources))
-    main = [name for name in covered if "/" in name] or covered
+    resource_names = list(dict.fromkeys(name for group in queue.resource_groups for name in group.covered_resources))
+    main = [name for name in resource_names if "/" in name] or resource_names
     unknown = any(fleet.flavor(name) is None for name in queue.flavor_names)
-    closed = unknown or any(fleet.is_closed(flavor, cluster) for cluster in most for flavor in queue.flavor_names)
-    if not most or not main or queue.windows or queue.slack or queue.stop_policy not in (None, "None") or closed:
+    is_unknown = unknown or any(fleet.is_closed(flavor, cluster) for cluster in most for flavor in queue.flavor_names)
+    if not most or not main or queue.windows or queue.slack or queue.stop_policy not in (None, "None") or is_unknown:
         return
     amounts = (amount for of in most.values() for (_, resource), amount in of.items() if resource in main)
     if all(amount == ZERO for amount in amounts):  # what is below zero is refused by its field
-        listed = ", ".join(main)
+        names = ", ".join(main)
         yield EMPTY_QUEUE.at(
             f"{scope.path(queue)}.resourceGroups",
-            f"the quota for {listed} is 0 in each flavor, and the queue can borrow none, so no job that requests it "
+            f"the quota for {names} is 0 in each flavor, and the queue can borrow none, so no job that requests it "
             "is ever admitted",
             "write a nominalQuota, or a cohortName by which it can borrow",
         )
@@ -107,10 +107,10 @@ def _kinds_of_gpu(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterat
         if kind and on in fleet.clusters_of(flavor)
     )
     if len(kinds) > 1 and not any(flavor.compute_class for flavor in flavors):
-        listed = " and ".join(kinds)
+        names = " and ".join(kinds)
         yield AUTOPILOT_MANAGER.at(
             f"{scope.path(queue)}.resourceGroups",
-            f"lead to nodes with {listed}, and {fleet.home} runs Autopilot, which refuses a job for GPUs that selects "
+            f"lead to nodes with {names}, and {fleet.home} runs Autopilot, which refuses a job for GPUs that selects "
             f"no {ACCELERATOR}: each job can run on one of them only",
             "write mode: Standard for the manager, or make a queue for each kind of GPU",
         )

@@ -47,11 +47,11 @@ def _viewers(scope: Scope, iap: FleetPageIap) -> Iterator[Problem]:
                 instead(group, groups, "groups that are members of teams"),
             )
     for team in scope.fleet.teams:
-        missing = [m.partition(":")[2] for m in team.members if m.startswith("group:")]
-        missing = [group for group in missing if group not in iap.groups]
-        if missing:
+        missing_groups = [m.partition(":")[2] for m in team.members if m.startswith("group:")]
+        missing_groups = [group for group in missing_groups if group not in iap.groups]
+        if missing_groups:
             yield NO_VIEWERS.at(
                 f"{scope.path(team)}.members",
-                f"{missing[0]} is not among fleetPage.iap.groups, so its members see nothing on the page",
+                f"{missing_groups[0]} is not among fleetPage.iap.groups, so its members see nothing on the page",
                 "add the group there with who is in it",
             )

@@ -52,12 +52,12 @@ def _slack(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if queue.cohort_name is None:
         yield SLACK.at(at, "true, but it is in no cohort, and lends nothing", "set cohortName, or remove slack")
         return
-    submitted = [
+    queue_names = [
         f"{namespace}/{name}" for namespace, name, spec in local_queues(fleet) if spec.cluster_queue == queue.name
     ]
-    if submitted:
+    if queue_names:
         fix = "remove it, or let it lead to another queue"
-        yield SLACK.at(at, f"true, but LocalQueue {submitted[0]} leads to it, whose jobs could use what is lost", fix)
+        yield SLACK.at(at, f"true, but LocalQueue {queue_names[0]} leads to it, whose jobs could use what is lost", fix)
     root = root_of(queue.cohort_name, fleet.cohort_parents)
     first = next(
         cluster_queue

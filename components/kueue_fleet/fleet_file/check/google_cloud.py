@@ -71,19 +71,19 @@ def _names(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _labels(scope: Scope) -> Iterator[Problem]:
     ours = OWN_LABELS - set(scope.fleet.labels)
-    left = MOST_LABELS - len(ours)
+    places = MOST_LABELS - len(ours)
     label_count = len(scope.fleet.labels)
-    if label_count > left:
+    if label_count > places:
         yield GOOGLE_LABELS.at(
             "labels",
-            f"{label_count}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
-            f"remove {label_count - left}",
+            f"{label_count}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {places}",
+            f"remove {label_count - places}",
         )
-    elif label_count > left - len(GKE_LABELS):
+    elif label_count > places - len(GKE_LABELS):
         yield MANY_LABELS.at(
             "labels",
             f"{label_count}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
-            f"keep at most {left - len(GKE_LABELS)}",
+            f"keep at most {places - len(GKE_LABELS)}",
         )
 
 

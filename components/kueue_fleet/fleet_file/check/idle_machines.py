@@ -72,11 +72,11 @@ def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
     """Of a flavor that has its nodes for itself."""
-    for flavor, pools, promised in _with_own_nodes(scope, cluster):
+    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster):
         if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
             continue
         for resource in _covered(scope, flavor, cluster):
-            promised_total, total = held_by(pools, resource), promised.get(resource, 0)
+            promised_total, total = held_by(pools, resource), promised_amounts.get(resource, 0)
             if (
                 promised_total is not None
                 and (promised_total - total) * _SPARE > promised_total
@@ -93,8 +93,12 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
 @where_read
 def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
     """Quota for at most one CPU of each large node: it is likely to be a number of nodes."""
-    for flavor, pools, promised in _with_own_nodes(scope, cluster):
-        total, usage, nodes = promised.get("cpu", 0), held_by(pools, "cpu"), sum(pool.full_nodes for pool in pools)
+    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster):
+        total, usage, nodes = (
+            promised_amounts.get("cpu", 0),
+            held_by(pools, "cpu"),
+            sum(pool.full_nodes for pool in pools),
+        )
         if usage is None or any(pool.devices_per_node for pool in pools):
             continue
         if 0 < total <= nodes * _CPU and usage >= nodes * _LARGE:
@@ -115,15 +119,18 @@ def _with_own_nodes(
     fleet = scope.fleet
     if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).platform != "Standard":
         return
-    promised, here = promises_on(scope, cluster), [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))]
+    promised_amounts, here = (
+        promises_on(scope, cluster),
+        [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))],
+    )
     pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in here if flavor is not None}
     in_windows = {name for queue in fleet.cluster_queues if queue.windows for name in queue.flavor_names}
     for flavor in fleet.flavors:
         pools = pools_of.get(flavor.name, ())
         names = {pool.name for pool in pools}
-        shared = any(names & {pool.name for pool in of} for name, of in pools_of.items() if name != flavor.name)
-        if pools and not shared and flavor.name not in in_windows:
-            sums = {name: sum(of.values()) for name, of in promised.get(flavor.name, {}).items()}
+        is_shared = any(names & {pool.name for pool in of} for name, of in pools_of.items() if name != flavor.name)
+        if pools and not is_shared and flavor.name not in in_windows:
+            sums = {name: sum(of.values()) for name, of in promised_amounts.get(flavor.name, {}).items()}
             yield flavor, pools, sums
 
 
@@ -132,7 +139,7 @@ def _covered(scope: Scope, flavor: FlavorEntry, cluster: str) -> list[str]:
     entries: list[ClusterQueueEntry | CohortEntry] = [
         queue for queue in scope.fleet.cluster_queues if cluster in scope.fleet.clusters_of(queue)
     ]
-    named = {
+    resource_names = {
         quota.name
         for entry in (*entries, *scope.fleet.cohorts)
         for group in entry.resource_groups
@@ -140,4 +147,4 @@ def _covered(scope: Scope, flavor: FlavorEntry, cluster: str) -> list[str]:
         for quota in quotas.resources
         if quotas.name == flavor.name
     }
-    return [name for name in ACCELERATOR_RESOURCES if name in named]
+    return [name for name in ACCELERATOR_RESOURCES if name in resource_names]

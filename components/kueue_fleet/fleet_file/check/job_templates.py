@@ -42,10 +42,10 @@ def _queue(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Ite
 
 @where_read
 def _priority(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
-    name, allowed = template.priority, allowed_priority_classes(scope.fleet, team)
+    name, allowed_classes = template.priority, allowed_priority_classes(scope.fleet, team)
     classes = [workload_priority_class.name for workload_priority_class in scope.fleet.workload_priority_classes]
-    if name is not None and (name not in classes or name not in allowed):
-        there = [class_name for class_name in classes if class_name in allowed]
+    if name is not None and (name not in classes or name not in allowed_classes):
+        there = [class_name for class_name in classes if class_name in allowed_classes]
         wrong = f"there is no WorkloadPriorityClass {name}" if name not in classes else f"the team may not use {name}"
         fix = suggest.instead(name, there, "classes") if there else "remove it"
         yield UNKNOWN_NAME.at(f"{at}.priority", wrong, fix)
@@ -62,8 +62,8 @@ def _gpus(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iter
     gpus_needed = gpus * (template.nodes or 1)
     clusters = [cluster for cluster in fleet.clusters_of(queue) if cluster in fleet.job_clusters]
     amounts = [most_quota(fleet, cluster).get(name, {}).get(GPU_RESOURCE, ZERO) for cluster in clusters]
-    closed = any(fleet.is_closed(flavor, cluster) for cluster in clusters for flavor in queue.flavor_names)
-    if amounts and not closed and max(amounts) < Quantity(gpus_needed):
+    is_closed = any(fleet.is_closed(flavor, cluster) for cluster in clusters for flavor in queue.flavor_names)
+    if amounts and not is_closed and max(amounts) < Quantity(gpus_needed):
         yield TEMPLATE.at(
             f"{at}.gpus",
             f"{gpus_needed} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one "

@@ -87,9 +87,9 @@ def _wait_for_pods_ready(configuration: KueueConfiguration, kueue: Release) -> I
     yield from _not_negative(f"{at}.backoffMaxSeconds", strategy.backoff_max_seconds)
 
 
-def _one_of(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[Problem]:
-    if value is not None and value not in allowed:
-        yield NOT_ALLOWED.at(path, f"{value} is not allowed", suggest.instead(value, allowed, "values"))
+def _one_of(path: str, value: str | None, allowed_values: Sequence[str]) -> Iterator[Problem]:
+    if value is not None and value not in allowed_values:
+        yield NOT_ALLOWED.at(path, f"{value} is not allowed", suggest.instead(value, allowed_values, "values"))
 
 
 def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -97,15 +97,15 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     settings = configuration.integrations
     if settings is None:
         return
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     yield from framework_problems("integrations.frameworks", settings.frameworks or ())
     for index, name in enumerate(settings.frameworks or ()):
-        if name in seen:
+        if name in seen_names:
             yield listed_twice(f"integrations.frameworks[{index}]", name, "framework")
-        seen.add(name)
+        seen_names.add(name)
     for index, name in enumerate(settings.external_frameworks or ()):
-        yield from _kind_of_others(f"integrations.externalFrameworks[{index}]", name, seen)
-        seen.add(name)
+        yield from _kind_of_others(f"integrations.externalFrameworks[{index}]", name, seen_names)
+        seen_names.add(name)
 
 
 def frameworks_of(configuration: KueueConfiguration) -> Sequence[str]:
@@ -113,13 +113,13 @@ def frameworks_of(configuration: KueueConfiguration) -> Sequence[str]:
     return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
 
 
-def _kind_of_others(path: str, name: str, seen: Set[str]) -> Iterator[Problem]:
+def _kind_of_others(path: str, name: str, seen_kinds: Set[str]) -> Iterator[Problem]:
     """A kind of jobs that is not Kueue's own: its form, and that it is not listed before."""
     if name.count(".") < 2:
         yield FRAMEWORK.at(
             path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
         )
-    elif name in seen:
+    elif name in seen_kinds:
         yield listed_twice(path, name, "kind")
 
 
@@ -133,13 +133,13 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     if settings.origin is not None:
         yield from syntax_problems("multiKueue.origin", settings.origin, syntax.label_value)
     built_in = built_in_adapters(frameworks_of(configuration))
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
         path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
-        yield from _kind_of_others(path, framework.name, seen)
-        if framework.name in built_in and framework.name not in seen:
+        yield from _kind_of_others(path, framework.name, seen_names)
+        if framework.name in built_in and framework.name not in seen_names:
             yield FRAMEWORK.at(path, f"Kueue dispatches {framework.name} by itself", "remove it")
-        seen.add(framework.name)
+        seen_names.add(framework.name)
     incremental = settings.incremental_dispatcher_config
     if incremental is not None:
         at = "multiKueue.incrementalDispatcherConfig"
@@ -198,21 +198,21 @@ def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Pr
             f"{strategy} has no effect, since the feature gate QuotaCheckStrategy of Kueue {kueue.version} is off",
             "set featureGates.QuotaCheckStrategy to true, or cover what jobs request",
         )
-    seen: set[str] = set()
-    excluded = tuple(settings.exclude_resource_prefixes or ())
+    seen_names: set[str] = set()
+    excluded_prefixes = tuple(settings.exclude_resource_prefixes or ())
     for index, transformation in enumerate(settings.transformations or ()):
         at = f"resources.transformations[{index}]"
         yield from _one_of(f"{at}.strategy", transformation.strategy, ("Retain", "Replace"))
-        if transformation.input in seen:
+        if transformation.input in seen_names:
             yield LISTED_TWICE.at(
                 f"{at}.input", f"{transformation.input} is transformed twice", "write one entry for each input"
             )
-        seen.add(transformation.input)
+        seen_names.add(transformation.input)
         for field, name, lost in (
             ("input", transformation.input, "counts as nothing"),
             ("multiplyBy", transformation.multiply_by or "", "multiplies nothing"),
         ):
-            if name and name.startswith(excluded):
+            if name and name.startswith(excluded_prefixes):
                 wrong = f"{name} {lost}, since resources.excludeResourcePrefixes leaves it out first"
                 yield NO_EFFECT.at(f"{at}.{field}", wrong, "exclude a longer prefix, or remove the transformation")
 
@@ -284,20 +284,20 @@ def _retention(configuration: KueueConfiguration) -> Iterator[Problem]:
 
 def _feature_gates(configuration: KueueConfiguration, kueue: Release) -> Iterator[Problem]:
     """LoadAndValidateFeatureGates, validateFeatureGateDependency."""
-    gates, known = configuration.feature_gates or {}, kueue.gates
+    gates, known_gates = configuration.feature_gates or {}, kueue.gates
     for name, value in gates.items():
         path = f"featureGates[{name}]"
-        if name not in known:
+        if name not in known_gates:
             yield FEATURE_GATE.at(
                 path,
                 f"Kueue {kueue.version} has no feature gate {name}",
-                which_have(partial(Release.has_gate, name=name)) or suggest.instead(name, known, "gates"),
+                which_have(partial(Release.has_gate, name=name)) or suggest.instead(name, known_gates, "gates"),
                 severity(kueue),
             )
-        elif known[name].locked and value is not known[name].on:
-            locked = str(known[name].on).lower()
-            yield FEATURE_GATE.at(path, f"{name} is locked to {locked} in Kueue {kueue.version}", "remove it")
-    for name, gate in known.items():
+        elif known_gates[name].locked and value is not known_gates[name].on:
+            gate_default = str(known_gates[name].on).lower()
+            yield FEATURE_GATE.at(path, f"{name} is locked to {gate_default} in Kueue {kueue.version}", "remove it")
+    for name, gate in known_gates.items():
         for other in gate.needs:
             if kueue.gate_is_on(name, gates) and not kueue.gate_is_on(other, gates):
                 path = f"featureGates[{other if other in gates else name}]"

@@ -77,9 +77,9 @@ def _generated(scope: Scope) -> Iterator[Problem]:
 
 
 @where_read
-def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
+def _checks(scope: Scope, made_check_names: set[str]) -> Iterator[Problem]:
     for check in scope.fleet.admission_checks:
-        if check.name in made:
+        if check.name in made_check_names:
             yield NAME_TAKEN.at(
                 f"{scope.path(check)}.name",
                 f"{check.name} is the name of the MultiKueue check that the fleet makes",

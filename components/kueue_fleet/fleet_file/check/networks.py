@@ -35,10 +35,10 @@ def check_network(scope: Scope) -> Iterator[Problem]:
         yield from _existing(scope, network.existing, regions)
         return
     pods = {region: text for region in regions if (text := default_pod_range(region))}
-    used: dict[str, str] = {}
+    range_owners: dict[str, str] = {}
     for pool in scope.entries("nodePools"):
         if pool.accelerator_networks is not None and not pool.accelerator_networks.existing:
-            used["the networks for GPUs"] = RANGE
+            range_owners["the networks for GPUs"] = RANGE
     sections: tuple[tuple[str, Mapping[str, str]], ...] = (
         ("ranges", {**REGION_RANGES, **network.ranges}),
         ("podRanges", pods | dict(network.pod_ranges)),
@@ -47,15 +47,17 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     for field, ranges in sections:
         for region, text in ranges.items():
             if region in regions:
-                used[f"network.{field}[{region}]"] = text
+                range_owners[f"network.{field}[{region}]"] = text
             elif field != "ranges":
                 yield _unused(scope, f"network.{field}[{region}]", region)
             else:
-                known = {**REGION_RANGES, **regions}
-                yield from suggest.misspelt(f"network.ranges[{region}]", region, known, "is a region without a cluster")
+                known_ranges = {**REGION_RANGES, **regions}
+                yield from suggest.misspelt(
+                    f"network.ranges[{region}]", region, known_ranges, "is a region without a cluster"
+                )
     for region in network.service_ranges:
         yield from _for_one_cluster(f"network.serviceRanges[{region}]", region, regions)
-    for (first, one), (second, other) in combinations(used.items(), 2):
+    for (first, one), (second, other) in combinations(range_owners.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
             yield OVERLAP.at(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
 
@@ -81,13 +83,13 @@ def _room(scope: Scope, region: str) -> Iterator[Problem]:
         nodes = {**REGION_RANGES, **network.ranges}.get(region)
         pods = network.pod_ranges.get(region) or default_pod_range(region)
         fields = f"network.ranges[{region}]", f"network.podRanges[{region}]"
-    wanted = sum(pool.full_nodes for pool in pools)
-    if nodes is not None and wanted > nodes_in(nodes):
-        wrong = f"{nodes} has addresses for {nodes_in(nodes)} nodes, but {wanted} may come"
+    node_count = sum(pool.full_nodes for pool in pools)
+    if nodes is not None and node_count > nodes_in(nodes):
+        wrong = f"{nodes} has addresses for {nodes_in(nodes)} nodes, but {node_count} may come"
         yield RANGE_TOO_SMALL.at(fields[0], wrong, "write a larger range, or let the pools have fewer nodes")
     addresses = sum(pool.full_nodes * pod_addresses(pool.pods_per_node) for pool in pools)
     if pods is not None and addresses > (room := ipaddress.IPv4Network(pods).num_addresses):
-        wrong = f"{pods} has {room} addresses, but the pods of {wanted} nodes that may come take {addresses}"
+        wrong = f"{pods} has {room} addresses, but the pods of {node_count} nodes that may come take {addresses}"
         fix = "write a larger range, lower maxPodsPerNode, or let the pools have fewer nodes"
         yield RANGE_TOO_SMALL.at(fields[1], wrong, fix)
 
@@ -145,8 +147,8 @@ def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
     subnet = network.subnets.get(manager.region)
     if subnet is None:
         return
-    needed = {"cidr": subnet.cidr, **({"podCidr": subnet.pod_cidr} if subnet.pod_range_name else {})}
-    for field, value in needed.items():
+    needed_fields = {"cidr": subnet.cidr, **({"podCidr": subnet.pod_cidr} if subnet.pod_range_name else {})}
+    for field, value in needed_fields.items():
         if value is None:
             yield SUBNET.at(
                 f"network.existing.subnets[{manager.region}].{field}",

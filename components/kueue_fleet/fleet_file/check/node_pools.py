@@ -85,13 +85,13 @@ def _on_each_cluster(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 @where_read
 def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
-    resolved = scope.fleet.node_pool_on(pool.name, cluster)
-    if resolved is not None:
-        yield from _zones(scope, pool, resolved)
-        yield from _offered(scope, pool, resolved)
-        yield from _labels(scope, pool, resolved)
-        yield from _largest(scope, pool, resolved)
-        yield from _consumption(scope, pool, resolved)
+    resolved_pool = scope.fleet.node_pool_on(pool.name, cluster)
+    if resolved_pool is not None:
+        yield from _zones(scope, pool, resolved_pool)
+        yield from _offered(scope, pool, resolved_pool)
+        yield from _labels(scope, pool, resolved_pool)
+        yield from _largest(scope, pool, resolved_pool)
+        yield from _consumption(scope, pool, resolved_pool)
 
 
 @where_read
@@ -118,11 +118,14 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         Quantity(f"{allocatable.allocatable['cpu']}m"),
         Quantity(f"{allocatable.allocatable['memory'] // 2**20}Mi"),
     )
-    for name, left, needed in (("cpu", cpu, kueue_requests.cpu), ("memory", memory, kueue_requests.memory)):
-        if left < needed:
+    for name, free_amount, amount in (
+        ("cpu", cpu, kueue_requests.cpu),
+        ("memory", memory, kueue_requests.memory),
+    ):
+        if free_amount < amount:
             yield SYSTEM_POOL_TOO_SMALL.at(
                 f"{scope.path(cluster)}.systemPool.machineType",
-                f"{machine.machine_type} leaves pods {left} of {name}, and each of Kueue's asks for {needed}",
+                f"{machine.machine_type} leaves pods {free_amount} of {name}, and each of Kueue's asks for {amount}",
                 "write a larger machine, or request less in kueue.resources",
             )
 
@@ -145,15 +148,15 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 
 @where_read
-def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _consumption(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """The largest machines do not have every class of capacity, nor all zones TPUs of DWS."""
-    machine, option = resolved.machine_type, resolved.capacity.type
-    path = f"{path_on(scope, pool, resolved.cluster)}.capacity"
+    machine, option = node_pool.machine_type, node_pool.capacity.type
+    path = f"{path_on(scope, pool, node_pool.cluster)}.capacity"
     if not is_offered(machine, option):
         ways = ", ".join(options_of(machine))
         yield CONSUMPTION.at(path, f"is {option}, but Google does not offer {machine} so", f"use one of {ways}")
     zones = zones_with(machine, option)
-    elsewhere = [zone for zone in resolved.node_locations if zones is not None and zone not in zones]
+    elsewhere = [zone for zone in node_pool.node_locations if zones is not None and zone not in zones]
     if zones is not None and elsewhere:
         yield NOT_OFFERED.at(
             path,
@@ -195,14 +198,14 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 
 @where_read
-def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _zones(scope: Scope, pool: NodePoolEntry, there: ResolvedNodePool) -> Iterator[Problem]:
     """Each zone once; the one zone of a block of a reservation."""
-    at = path_on(scope, pool, resolved.cluster)
-    own, capacity = pool.on(resolved.cluster).zones, resolved.capacity
+    at = path_on(scope, pool, there.cluster)
+    own, capacity = pool.on(there.cluster).zones, there.capacity
     for index, zone in enumerate(own):
         if zone in own[:index]:
             yield listed_twice(f"{at}.zones[{index}]", zone, "zone")
-    if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
+    if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(there.zones) != 1:
         yield RESERVATION.at(
             f"{at}.zones",
             f"not set, but block {capacity.block} of the reservation is in one zone",
@@ -222,36 +225,40 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
 
 
 @where_read
-def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _offered(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """The machine type, or the GPU attached to it, is offered in the pool's zones, as far as known."""
-    at = f"{path_on(scope, pool, resolved.cluster)}.zones"
-    attached = resolved.accelerator if resolved.machine is not None and resolved.machine.attached else None
-    what, field = (attached, "accelerator.type") if attached else (pool.machine_type, "machineType")
-    yield from offered_problems(at, what, resolved.zones, resolved.region)
-    yield from offered_nowhere(f"{scope.path(pool)}.{field}", what, resolved.region)
+    at = f"{path_on(scope, pool, node_pool.cluster)}.zones"
+    attached_accelerator = (
+        node_pool.accelerator if node_pool.machine is not None and node_pool.machine.attached else None
+    )
+    what, field = (
+        (attached_accelerator, "accelerator.type") if attached_accelerator else (pool.machine_type, "machineType")
+    )
+    yield from offered_problems(at, what, node_pool.zones, node_pool.region)
+    yield from offered_nowhere(f"{scope.path(pool)}.{field}", what, node_pool.region)
 
 
 @where_read
-def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _largest(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """A pool has at most 1,000 nodes in each zone (GKE, Quotas and limits)."""
-    most = MOST_NODES_PER_ZONE * resolved.zone_count
-    if resolved.full_nodes > most:
-        field = "autoscaling.totalMaxNodeCount" if pool.on(resolved.cluster).autoscaling else "nodeCount"
+    most = MOST_NODES_PER_ZONE * node_pool.zone_count
+    if node_pool.full_nodes > most:
+        field = "autoscaling.totalMaxNodeCount" if pool.on(node_pool.cluster).autoscaling else "nodeCount"
+        zones = f"{node_pool.zone_count} zone{'s' if node_pool.zone_count > 1 else ''}"
         yield POOL_SIZE.at(
-            f"{path_on(scope, pool, resolved.cluster)}.{field}",
-            f"{resolved.full_nodes} nodes in {resolved.zone_count} zone{'s' if resolved.zone_count > 1 else ''}, but a "
-            f"pool has at most {MOST_NODES_PER_ZONE:,} in each",
+            f"{path_on(scope, pool, node_pool.cluster)}.{field}",
+            f"{node_pool.full_nodes} nodes in {zones}, but a pool has at most {MOST_NODES_PER_ZONE:,} in each",
             "write a smaller number, or split the pool",
         )
 
 
 @where_read
-def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _labels(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """Labels that GKE sets itself are not set to something else."""
-    for key, value in resolved.own_labels.items():
-        if resolved.labels[key] != value:
+    for key, value in node_pool.own_labels.items():
+        if node_pool.labels[key] != value:
             yield POOL_LABEL.at(
                 f"{scope.path(pool)}.labels[{key}]",
-                f'"{value}", but GKE sets it to "{resolved.labels[key]}"',
+                f'"{value}", but GKE sets it to "{node_pool.labels[key]}"',
                 "remove it, or use another key",
             )

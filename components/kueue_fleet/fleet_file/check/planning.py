@@ -25,7 +25,7 @@ def check_planning(scope: Scope) -> Iterator[Problem]:
     from kueue_fleet.fleet_file.knobs import knob_of  # Few fleets have the section.
 
     data = scope.fleet.wire() if scope.data is None else scope.data
-    seen: dict[str, int] = {}
+    first_index: dict[str, int] = {}
     for number, entry in enumerate(section.may_change):
         path = f"plan.mayChange[{number}]"
         if errors_of([*problems_in(entry, path)]):
@@ -36,6 +36,6 @@ def check_planning(scope: Scope) -> Iterator[Problem]:
             yield PLAN_LIMIT.at(path, wrong.fault.wrong, wrong.fault.fix)
             continue
         for place in knob.places:
-            if seen.setdefault(place.path, number) != number:
-                other = f"{place.path} is in plan.mayChange[{seen[place.path]}] too"
+            if first_index.setdefault(place.path, number) != number:
+                other = f"{place.path} is in plan.mayChange[{first_index[place.path]}] too"
                 yield PLAN_LIMIT.at(path, other, "keep it in one of them")

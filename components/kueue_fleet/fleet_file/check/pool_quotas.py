@@ -61,14 +61,14 @@ def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
 def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.platform == "Autopilot" or not cluster.runs_jobs:
         return
-    promised = promises_on(scope, cluster.name)
+    promised_amounts = promises_on(scope, cluster.name)
     names = Counter(flavor.name for flavor in scope.fleet.flavors)
-    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised and names[flavor.name] == 1]
-    yield from _each_flavor(scope, cluster, flavors, promised)
+    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised_amounts and names[flavor.name] == 1]
+    yield from _each_flavor(scope, cluster, flavors, promised_amounts)
     yield from _shares(scope, cluster)
-    yield from _whole_slices(scope, cluster, flavors, promised)
-    yield from _shared_pools(scope, cluster, flavors, promised)
-    yield from _auto_provisioning(scope, cluster, flavors, promised)
+    yield from _whole_slices(scope, cluster, flavors, promised_amounts)
+    yield from _shared_pools(scope, cluster, flavors, promised_amounts)
+    yield from _auto_provisioning(scope, cluster, flavors, promised_amounts)
 
 
 def promises_on(scope: Scope, cluster: str) -> Promises:
@@ -79,9 +79,9 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
     https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (quotas of 1000000000).
     """
     fleet = scope.fleet
-    promised: dict[str, dict[str, dict[str, int]]] = {}
+    amounts_by_cluster: dict[str, dict[str, dict[str, int]]] = {}
     pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in fleet.flavors}
-    queued = {name for name, pools in pools_of.items() if pools and all(pool.queued for pool in pools)}
+    queued_names = {name for name, pools in pools_of.items() if pools and all(pool.queued for pool in pools)}
     entries: list[ClusterQueueEntry | CohortEntry] = [
         queue for queue in fleet.cluster_queues if cluster in fleet.clusters_of(queue)
     ]
@@ -92,11 +92,11 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
                 for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
                     nominal = quota.on(cluster).nominal_quota
                     amount = nominal.counted(quota.name)
-                    compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
-                    if amount and compared and not (flavor.name in queued and _is_endless(quota.name, amount)):
-                        of_resource = promised.setdefault(flavor.name, {}).setdefault(quota.name, {})
+                    is_compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
+                    if amount and is_compared and not (flavor.name in queued_names and _is_endless(quota.name, amount)):
+                        of_resource = amounts_by_cluster.setdefault(flavor.name, {}).setdefault(quota.name, {})
                         of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
-    return promised
+    return amounts_by_cluster
 
 
 def _is_endless(resource: str, amount: int) -> bool:
@@ -109,8 +109,8 @@ def held_by(pools: Sequence[ResolvedNodePool], resource: str) -> int | None:
     if any(not pool.sized for pool in pools):
         return None
     if any(pool.machine is None for pool in pools):
-        known = resource == GPU_RESOURCE and all(pool.machine or pool.accelerator for pool in pools)
-        return sum(pool.full_nodes * pool.devices_per_node for pool in pools) if known else None
+        is_known = resource == GPU_RESOURCE and all(pool.machine or pool.accelerator for pool in pools)
+        return sum(pool.full_nodes * pool.devices_per_node for pool in pools) if is_known else None
     return sum(pool.full_nodes * pool.allocatable.get(resource, 0) for pool in pools)
 
 
@@ -122,36 +122,34 @@ def _in_shares(pool: ResolvedNodePool) -> str:
 
 
 def _each_flavor(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promises: Promises
 ) -> Iterator[Problem]:
     for flavor in flavors:
-        yield from _one_flavor(scope, cluster, flavor, promised[flavor.name])
+        yield from _one_flavor(scope, cluster, flavor, promises[flavor.name])
 
 
 @where_read
 def _one_flavor(
-    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
+    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised_amounts: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Problem]:
     pools = scope.fleet.flavor_nodes(flavor, cluster.name)
     if pools and all(pool.node_count == 0 and not pool.full_nodes for pool in pools):
-        yield from _no_nodes(scope, cluster, flavor, pools, promised)
+        yield from _no_nodes(scope, cluster, flavor, pools, promised_amounts)
         return
-    for resource, by_entry in promised.items() if pools else ():
-        machines_have, total = held_by(pools, resource), sum(by_entry.values())
-        if machines_have is None or total <= machines_have:
+    for resource, by_entry in promised_amounts.items() if pools else ():
+        have, total = held_by(pools, resource), sum(by_entry.values())
+        if have is None or total <= have:
             continue
-        named = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
+        pool_names = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
         more = (
-            "add nodes"
-            if machines_have or not scarce
-            else f"use machines that have {resource}, or attach them to N1 machines"
+            "add nodes" if have or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
         )
         yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
-            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, machines_have)} (nodes: {named})",
-            f"lower nominalQuota to {_text(resource, machines_have)} in all, or {more}",
+            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, have)} (nodes: {pool_names})",
+            f"lower nominalQuota to {_text(resource, have)} in all, or {more}",
             # What somebody else made may have nodes that the file does not tell of.
             "error" if scarce and not cluster.existing else "warning",
         ).on(cluster.name)
@@ -163,11 +161,11 @@ def _no_nodes(
     cluster: ClusterEntry,
     flavor: FlavorEntry,
     pools: Sequence[ResolvedNodePool],
-    promised: Mapping[str, Mapping[str, int]],
+    promised_amounts: Mapping[str, Mapping[str, int]],
 ) -> Iterator[Problem]:
     """Pools of fixed size 0, with the size that the quotas need."""
     pool = pools[0]
-    totals = {resource: sum(by_entry.values()) for resource, by_entry in promised.items()}
+    totals = {resource: sum(by_entry.values()) for resource, by_entry in promised_amounts.items()}
     resource = next((name for name in ACCELERATOR_RESOURCES if name in totals), next(iter(totals)))
     in_zone = _on_node(pool, resource) * pool.zone_count
     entry = scope.fleet.node_pool(pool.name)
@@ -175,7 +173,7 @@ def _no_nodes(
     yield NO_NODES.at(
         at,
         f"is 0, but queues may use {_text(resource, totals[resource])} {resource} of flavor {flavor.name} on "
-        f"{cluster.name} ({_entries(resource, promised[resource])})",
+        f"{cluster.name} ({_entries(resource, promised_amounts[resource])})",
         f"write {-(-totals[resource] // in_zone)}, or autoscaling with a maximum instead, or lower nominalQuota to 0"
         if in_zone
         else f"use machines that have {resource}, or lower nominalQuota to 0",
@@ -232,7 +230,7 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
 
 @where_read
 def _whole_slices(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promises: Promises
 ) -> Iterator[Problem]:
     """A job runs on whole TPU slices: quota for a part of one is never used, unless the cohort lends the rest.
 
@@ -245,7 +243,7 @@ def _whole_slices(
             for pool in scope.fleet.flavor_nodes(flavor, cluster.name)
             if pool.tpu_topology and pool.accelerators_per_node
         }
-        for name, chips in promised[flavor.name].get(TPU_RESOURCE, {}).items() if len(sizes) == 1 else ():
+        for name, chips in promises[flavor.name].get(TPU_RESOURCE, {}).items() if len(sizes) == 1 else ():
             whole = min(sizes)
             if chips % whole and not cohorts.get(name):
                 yield TPU_SLICES.at(
@@ -258,7 +256,7 @@ def _whole_slices(
 
 @where_read
 def _shared_pools(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promises: Promises
 ) -> Iterator[Problem]:
     """Several flavors on the same nodes: each fits, but all of them together may not."""
     fleet = scope.fleet
@@ -271,17 +269,17 @@ def _shared_pools(
             together, nodes = together | group[0], nodes | group[1]
         groups.append((together, nodes))
     for together, nodes in groups:
-        sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promised, flavor)]
+        sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promises, flavor)]
         if len(sharing) < 2 or not nodes:
             continue
         machines_have = held_by(
             [pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE
         )
         if machines_have is None or any(
-            _gpus(promised, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
+            _gpus(promises, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
         ):
             continue
-        total = sum(_gpus(promised, flavor) for flavor in sharing)
+        total = sum(_gpus(promises, flavor) for flavor in sharing)
         if total > machines_have:
             names = ", ".join(flavor.name for flavor in sharing)
             by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
@@ -295,9 +293,9 @@ def _shared_pools(
         yield from _by_labels(scope, cluster, sharing, pools_of)
 
 
-def _gpus(promised: Promises, flavor: FlavorEntry) -> int:
+def _gpus(promises: Promises, flavor: FlavorEntry) -> int:
     """The GPUs that queues may use of a flavor."""
-    return sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
+    return sum(promises[flavor.name].get(GPU_RESOURCE, {}).values())
 
 
 @where_read
@@ -314,10 +312,10 @@ def _by_labels(
             other for other in sharing if other is not flavor and {pool.name for pool in pools_of[other.name]} < mine
         ]
         if flavor.node_pool is None and others:
-            counted = ", ".join(other.name for other in others)
+            flavor_names = ", ".join(other.name for other in others)
             yield NODES_OF_OTHERS.at(
                 f"{scope.path(flavor)}.nodeLabels",
-                f"lead on {{cluster}} to the nodes of {counted} too, so that its jobs can take nodes that those "
+                f"lead on {{cluster}} to the nodes of {flavor_names} too, so that its jobs can take nodes that those "
                 "flavors' quota counts",
                 "write nodePool instead of nodeLabels, or add labels that only its own nodes have",
             ).on(cluster.name)
@@ -325,7 +323,7 @@ def _by_labels(
 
 @where_read
 def _auto_provisioning(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promises: Promises
 ) -> Iterator[Problem]:
     """Limits of node auto-provisioning count all nodes of the cluster, and whole GPUs.
 
@@ -340,7 +338,7 @@ def _auto_provisioning(
         pools = scope.fleet.flavor_nodes(flavor, cluster.name)
         kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
         promised_amount = sum(
-            sum(promised[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES
+            sum(promises[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES
         )
         for kind in kinds - {None}:
             counts[kind or ""] = counts.get(kind or "", 0) + -(-promised_amount // shares_of(flavor, pools))
@@ -355,7 +353,7 @@ def _auto_provisioning(
                 f"set its maximum to {count}, or lower nominalQuota",
             )
     for resource, unit, name in (("cpu", 1000, "cpu"), ("memory", _GIB, "memory")):
-        total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
+        total = sum(sum(promises[flavor.name].get(resource, {}).values()) for flavor in flavors)
         limit = limits.limit(name)
         if without_pools and limit is not None and total > limit * unit:
             yield PROVISIONING_LIMIT_LOW.at(

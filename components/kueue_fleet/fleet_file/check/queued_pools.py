@@ -61,8 +61,8 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
         return
     pools = fleet.flavor_nodes(flavor, cluster)
     checks = _dws_checks(scope, queue, flavor, cluster)
-    queued = [pool for pool in pools if pool.queued]
-    if pools and len(queued) == len(pools) and not checks:
+    queued_pools = [pool for pool in pools if pool.queued]
+    if pools and len(queued_pools) == len(pools) and not checks:
         yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy",
             f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {{cluster}}, which come only "
@@ -70,7 +70,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"add an admission check with provisioningRequest of class {QUEUED_PROVISIONING_CLASS}, "
             f"onFlavors [{flavor.name}]",
         ).on(cluster)
-    if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
+    if checks and pools and not queued_pools and fleet.cluster(cluster).node_auto_provisioning is None:
         yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
             f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {{cluster}} has queued provisioning",
@@ -83,7 +83,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"asks DWS for nodes of flavor {flavor.name}, which are Spot VMs, but DWS nodes are not",
             f"limit the check to other flavors with onFlavors, or remove the flavor's label {SPOT}",
         )
-    yield from _too_long(scope, checks, queued)
+    yield from _too_long(scope, checks, queued_pools)
 
 
 @where_read
@@ -128,10 +128,10 @@ def _dws_checks(
 ) -> Sequence[AdmissionCheckEntry]:
     """The checks that ask DWS for a job of the queue that is on the flavor."""
     admission_check_entries = []
-    for used in queue.check_rules:
-        check = scope.fleet.check(used.name)
+    for check_rule in queue.check_rules:
+        check = scope.fleet.check(check_rule.name)
         request = check.provisioning_request if check is not None else None
-        applies = not used.on_flavors or flavor.name in used.on_flavors
+        applies = not check_rule.on_flavors or flavor.name in check_rule.on_flavors
         if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
             continue
         if request.provisioning_class_name == QUEUED_PROVISIONING_CLASS:
@@ -189,11 +189,11 @@ def _waits_at(scope: Scope, queue: ClusterQueueEntry) -> Set[Place]:
     """
     fleet = scope.fleet
     places_waiting: set[Place] = set()
-    for used in queue.check_rules:
-        check = fleet.check(used.name)
+    for check_rule in queue.check_rules:
+        check = fleet.check(check_rule.name)
         for worker in fleet.dispatch_workers(queue.name):
             places = fleet.places_of(queue, [worker])
-            asks_check = not used.on_flavors or any(flavor in used.on_flavors for _, flavor in places)
+            asks_check = not check_rule.on_flavors or any(flavor in check_rule.on_flavors for _, flavor in places)
             if check is not None and check.provisioning_request is not None and worker in fleet.clusters_of(check):
                 places_waiting |= places if asks_check else frozenset()
     return places_waiting

@@ -78,22 +78,22 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         if without:
             which = names[0] if len(names) == 1 else f"none of {', '.join(names)}"
             verb = "does not exist" if len(names) == 1 else "exists"
-            listed = ", ".join(without)
+            flavor_names = ", ".join(without)
             yield NOT_THERE.at(
                 f"{scope.path(queue)}.resourceGroups[{g}].flavors",
-                f"{which} {verb} on {listed}, where the queue does",
-                f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
+                f"{which} {verb} on {flavor_names}, where the queue does",
+                f"add {flavor_names} to the clusters of a flavor, or leave it out of the queue's",
             )
             continue
         here = set(fleet.clusters_of(queue)).intersection(fleet.cluster_names)
         for flavor, label in zip(map(fleet.flavor, names), item_labels(names), strict=True):
-            known = (
+            known_clusters = (
                 [cluster for cluster in fleet.clusters_of(flavor) if cluster in fleet.cluster_names] if flavor else []
             )
-            if here and known and not here.intersection(known):
+            if here and known_clusters and not here.intersection(known_clusters):
                 yield NO_EFFECT.at(
                     f"{scope.path(queue)}.resourceGroups[{g}].flavors[{label}]",
-                    f"has no effect, since the flavor is on {', '.join(known)} only",
+                    f"has no effect, since the flavor is on {', '.join(known_clusters)} only",
                     "add clusters of the queue to the flavor, or remove it here",
                 )
 
@@ -125,60 +125,60 @@ def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Ite
 @where_read
 def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """AdmissionCheckNotFound, and the rules about MultiKueue."""
-    for used in queue.check_rules:
-        path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{used.name}]"
-        yield from _known_check(scope, used, path)
-        yield from _check_there(scope, queue, used, path)
-        yield from _check_of_manager(scope, queue, used, path)
+    for check_rule in queue.check_rules:
+        path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{check_rule.name}]"
+        yield from _known_check(scope, check_rule, path)
+        yield from _check_there(scope, queue, check_rule, path)
+        yield from _check_of_manager(scope, queue, check_rule, path)
 
 
 @where_read
-def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> Iterator[Problem]:
-    if scope.fleet.check(used.name) is not None:
+def _known_check(scope: Scope, check_rule: AdmissionCheckStrategyRule, path: str) -> Iterator[Problem]:
+    if scope.fleet.check(check_rule.name) is not None:
         return
-    if used.name in {group.check_name for group in dispatch_groups(scope.fleet)}:
+    if check_rule.name in {group.check_name for group in dispatch_groups(scope.fleet)}:
         yield CHECKS_EXCLUDE.at(
             path,
-            f"{used.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
+            f"{check_rule.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
             "remove it here, and list dispatched queues in multiKueue.queues",
         )
         return
-    yield from scope.unknown("admissionChecks", used.name, path)
+    yield from scope.unknown("admissionChecks", check_rule.name, path)
 
 
 @where_read
 def _check_there(
-    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+    scope: Scope, queue: ClusterQueueEntry, rule: AdmissionCheckStrategyRule, path: str
 ) -> Iterator[Problem]:
     """A check exists where the queue does; this fleet's own are answered on the manager only."""
-    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    fleet, check = scope.fleet, scope.fleet.check(rule.name)
     if check is None or check.controller_name == CHECK_CONTROLLER:
         return
     where = fleet.clusters_of(check)
     for cluster in fleet.clusters_of(queue):
-        needed = not used.on_flavors or fleet.flavors_on(cluster).intersection(used.on_flavors)
-        if cluster not in where and cluster in fleet.cluster_names and needed:
+        is_needed = not rule.on_flavors or fleet.flavors_on(cluster).intersection(rule.on_flavors)
+        if cluster not in where and cluster in fleet.cluster_names and is_needed:
             yield NOT_THERE.at(
                 path,
-                f"check {used.name} does not exist on {{cluster}}, where the queue does",
-                f"add {{cluster}} to admissionChecks[{used.name}].clusters, or leave {{cluster}} out of the queue's",
+                f"check {rule.name} does not exist on {{cluster}}, where the queue does",
+                f"add {{cluster}} to admissionChecks[{rule.name}].clusters, or leave {{cluster}} out of the queue's",
             ).on(cluster)
 
 
 @where_read
 def _check_of_manager(
-    scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
+    scope: Scope, queue: ClusterQueueEntry, check_rule: AdmissionCheckStrategyRule, path: str
 ) -> Iterator[Problem]:
-    fleet, check = scope.fleet, scope.fleet.check(used.name)
+    fleet, check = scope.fleet, scope.fleet.check(check_rule.name)
     manager = fleet.manager_name
     if check is None or check.provisioning_request is None or manager not in fleet.clusters_of(check):
         return
     if fleet.is_dispatched(queue.name):
         yield CHECKS_EXCLUDE.at(
             path,
-            f"check {used.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
+            f"check {check_rule.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
             "and Kueue allows no queue both MultiKueue and a ProvisioningRequest",
-            f"leave {manager} out of admissionChecks[{used.name}].clusters: the workers ask for the capacity",
+            f"leave {manager} out of admissionChecks[{check_rule.name}].clusters: the workers ask for the capacity",
         )
 
 
@@ -252,7 +252,7 @@ def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: Limit
     if cluster not in scope.fleet.cluster_names:
         return
     own = quota.per_cluster[cluster]
-    written = {
+    limits = {
         "nominalQuota": own.nominal_quota is not None,
         "borrowingLimit": own.borrowing_limit is not None,
         "lendingLimit": own.lending_limit is not None or own.nominal_quota is not None,
@@ -260,7 +260,7 @@ def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: Limit
     before = {problem.wrong for problem in check_quota(quota, rules, "")}
     for problem in check_quota(quota.on(cluster), rules, path):
         field = problem.path.rpartition(".")[2]
-        if written[field] and problem.wrong not in before:
+        if limits[field] and problem.wrong not in before:
             yield problem
 
 
@@ -268,21 +268,21 @@ def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: Limit
 def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue that covers GPUs but not what every pod asks for admits nothing."""
     path = f"{scope.path(queue)}.resourceGroups"
-    covered = {name for group in queue.resource_groups for name in group.covered_resources}
-    if not covered:
+    covered_names = {name for group in queue.resource_groups for name in group.covered_resources}
+    if not covered_names:
         yield EMPTY_QUEUE.at(path, "empty, so no job can ever be admitted", "add quotas")
         return
-    if not any("/" in name for name in covered):
+    if not any("/" in name for name in covered_names):
         return
     autopilot = any(scope.fleet.cluster(name).platform == "Autopilot" for name in scope.fleet.queue_clusters(queue))
     names = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
-    missing = [name for name in names if name not in covered and _is_counted(scope.fleet, name)]
-    if missing and not _ignores(scope.fleet, queue):
+    missing_names = [name for name in names if name not in covered_names and _is_counted(scope.fleet, name)]
+    if missing_names and not _ignores(scope.fleet, queue):
         yield NOT_COVERED.at(
             path,
-            f"no quota for {', '.join(missing)}, and a job that requests it is never admitted"
+            f"no quota for {', '.join(missing_names)}, and a job that requests it is never admitted"
             + (" (Autopilot adds requests for it to every pod)" if autopilot else ""),
-            f"cover {', '.join(missing)} too",
+            f"cover {', '.join(missing_names)} too",
         )
 
 
@@ -298,8 +298,8 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str
         resources_there |= {*(transformation.outputs or ())}
     for g, group in enumerate(entry.resource_groups):
         for index, name in enumerate(group.covered_resources):
-            known = name in (*CONTAINER_RESOURCES, "pods", *resources_there) or name.startswith("hugepages-")
-            if "/" not in name and not known:
+            is_known = name in (*CONTAINER_RESOURCES, "pods", *resources_there) or name.startswith("hugepages-")
+            if "/" not in name and not is_known:
                 meant = [resource for resource in ACCELERATOR_RESOURCES if resource.endswith(f"/{name}")]
                 yield NO_EFFECT.at(
                     f"{path}[{g}].coveredResources[{index}]",
@@ -312,9 +312,9 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str
 @where_read
 def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue covers the GPUs and TPUs of its flavors' nodes if it covers devices at all, or Kueue ignores the rest."""
-    fleet, ignored = scope.fleet, _ignores(scope.fleet, queue)
-    covered = [name for group in queue.resource_groups for name in group.covered_resources]
-    if not ignored and not any("/" in name for name in covered):
+    fleet, ignored_prefixes = scope.fleet, _ignores(scope.fleet, queue)
+    covered_names = [name for group in queue.resource_groups for name in group.covered_resources]
+    if not ignored_prefixes and not any("/" in name for name in covered_names):
         return
     flavors = [flavor for flavor in fleet.flavors if flavor.name in queue.flavor_names]
     there: dict[str | None, FlavorEntry] = {}
@@ -323,10 +323,12 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             nodes = [pool.labels for pool in fleet.flavor_nodes(flavor, cluster)] or [flavor.node_labels]
             there = dict.fromkeys(map(accelerator_resource, nodes), flavor) | there
     for resource, flavor in there.items():
-        if resource is not None and resource not in covered and _is_counted(fleet, resource):
-            near = suggest.nearest(resource, covered)
+        if resource is not None and resource not in covered_names and _is_counted(fleet, resource):
+            near = suggest.nearest(resource, covered_names)
             then = (
-                "is never admitted" if not ignored else "gets any number of them, as Kueue ignores what is not covered"
+                "is never admitted"
+                if not ignored_prefixes
+                else "gets any number of them, as Kueue ignores what is not covered"
             )
             yield NOT_COVERED.at(
                 f"{scope.path(queue)}.resourceGroups",
@@ -386,8 +388,8 @@ def _is_counted(fleet: FleetSpec, resource: str) -> bool:
     resources = fleet.kueue.configuration.resources
     if resources is None:
         return True
-    renamed = any(transformation.input == resource for transformation in resources.transformations or ()) or (
+    is_renamed = any(transformation.input == resource for transformation in resources.transformations or ()) or (
         resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
     )
-    excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))
-    return not renamed and not excluded
+    is_excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))
+    return not is_renamed and not is_excluded

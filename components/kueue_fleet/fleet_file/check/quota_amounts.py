@@ -80,12 +80,12 @@ def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGro
         if not fleet.is_dispatched(other.name) or root_of(other.cohort_name, parents) != root:
             continue
         quotas = by_flavor(manager_groups(fleet, other))
-        shared = [name for (name, _), quota in quotas.items() if name in names and quota.nominal_quota > ZERO]
-        if shared and _derived(fleet, other) != own:
+        flavors = [name for (name, _), quota in quotas.items() if name in names and quota.nominal_quota > ZERO]
+        if flavors and _derived(fleet, other) != own:
             yield MANAGER_SHARES.at(
                 f"{scope.path(queue)}.manager.resourceGroups",
-                f"its quota on the manager is on flavor {shared[0]}, and so is that of {other.name} in its cohort, but "
-                "they share no flavor on any worker: a job of one takes quota that only jobs of the other can use",
+                f"its quota on the manager is on flavor {flavors[0]}, and so is that of {other.name} in its cohort, "
+                "but they share no flavor on any worker: a job of one takes quota that only jobs of the other can use",
                 f"remove manager, or use {own}",
             )
             return
@@ -150,10 +150,10 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
         if most < manager_amounts.get(resource, ZERO):
             queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:
-        listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
+        amounts = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
         yield FITS_NO_WORKER.at(
             "multiKueue.dispatcher",
-            f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
+            f"a pod set of more than {amounts} fits the manager's quota and no worker's, and its job keeps that quota",
             (
                 f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the "
                 "admissionController rejects such jobs"

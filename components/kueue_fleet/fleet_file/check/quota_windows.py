@@ -46,11 +46,12 @@ def _quotas(
                 wrong = f"there is no window {name} in {_SECTION}"
                 yield UNKNOWN_NAME.at(f"{at}{base}.during[{name}]", wrong, instead(name, names, "windows"))
         for both, moment in states.items():
-            used = [name for name in quota.windows if name in both]
-            if len(used) > 1:
-                wrong = f"{used[0]} and {used[1]} are both open at {moment:%Y-%m-%dT%H:%MZ}, so it has two amounts"
+            windows = [name for name in quota.windows if name in both]
+            if len(windows) > 1:
+                both_open = f"{windows[0]} and {windows[1]} are both open at {moment:%Y-%m-%dT%H:%MZ}"
+                wrong = f"{both_open}, so it has two amounts"
                 fix = f"let one of them end where the other begins, in {_SECTION}"
-                yield QUOTA_WINDOW.at(f"{at}.during[{used[1]}]", wrong, fix)
+                yield QUOTA_WINDOW.at(f"{at}.during[{windows[1]}]", wrong, fix)
                 break
 
 
@@ -65,9 +66,9 @@ def _cohort(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
 
 @where_read
 def _unused(scope: Scope, names: Collection[str]) -> Iterator[Problem]:
-    used = {name for queue in scope.fleet.cluster_queues for name in queue.windows}
+    window_names = {name for queue in scope.fleet.cluster_queues for name in queue.windows}
     for name in names:
-        if name not in used:
+        if name not in window_names:
             yield QUOTA_WINDOW.at(
                 f"{_SECTION}[{name}]",
                 "no quota is another one in it",

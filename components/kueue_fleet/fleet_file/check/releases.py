@@ -117,19 +117,19 @@ def _known(scope: Scope) -> Iterator[Problem]:
             )
 
 
-def _newer(version: str, judged: Release) -> str:
+def _newer(version: str, judged_release: Release) -> str:
     """What to do about a version that was not read: never an older patch."""
-    read = judged.read[-1]
+    read = judged_release.read[-1]
     if numbers_of(version) <= numbers_of(read):
         return f"use {read}, or read the release notes of both"
-    notes = _notes(judged)
+    notes = _notes(judged_release)
     return f"read the release notes since {read}" + (f"; {notes}" if notes else "")
 
 
-def _notes(judged: Release) -> str:
+def _notes(judged_release: Release) -> str:
     """What is known of the patches that were not read."""
-    after = numbers_of(judged.read[-1])
-    return ", ".join(f"{note.since} {note.text}" for note in judged.notes if numbers_of(note.since) > after)
+    after = numbers_of(judged_release.read[-1])
+    return ", ".join(f"{note.since} {note.text}" for note in judged_release.notes if numbers_of(note.since) > after)
 
 
 @where_read
@@ -137,28 +137,28 @@ def _configurations(scope: Scope) -> Iterator[Problem]:
     """Fields of the Configuration that the file sets; the fleet's are judged by the release of each cluster."""
     fleet = scope.fleet
     releases = dict.fromkeys(fleet.kueue_on(cluster.name).release for cluster in fleet.clusters)
-    written = [("kueue.configuration", fleet.kueue.configuration, releases)]
+    configurations = [("kueue.configuration", fleet.kueue.configuration, releases)]
     for cluster in scope.entries("clusters"):
         own = {fleet.kueue_on(cluster.name).release: None}
-        written.append((f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration, own))
-    for path, configuration, judged in written:
+        configurations.append((f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration, own))
+    for path, configuration, judged in configurations:
         yield from _missing(path, "Configuration", configuration.wire(), judged)
 
 
-def _missing(path: str, of: str, data: dict[str, Any], judged: Iterable[Release]) -> Iterator[Problem]:
+def _missing(path: str, of: str, data: dict[str, Any], releases: Iterable[Release]) -> Iterator[Problem]:
     """Fields that other releases have, and those of the Configuration that none has; others are the file's own.
 
     Source of the latter: kueue@v0.19.2 pkg/config/config.go (fromFile), which reads the Configuration strictly.
     """
-    for kueue in judged:
+    for kueue in releases:
         for field in kueue.missing_fields(of, _API, data):
             having = which_have(partial(Release.has_field, of=of, version=_API, field=field))
             at = field.replace("[]", "")
             if not having and of == "Configuration":
                 above = f"{field.rpartition('.')[0]}."
-                known = {field.removeprefix(above).split(".")[0] for field in kueue.fields_of(of, _API, above)}
+                known_fields = {field.removeprefix(above).split(".")[0] for field in kueue.fields_of(of, _API, above)}
                 fix = suggest.instead(
-                    field.rpartition(".")[2], sorted(name.removesuffix("[]") for name in known), "fields"
+                    field.rpartition(".")[2], sorted(name.removesuffix("[]") for name in known_fields), "fields"
                 )
                 yield UNKNOWN_FIELD.at(f"{path}.{at}", "is not a known field, with which Kueue does not start", fix)
             elif having:
@@ -198,10 +198,10 @@ def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
     releases: dict[tuple[str, str], Release] = {}
     for cluster in scope.entries("clusters"):
         kueue, own = fleet.kueue_on(cluster.name).release, cluster.kueue
-        written = {**(fleet.kueue.configuration.feature_gates or {}), **(own.configuration.feature_gates or {})}
+        gates = {**(fleet.kueue.configuration.feature_gates or {}), **(own.configuration.feature_gates or {})}
         path = f"{scope.path(cluster)}.kueue.version" if own.version else "kueue.version"
         for gate in kueue_configuration(fleet, cluster.name).get("featureGates", {}):
-            if gate not in written and gate not in kueue.gates:
+            if gate not in gates and gate not in kueue.gates:
                 releases[path, gate] = kueue
     for (path, gate), kueue in releases.items():
         yield FEATURE_GATE.at(
@@ -231,13 +231,13 @@ def _objects(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     # The fleet's model writes its entries too; their own would be made for this alone.
     fields = {FIELDS[section] for section in _OBJECTS}
-    written = fleet.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
+    fleet_objects = fleet.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     for section, kind in _OBJECTS.items():
-        for entry, data in zip(scope.entries(section), written.get(section, ()), strict=True):
+        for entry, data in zip(scope.entries(section), fleet_objects.get(section, ()), strict=True):
             there = {cluster.name for cluster in fleet.clusters}
             here = there if section == "cohorts" else there.intersection(fleet.clusters_of(entry))
-            judged = dict.fromkeys(fleet.kueue_on(name).release for name in sorted(here))
-            yield from _missing(scope.path(entry), kind, {"spec": data}, judged)
+            releases = dict.fromkeys(fleet.kueue_on(name).release for name in sorted(here))
+            yield from _missing(scope.path(entry), kind, {"spec": data}, releases)
 
 
 @where_read

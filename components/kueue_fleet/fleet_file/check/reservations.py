@@ -78,9 +78,9 @@ def users_of(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
     users: dict[str, list[ResolvedNodePool]] = {}
     for pool in scope.fleet.node_pools:
         for cluster in scope.fleet.cluster_names:
-            resolved = scope.fleet.node_pool_on(pool.name, cluster)
-            if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
-                users.setdefault(_name_of(scope, resolved), []).append(resolved)
+            resolved_pool = scope.fleet.node_pool_on(pool.name, cluster)
+            if resolved_pool is not None and isinstance(resolved_pool.capacity, Reserved | Calendar):
+                users.setdefault(_name_of(scope, resolved_pool), []).append(resolved_pool)
     return users
 
 
@@ -107,60 +107,66 @@ def _names(scope: Scope) -> Iterator[Problem]:
 
 
 @where_read
-def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
+def _machine_type(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """Machine types known; a reservation of TPUs has a version and a number of chips instead of a machine type.
 
     Source: https://docs.cloud.google.com/sdk/gcloud/reference/compute/future-reservations/create (`--tpu-version` with
     `--chip-count`, or `--machine-type`). Pools use any TPU reservation that exists:
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#tpu_reservation
     """
-    if made.machine_type.startswith(TPU_MACHINES):
+    if capacity_entry.machine_type.startswith(TPU_MACHINES):
         yield TPU_RESERVATION.at(
-            f"{scope.path(made)}.machineType",
-            f"{made.machine_type} has TPUs, which Google reserves by chips and not by machines",
+            f"{scope.path(capacity_entry)}.machineType",
+            f"{capacity_entry.machine_type} has TPUs, which Google reserves by chips and not by machines",
             "ask for the reservation with gcloud or your account team, remove it here, and name it in the pool's "
             "capacity",
         )
-    if machine_type(made.machine_type) is None:
-        near = nearest_machine(made.machine_type)
+    if machine_type(capacity_entry.machine_type) is None:
+        near = nearest_machine(capacity_entry.machine_type)
         yield UNKNOWN_MACHINE.at(
-            f"{scope.path(made)}.machineType",
-            f"{made.machine_type} is not in the catalogue",
+            f"{scope.path(capacity_entry)}.machineType",
+            f"{capacity_entry.machine_type} is not in the catalogue",
             f"did you mean {near}?" if near else "make sure that it exists",
         )
 
 
 @where_read
-def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
+def _shared_with(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """Projects are named as Google answers with them."""
-    for index, project in enumerate(made.shared_with):
+    for index, project in enumerate(capacity_entry.shared_with):
         if not project.isdigit():
             yield SHARED_WITH.at(
-                f"{scope.path(made)}.sharedWith[{index}]",
+                f"{scope.path(capacity_entry)}.sharedWith[{index}]",
                 f"{project} is an id, but Google answers with numbers: later changes of this list are not made",
                 f"write the number: gcloud projects describe {project} --format='value(projectNumber)'",
             )
 
 
 @where_read
-def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
+def _zone(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """The zone exists, and offers the machines and the GPUs attached to them."""
-    path = f"{scope.path(made)}.zone"
-    yield from zone_problems(path, made.zone)
-    attached = made.accelerator.type if isinstance(made, ReservationEntry) and made.accelerator is not None else None
-    for what in filter(None, (made.machine_type, attached)):
-        yield from offered_problems(path, what, [made.zone], region_of(made.zone))
-        yield from offered_nowhere(path, what, region_of(made.zone))
+    path = f"{scope.path(capacity_entry)}.zone"
+    yield from zone_problems(path, capacity_entry.zone)
+    attached_type = (
+        capacity_entry.accelerator.type
+        if isinstance(capacity_entry, ReservationEntry) and capacity_entry.accelerator is not None
+        else None
+    )
+    for what in filter(None, (capacity_entry.machine_type, attached_type)):
+        yield from offered_problems(path, what, [capacity_entry.zone], region_of(capacity_entry.zone))
+        yield from offered_nowhere(path, what, region_of(capacity_entry.zone))
 
 
 @where_read
-def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) -> Iterator[Problem]:
+def _attached(entry: ReservationEntry, attached_accelerator: AttachedAccelerator, path: str) -> Iterator[Problem]:
     """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
     machine = machine_type(entry.machine_type)
     if machine is not None and machine.accelerator is not None:
         yield ATTACHED.at(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
         return
-    for breach in check_gpus(Pool(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
+    for breach in check_gpus(
+        Pool(machine_type=entry.machine_type, gpus=(Gpus(attached_accelerator.type, attached_accelerator.count),))
+    ):
         yield ATTACHED.at(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 
@@ -168,9 +174,9 @@ def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) ->
 def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Each reservation that the pool uses on a cluster fits it."""
     for cluster in scope.fleet.clusters_of(pool):
-        resolved = scope.fleet.node_pool_on(pool.name, cluster)
-        if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
-            yield from _named(scope, pool, resolved)
+        resolved_pool = scope.fleet.node_pool_on(pool.name, cluster)
+        if resolved_pool is not None and isinstance(resolved_pool.capacity, Reserved | Calendar):
+            yield from _named(scope, pool, resolved_pool)
 
 
 class _Use(NamedTuple):
@@ -192,33 +198,33 @@ class _Use(NamedTuple):
 
 
 @where_read
-def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+def _named(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """The reservation is of the kind that the pool says; where the file makes it, the pool fits it."""
-    fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
-    name, calendar = _name_of(scope, resolved), isinstance(resolved.capacity, Calendar)
-    yield from _elsewhere(scope, resolved, at)
+    fleet, at = scope.fleet, path_on(scope, pool, node_pool.cluster)
+    name, calendar = _name_of(scope, node_pool), isinstance(node_pool.capacity, Calendar)
+    yield from _elsewhere(scope, node_pool, at)
     kinds: list[dict[str, _Made]] = [
         {entry.name: entry for entry in fleet.reservations},
         {entry.name: entry for entry in fleet.future_reservations},
     ]
     kinds_there, others = reversed(kinds) if calendar else kinds
     if name in kinds_there:
-        use = _Use(pool, resolved, at, kinds_there[name])
+        use = _Use(pool, node_pool, at, kinds_there[name])
         for check in (_zones, _machines, _accelerator, _local_ssds, _times):
             yield from check(scope, use)
     elif name in others:
-        wrong = f"{resolved.capacity.type}, but {name} is a {'' if calendar else 'future '}reservation of this file"
+        wrong = f"{node_pool.capacity.type}, but {name} is a {'' if calendar else 'future '}reservation of this file"
         yield RESERVATION_KIND.at(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
     else:
         not_made = f"is not in {'futureReservations' if calendar else 'reservations'} of this file"
-        fitting = [reservation.name for reservation in kinds_there.values() if _fits(resolved, reservation)]
-        known = fitting if suggest.nearest(name, fitting) else kinds_there
-        yield from suggest.misspelt(f"{at}.capacity.reservation", name, known, not_made)
+        fitting = [reservation.name for reservation in kinds_there.values() if _fits(node_pool, reservation)]
+        known_kinds = fitting if suggest.nearest(name, fitting) else kinds_there
+        yield from suggest.misspelt(f"{at}.capacity.reservation", name, known_kinds, not_made)
 
 
-def _fits(pool: ResolvedNodePool, made: _Made) -> bool:
+def _fits(pool: ResolvedNodePool, capacity_entry: _Made) -> bool:
     """Whether the reservation is of the pool's machines, where its nodes are."""
-    return made.machine_type == pool.machine_type and (not pool.zones or made.zone in pool.zones)
+    return capacity_entry.machine_type == pool.machine_type and (not pool.zones or capacity_entry.zone in pool.zones)
 
 
 @where_read
@@ -242,8 +248,12 @@ def _elsewhere(scope: Scope, pool: ResolvedNodePool, at: str) -> Iterator[Proble
         fix = f"put the pool on a cluster of {fleet.project}, or have the reservation made in {project}"
         yield RESERVED_ELSEWHERE.at(f"{at}.capacity", f"{where} of {fleet.project}", fix)
         return
-    shared = reservations[capacity.reservation].shared_with
-    if capacity.project == fleet.project and project not in shared and not any(project.isdigit() for project in shared):
+    shared_projects = reservations[capacity.reservation].shared_with
+    if (
+        capacity.project == fleet.project
+        and project not in shared_projects
+        and not any(project.isdigit() for project in shared_projects)
+    ):
         section = f"reservations[{capacity.reservation}].sharedWith"
         yield RESERVED_ELSEWHERE.at(section, f"{where} is not shared with it", f"add the number of {project}")
     elif capacity.project is None:
@@ -321,19 +331,19 @@ def _counts(scope: Scope) -> Iterator[Problem]:
     for entry in reservations:
         pools = users.get(entry.name, [])
         total = sum(pool.full_nodes for pool in pools)
-        fixed = sum(pool.full_nodes for pool in pools if pool.autoscaling is None)
+        fixed_nodes = sum(pool.full_nodes for pool in pools if pool.autoscaling is None)
         if total > entry.count:
-            listed = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
+            pool_names = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
             yield RESERVATION_COUNT.at(
                 f"{scope.path(entry)}.count",
-                f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
+                f"{entry.count} machines, but its pools may have {total} nodes: {pool_names}",
                 "reserve more, or make the pools smaller",
-                "error" if fixed > entry.count else "warning",
+                "error" if fixed_nodes > entry.count else "warning",
             )
         for pool in pools if total == entry.count else ():
-            written = scope.fleet.node_pool(pool.name)
-            if written is not None and pool.entry.upgrades is not None and not pool.entry.upgrades.max_unavailable:
-                at = path_on(scope, written, pool.cluster)
+            pool_entry = scope.fleet.node_pool(pool.name)
+            if pool_entry is not None and pool.entry.upgrades is not None and not pool.entry.upgrades.max_unavailable:
+                at = path_on(scope, pool_entry, pool.cluster)
                 yield NO_ROOM_TO_UPGRADE.at(
                     f"{at}.upgrade.maxUnavailable",
                     f"0, but its pools fill reservation {entry.name}, which has no machine for a node more, so no "

@@ -63,8 +63,8 @@ class Scope:
         for section in SECTIONS:
             entries = self.entries(section)
             items = data.get(section) if isinstance(data, Mapping) else None
-            named = items if isinstance(items, Sequence) and len(items) == len(entries) else entries
-            for entry, label in zip(entries, item_labels([_name(item) for item in named]), strict=True):
+            named_items = items if isinstance(items, Sequence) and len(items) == len(entries) else entries
+            for entry, label in zip(entries, item_labels([_name(item) for item in named_items]), strict=True):
                 self._paths[id(entry)] = f"{section}[{label}]"
 
     def entries(self, section: str) -> Sequence[Any]:
@@ -99,19 +99,21 @@ class Scope:
     @where_read
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
-        known = (*self.names(section), *also)
-        if name not in known:
+        known_names = (*self.names(section), *also)
+        if name not in known_names:
             kind = SECTIONS[section]
-            yield UNKNOWN_NAME.at(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
+            yield UNKNOWN_NAME.at(
+                path, f"there is no {kind.noun} {name}", suggest.instead(name, known_names, kind.nouns)
+            )
 
     @where_read
     def unknown_clusters(self, entry: Placed) -> Iterator[Problem]:
         """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
-        listed = entry.clusters or ()
-        for index, name in enumerate(listed):
+        cluster_names = entry.clusters or ()
+        for index, name in enumerate(cluster_names):
             path = f"{self.path(entry)}.clusters[{index}]"
             yield from self.unknown("clusters", name, path)
-            if name in listed[:index]:
+            if name in cluster_names[:index]:
                 yield listed_twice(path, name, "cluster")
 
     def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:

@@ -99,19 +99,19 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
 
 @where_read
 def _relied_on(scope: Scope) -> Iterator[Problem]:
-    merged = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
-    yield from _leader(scope, merged)
-    yield from _multi_kueue(scope, merged)
-    yield from _topologies(scope, merged)
-    yield from _operators(scope, merged)
-    yield from _unused_fields(scope, merged)
+    configurations = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
+    yield from _leader(scope, configurations)
+    yield from _multi_kueue(scope, configurations)
+    yield from _topologies(scope, configurations)
+    yield from _operators(scope, configurations)
+    yield from _unused_fields(scope, configurations)
 
 
 @where_read
-def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+def _leader(scope: Scope, kueue_configurations: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Of one cluster; that of the whole fleet is a rule of `KueueInstallation`."""
     for cluster in scope.entries("clusters"):
-        election = merged[cluster.name].leader_election or {}
+        election = kueue_configurations[cluster.name].leader_election or {}
         own = cluster.kueue.configuration.leader_election
         if scope.fleet.kueue.replicas > 1 and own is not None and election.get("leaderElect") is False:
             yield REPLICAS.at(
@@ -122,10 +122,10 @@ def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[
 
 
 @where_read
-def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+def _topologies(scope: Scope, kueue_configurations: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     off = [
         name
-        for name, own in merged.items()
+        for name, own in kueue_configurations.items()
         if not scope.fleet.kueue_on(name).release.gate_is_on("TopologyAwareScheduling", own.feature_gates)
     ]
     for topology in scope.fleet.topologies:
@@ -139,14 +139,16 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
 
 
 @where_read
-def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+def _operators(scope: Scope, kueue_configurations: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Each kind of job has its operator, and each operator a Kueue that manages its kinds."""
     fleet = scope.fleet
-    installed = {f"operators.{name}": (FRAMEWORKS[name], "remove the operator") for name in fleet.operators.installed}
+    installed_operators = {
+        f"operators.{name}": (FRAMEWORKS[name], "remove the operator") for name in fleet.operators.installed
+    }
     if fleet.job_set.enabled:
-        installed["jobSet"] = ((JOBSET_FRAMEWORK,), "set jobSet.enabled to false")
-    for path, (frameworks, otherwise) in installed.items():
-        without = [name for name, own in merged.items() if not set(frameworks) & set(frameworks_of(own))]
+        installed_operators["jobSet"] = ((JOBSET_FRAMEWORK,), "set jobSet.enabled to false")
+    for path, (frameworks, otherwise) in installed_operators.items():
+        without = [name for name, own in kueue_configurations.items() if not set(frameworks) & set(frameworks_of(own))]
         if without:
             yield OPERATOR.at(
                 path,
@@ -160,10 +162,12 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     there = {
         *BUILT_IN,
         *fleet.operators.installed_elsewhere,
-        *(kind for kinds, _ in installed.values() for kind in kinds),
+        *(kind for kinds, _ in installed_operators.values() for kind in kinds),
     }
-    enabled = dict.fromkeys(framework for own in merged.values() for framework in frameworks_of(own))
-    for framework in enabled:
+    enabled_frameworks = dict.fromkeys(
+        framework for own in kueue_configurations.values() for framework in frameworks_of(own)
+    )
+    for framework in enabled_frameworks:
         if framework in KINDS and framework not in there:
             path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")
             fix = "set jobSet.enabled to true" if framework == JOBSET_FRAMEWORK else f"add operators.{path}: {{}}"
@@ -177,11 +181,11 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
 
 
 @where_read
-def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+def _multi_kueue(scope: Scope, kueue_configurations: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
         return
-    manager, release = merged[fleet.manager.name], fleet.kueue_on(fleet.manager.name).release
+    manager, release = kueue_configurations[fleet.manager.name], fleet.kueue_on(fleet.manager.name).release
     if not release.gate_is_on("MultiKueue", manager.feature_gates):
         yield FEATURE_GATE.at(
             "multiKueue",
@@ -197,7 +201,7 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
         )
     for name in frameworks_of(manager):
         for worker in fleet.worker_names:
-            if name in DISPATCHED_FRAMEWORKS and name not in frameworks_of(merged[worker]):
+            if name in DISPATCHED_FRAMEWORKS and name not in frameworks_of(kueue_configurations[worker]):
                 yield OPERATOR.at(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",
@@ -206,25 +210,25 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
 
 
 @where_read
-def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
+def _unused_fields(scope: Scope, kueue_configurations: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
-    fair = any(configuration.fair_sharing is not None for configuration in merged.values())
-    usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
+    fair = any(configuration.fair_sharing is not None for configuration in kueue_configurations.values())
+    usage = any(configuration.admission_fair_sharing is not None for configuration in kueue_configurations.values())
     concurrent = any(
         not release.has_gate("ConcurrentAdmission") or release.gate_is_on("ConcurrentAdmission", own.feature_gates)
-        for release, own in ((scope.fleet.kueue_on(name).release, own) for name, own in merged.items())
+        for release, own in ((scope.fleet.kueue_on(name).release, own) for name, own in kueue_configurations.items())
     )
     for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
         yield from _weight(scope, entry, fair=fair)
-    excluded = {
+    excluded_prefixes = {
         prefix
-        for own in merged.values()
+        for own in kueue_configurations.values()
         if own.resources is not None
         for prefix in own.resources.exclude_resource_prefixes or ()
     }
     for queue in scope.entries("clusterQueues"):
         yield from _unused_by_queue(scope, queue, fair=fair, usage=usage, concurrent=concurrent)
-        yield from _uncounted(scope, queue, tuple(excluded))
+        yield from _uncounted(scope, queue, tuple(excluded_prefixes))
     for team in scope.entries("teams"):
         for local in team.local_queues:
             yield from _unused_weight(scope, f"{scope.path(team)}.localQueues[{local.name}]", local, usage=usage)
@@ -258,11 +262,11 @@ def _unused_weight(scope: Scope, path: str, local: TeamQueue | LocalQueueEntry, 
 
 
 @where_read
-def _uncounted(scope: Scope, queue: ClusterQueueEntry, excluded: tuple[str, ...]) -> Iterator[Problem]:
+def _uncounted(scope: Scope, queue: ClusterQueueEntry, excluded_prefixes: tuple[str, ...]) -> Iterator[Problem]:
     """Kueue leaves requests for excluded resources out, so that any number of them is admitted."""
     for g, group in enumerate(queue.resource_groups):
         for name in group.covered_resources:
-            if name.startswith(excluded):
+            if name.startswith(excluded_prefixes):
                 yield NO_EFFECT.at(
                     f"{scope.path(queue)}.resourceGroups[{g}].coveredResources",
                     f"the quota for {name} has no effect, since resources.excludeResourcePrefixes leaves it out",

@@ -91,9 +91,9 @@ def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     snapshot = entry.volume.snapshot if isinstance(entry.volume, HyperdiskMl) else None
     region = region_in_link(snapshot or "")
     for team in scope.fleet.teams if region is not None else ():
-        allowed = scope.fleet.allowed_regions(team) if team.name in entry.teams else ()
-        if allowed and region not in allowed:
-            wrong = f"in {region}, but data of team {team.name} stays in {', '.join(allowed)}"
+        allowed_regions = scope.fleet.allowed_regions(team) if team.name in entry.teams else ()
+        if allowed_regions and region not in allowed_regions:
+            wrong = f"in {region}, but data of team {team.name} stays in {', '.join(allowed_regions)}"
             yield DATA_REGION.at(
                 f"{scope.path(entry)}.volume.snapshot", wrong, "name a snapshot in one of these regions"
             )
@@ -102,12 +102,12 @@ def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
 @where_read
 def _images(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Images that jobs of a team are made with are where the team may have data; they may be anybody's, too."""
-    allowed = scope.fleet.allowed_regions(team)
-    for template in team.job_templates if allowed else ():
+    allowed_regions = scope.fleet.allowed_regions(team)
+    for template in team.job_templates if allowed_regions else ():
         location = repository_location(template.image or "")
-        if location is not None and location not in allowed:
+        if location is not None and location not in allowed_regions:
             at = f"{scope.path(team)}.jobTemplates[{template.name}].image"
-            wrong = f"in {location}, but data of team {team.name} stays in {', '.join(allowed)}"
+            wrong = f"in {location}, but data of team {team.name} stays in {', '.join(allowed_regions)}"
             fix = "use a repository there, or make sure that the image holds nothing of the team's"
             yield DATA_REGION.at(at, wrong, fix, "warning")
 
@@ -180,12 +180,12 @@ def _allowed(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
     where = region_at(server.location) if isinstance(server, ExistingInstance) else place.region
     where = place.location.lower() if own else where
     for team in fleet.teams:
-        allowed = fleet.allowed_regions(team) if team.name in place.entry.teams else ()
-        if allowed and where not in allowed:
+        allowed_regions = fleet.allowed_regions(team) if team.name in place.entry.teams else ()
+        if allowed_regions and where not in allowed_regions:
             at = f"{scope.path(place.entry)}.{'volume.location' if own else 'clusters'}"
             wrong = f"in {where.upper() if own and '-' not in where else where}, but data of team {team.name} stays in "
             fix = "write one of these regions" if own else "name clusters there, or allow the region"
-            yield DATA_REGION.at(at, wrong + ", ".join(allowed), fix)
+            yield DATA_REGION.at(at, wrong + ", ".join(allowed_regions), fix)
 
 
 def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterator[Problem]:

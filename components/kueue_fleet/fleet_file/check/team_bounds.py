@@ -32,8 +32,13 @@ def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
     manager = fleet.manager
     for team in fleet.teams if manager is not None else ():
         queues = (local.cluster_queue for local in team.local_queues)
-        allowed = fleet.allowed_regions(team)
-        if manager is not None and allowed and manager.place not in allowed and any(map(fleet.is_dispatched, queues)):
+        allowed_regions = fleet.allowed_regions(team)
+        if (
+            manager is not None
+            and allowed_regions
+            and manager.place not in allowed_regions
+            and any(map(fleet.is_dispatched, queues))
+        ):
             yield REGIONS_NOT_KEPT.at(
                 f"{scope.path(team)}.allowedRegions",
                 f"{', '.join(team.allowed_regions)}, but {manager.name}, which stores its jobs with their names, "
@@ -51,15 +56,15 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
         queues = {local.cluster_queue for local in team.local_queues}
         for resource in ACCELERATOR_RESOURCES:
             limit = team.resource_quota.get(f"requests.{resource}")
-            given = max(
+            amount = max(
                 (of.get(queue, {}).get(resource, ZERO) for of in most.values() for queue in queues), default=ZERO
             )
-            if limit is not None and limit < given:
+            if limit is not None and limit < amount:
                 yield TEAM_QUOTA.at(
                     f"{scope.path(team)}.resourceQuota[requests.{resource}]",
-                    f"{limit.plain}, but Kueue admits jobs of the team with up to {given.plain}, which keep their "
+                    f"{limit.plain}, but Kueue admits jobs of the team with up to {amount.plain}, which keep their "
                     "quota while their pods are refused",
-                    f"write {given.plain} or more, or give the team a queue with {limit.plain}",
+                    f"write {amount.plain} or more, or give the team a queue with {limit.plain}",
                     "warning",
                 )
 
@@ -67,10 +72,10 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _of_no_device(scope: Scope) -> Iterator[Problem]:
     """Amounts of a device that is nearly one of GKE's: Kubernetes takes any name."""
-    known = [f"requests.{name}" for name in ACCELERATOR_RESOURCES]
+    known_names = [f"requests.{name}" for name in ACCELERATOR_RESOURCES]
     for team in scope.fleet.teams:
         for name in team.resource_quota:
             if name.startswith("requests.") and "/" in name:
                 yield from suggest.misspelt(
-                    f"{scope.path(team)}.resourceQuota", name, known, "limits no pod", likeness=0.9
+                    f"{scope.path(team)}.resourceQuota", name, known_names, "limits no pod", likeness=0.9
                 )

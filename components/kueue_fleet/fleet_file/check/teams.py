@@ -85,21 +85,23 @@ def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Kueue counts devices of a class under the name of its mapping, which a queue has to have quota for."""
     fleet = scope.fleet
     resources = fleet.kueue.configuration.resources
-    counted = resources.counted_classes if resources is not None else {}
+    class_names = resources.counted_classes if resources is not None else {}
     queues = (fleet.queue(queue.cluster_queue) for queue in team.local_queues)
-    covered = {name for queue in queues if queue for group in queue.resource_groups for name in group.covered_resources}
+    covered_names = {
+        name for queue in queues if queue for group in queue.resource_groups for name in group.covered_resources
+    }
     for index, template in enumerate(team.resource_claim_templates):
         at, name = f"{scope.path(team)}.resourceClaimTemplates[{index}].deviceClassName", template.device_class_name
         if template.name in [
             resource_claim_template.name for resource_claim_template in team.resource_claim_templates[:index]
         ]:
             yield listed_twice(f"{scope.path(team)}.resourceClaimTemplates[{index}].name", template.name, "template")
-        if name not in counted:
+        if name not in class_names:
             wrong = f"{name} is in no deviceClassMappings, so Kueue admits no job that claims it"
             yield CLAIMED_CLASS.at(at, wrong, "add it to kueue.configuration.resources.deviceClassMappings")
-        elif counted[name] not in covered:
-            wrong = f"{name} counts as {counted[name]}, for which no queue of the team has quota"
-            yield CLAIMED_CLASS.at(at, wrong, f"cover {counted[name]} in its queues")
+        elif class_names[name] not in covered_names:
+            wrong = f"{name} counts as {class_names[name]}, for which no queue of the team has quota"
+            yield CLAIMED_CLASS.at(at, wrong, f"cover {class_names[name]} in its queues")
 
 
 @where_read
@@ -115,22 +117,22 @@ def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     there = [
         (flavor, cluster) for flavor in fleet.flavors if flavor.name in names for cluster in fleet.clusters_of(flavor)
     ]
-    shared = (
+    shared_flavors = (
         flavor.name
         for flavor, cluster in there
         if GpuSharing.of_labels(fleet.flavor_on(flavor, cluster).node_labels).strategy == "MPS"
     )
-    networked = (
+    networked_flavors = (
         flavor.name
         for flavor, cluster in there
         if any(pool.networks and plugin_of(pool.machine_type) for pool in fleet.flavor_nodes(flavor, cluster))
     )
-    for rule, flavors, refused, purpose in (
-        (HOST_IPC, shared, "hostIPC", "to share GPUs by MPS"),
-        (HOST_PATHS, networked, "host paths", "to use the networks of GPUs"),
+    for rule, flavors, refused_field, purpose in (
+        (HOST_IPC, shared_flavors, "hostIPC", "to share GPUs by MPS"),
+        (HOST_PATHS, networked_flavors, "host paths", "to use the networks of GPUs"),
     ):
-        if listed := ", ".join(dict.fromkeys(flavors)):
-            wrong = f"{team.pod_security} is what refuses {refused}, which pods on {listed} need {purpose}"
+        if flavor_names := ", ".join(dict.fromkeys(flavors)):
+            wrong = f"{team.pod_security} is what refuses {refused_field}, which pods on {flavor_names} need {purpose}"
             yield rule.at(f"{scope.path(team)}.podSecurity", wrong, "write privileged")
 
 
@@ -150,11 +152,11 @@ def _refused_by_nobody(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem
     manager = fleet.manager_name
     if queue is None or manager is None or entry.namespace in fleet.team_of or not ignores_undeclared(fleet, manager):
         return
-    counted = counting_requests(fleet, queue, manager) if needs_a_counted_request(fleet, manager) else None
-    if counted is not None and counted.isdisjoint(("cpu", "memory")):
+    request_names = counting_requests(fleet, queue, manager) if needs_a_counted_request(fleet, manager) else None
+    if request_names is not None and request_names.isdisjoint(("cpu", "memory")):
         yield NOT_COVERED.at(
             scope.path(entry),
-            f"of no team, whose policy would refuse a job that requests no {' or '.join(sorted(counted))}: with "
+            f"of no team, whose policy would refuse a job that requests no {' or '.join(sorted(request_names))}: with "
             f"quotaCheckStrategy IgnoreUndeclared {manager} admits it without a worker, and it never runs",
             "give the queue to a team, or cover what jobs request",
         )
@@ -163,11 +165,11 @@ def _refused_by_nobody(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem
 @where_read
 def _unreached(scope: Scope) -> Iterator[Problem]:
     """Queues that no LocalQueue leads to."""
-    used = {item.spec.cluster_queue for item in _local_queues(scope)}
-    if not used <= set(scope.names("clusterQueues")):
+    used_queues = {item.spec.cluster_queue for item in _local_queues(scope)}
+    if not used_queues <= set(scope.names("clusterQueues")):
         return
     for queue in scope.fleet.cluster_queues:
-        if queue.name not in used and not queue.slack:
+        if queue.name not in used_queues and not queue.slack:
             yield UNUSED.at(
                 scope.path(queue),
                 "no LocalQueue leads to this queue, so no job can be submitted to it",
@@ -198,7 +200,7 @@ def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
 @where_read
 def _namespaces(scope: Scope) -> Iterator[Problem]:
     fleet, section = scope.fleet, scope.fleet.admission_controller
-    reserved = {
+    reserved_names = {
         "kube-system": "Kubernetes",
         "kube-public": "Kubernetes",
         "kube-node-lease": "Kubernetes",
@@ -215,9 +217,9 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         names = team.namespace_names
         for index, namespace in enumerate(names):
             path = scope.path(team) if team.namespaces is None else f"{scope.path(team)}.namespaces[{index}]"
-            if namespace in reserved:
+            if namespace in reserved_names:
                 yield NAME_TAKEN.at(
-                    path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace"
+                    path, f"{namespace} is the namespace of {reserved_names[namespace]}", "use another namespace"
                 )
             elif namespace in names[:index]:
                 yield listed_twice(path, namespace, "namespace")
@@ -229,10 +231,10 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
                 )
             owners.setdefault(namespace, team.name)
     for entry in fleet.local_queues:
-        if entry.namespace in reserved:
+        if entry.namespace in reserved_names:
             yield NAME_TAKEN.at(
                 f"{scope.path(entry)}.namespace",
-                f"{entry.namespace} is the namespace of {reserved[entry.namespace]}",
+                f"{entry.namespace} is the namespace of {reserved_names[entry.namespace]}",
                 "use another namespace",
             )
 
@@ -275,8 +277,10 @@ def no_selector(at: str) -> Problem:
 
 
 @where_read
-def _takes_jobs(scope: Scope, queue: ClusterQueueEntry, placed: Mapping[str, Sequence[_Placed]]) -> Iterator[Problem]:
-    fleet, selector, places = scope.fleet, queue.namespace_selector, placed.get(queue.name, ())
+def _takes_jobs(
+    scope: Scope, queue: ClusterQueueEntry, queues_by_key: Mapping[str, Sequence[_Placed]]
+) -> Iterator[Problem]:
+    fleet, selector, places = scope.fleet, queue.namespace_selector, queues_by_key.get(queue.name, ())
     at = f"{scope.path(queue)}.namespaceSelector"
     if selector is None:
         if places:
@@ -326,10 +330,10 @@ def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bo
 
 def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:
     """The first of the namespaces with the labels that somebody chose, and how many more there are."""
-    chosen = {
+    namespace_labels = {
         key: value for key, value in fleet.namespaces[namespaces[0]].items() if not key.startswith("pod-security.")
     }
-    labels = ", ".join(f"{key}={value}" for key, value in chosen.items())
+    labels = ", ".join(f"{key}={value}" for key, value in namespace_labels.items())
     more = f" and {len(namespaces) - 1} more" if namespaces[1:] else ""
     return f"{namespaces[0]} has {labels or 'no label'}{more}"
 
@@ -418,21 +422,21 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
     if not team.allowed_regions:
         return
-    section, allowed = fleet.admission_controller, fleet.allowed_regions(team)
+    section, allowed_regions = fleet.admission_controller, fleet.allowed_regions(team)
     groups = section.region_groups if section is not None else {}
     regions = {cluster.name: cluster.place for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
-    known = scope.known_places
+    known_places = scope.known_places
     for index, region in enumerate(team.allowed_regions):
-        if region not in known and region not in groups:
+        if region not in known_places and region not in groups:
             yield UNKNOWN_REGION.at(
                 f"{path}[{index}]",
                 f"{region} is not a known region",
                 suggest.instead(region, (*here, *groups), "regions"),
             )
-    if not {*allowed, *here}.issubset(known):
+    if not {*allowed_regions, *here}.issubset(known_places):
         return
-    if not set(allowed) & set(here):
+    if not set(allowed_regions) & set(here):
         yield REGIONS.at(
             path,
             f"no cluster that runs jobs is in {', '.join(team.allowed_regions)}",
@@ -442,12 +446,12 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for local in team.local_queues:
         queue = fleet.queue(local.cluster_queue)
         where = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
-        reached = tuple(dict.fromkeys(regions[name] for name in where))
-        beyond = [region for region in reached if region not in allowed]
-        if reached and len(beyond) == len(reached):
+        queue_regions = tuple(dict.fromkeys(regions[name] for name in where))
+        beyond = [region for region in queue_regions if region not in allowed_regions]
+        if queue_regions and len(beyond) == len(queue_regions):
             yield REGIONS.at(
                 path,
-                f"queue {local.cluster_queue} is in {', '.join(reached)} only",
+                f"queue {local.cluster_queue} is in {', '.join(queue_regions)} only",
                 "allow one of these regions, or use another queue",
             )
         elif beyond and not _keeps_to_regions(scope):

@@ -20,11 +20,11 @@ ROLE_ID_LENGTH: Final = 64
 """Longest id of a custom role."""
 
 
-def account_id(wanted: str, distinct: str) -> str:
-    """`wanted`; with fewer than 6 characters, or more than 30, which are cut off, with a digest of `distinct`."""
-    if SHORTEST_ACCOUNT_ID <= len(wanted) <= ACCOUNT_ID_LENGTH:
-        return wanted
-    return with_digest(wanted, distinct, ACCOUNT_ID_LENGTH)
+def account_id(wanted_id: str, distinct: str) -> str:
+    """`wanted_id`; with fewer than 6 characters, or more than 30, which are cut off, with a digest of `distinct`."""
+    if SHORTEST_ACCOUNT_ID <= len(wanted_id) <= ACCOUNT_ID_LENGTH:
+        return wanted_id
+    return with_digest(wanted_id, distinct, ACCOUNT_ID_LENGTH)
 
 
 def team_account_id(fleet: str, team: str) -> str:
@@ -40,8 +40,8 @@ def members_role_id(fleet: str) -> str:
     return _role_id(f"kueue-fleet-{fleet}-members")
 
 
-def _role_id(wanted: str) -> str:
-    short = wanted if len(wanted) <= ROLE_ID_LENGTH else with_digest(wanted, wanted, ROLE_ID_LENGTH)
+def _role_id(wanted_id: str) -> str:
+    short = wanted_id if len(wanted_id) <= ROLE_ID_LENGTH else with_digest(wanted_id, wanted_id, ROLE_ID_LENGTH)
     return short.replace("-", "_")
 
 

@@ -186,11 +186,11 @@ class CommitmentResource(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """GPUs, and only they, are of a kind."""
         if (self.type == "ACCELERATOR") != (self.accelerator_type is not None):
-            missing = self.accelerator_type is None
+            has_no_accelerator = self.accelerator_type is None
             yield NEEDED.at(
                 "acceleratorType",
-                f"not set, but type is {self.type}" if missing else f"set, but type is {self.type}",
-                "set it, such as nvidia-l4" if missing else "remove it, or set type to ACCELERATOR",
+                f"not set, but type is {self.type}" if has_no_accelerator else f"set, but type is {self.type}",
+                "set it, such as nvidia-l4" if has_no_accelerator else "remove it, or set type to ACCELERATOR",
             )
 
 
@@ -215,12 +215,12 @@ class CommitmentEntry(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Confirmed; each resource once; GPUs with a reservation, and one reservation at most."""
         yield from self._confirmed()
-        seen: set[tuple[str, str | None]] = set()
+        seen_pairs: set[tuple[str, str | None]] = set()
         for index, resource in enumerate(self.resources):
             key = (resource.type, resource.accelerator_type)
-            if key in seen:
+            if key in seen_pairs:
                 yield listed_twice(f"resources[{index}]", resource.type, "resource")
-            seen.add(key)
+            seen_pairs.add(key)
         bound = [resource.type for resource in self.resources if resource.type in ("ACCELERATOR", "LOCAL_SSD")]
         if bound and not self.reservations:
             yield COMMITMENT.at(

@@ -54,12 +54,12 @@ class ResourceLimit(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """A resource that GKE limits, and limits in order."""
-        known = ("cpu", "memory", *sorted(accelerators()))
-        if self.resource_type not in known:
+        known_names = ("cpu", "memory", *sorted(accelerators()))
+        if self.resource_type not in known_names:
             yield NOT_ALLOWED.at(
                 "resourceType",
                 f"{self.resource_type} is not a resource that GKE limits",
-                suggest.instead(self.resource_type, known, "resources"),
+                suggest.instead(self.resource_type, known_names, "resources"),
             )
         if self.minimum > self.maximum:
             yield WRONG_ORDER.at(
@@ -96,8 +96,10 @@ class NodeAutoProvisioning(RuledModel):
         for index, limit in enumerate(self.resource_limits):
             if limit.resource_type in names[:index]:
                 yield listed_twice(f"resourceLimits[{index}]", limit.resource_type, "resource")
-        missing = [name for name in ("cpu", "memory") if name not in names]
-        if missing:
+        missing_names = [name for name in ("cpu", "memory") if name not in names]
+        if missing_names:
             yield NEEDED.at(
-                "resourceLimits", f"no limit for {' and '.join(missing)}, which GKE wants", "add it, with a maximum"
+                "resourceLimits",
+                f"no limit for {' and '.join(missing_names)}, which GKE wants",
+                "add it, with a maximum",
             )

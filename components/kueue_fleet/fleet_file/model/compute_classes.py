@@ -108,8 +108,16 @@ class ClassPriority(RuledModel):
     @property
     def option(self) -> str:
         """How nodes are obtained, as `capacity.type` says it; of AnyBestEffort the way without a reservation."""
-        reserved = self.reservations is not None and self.reservations.affinity == "Specific"
-        return "reserved" if reserved else "flexStart" if self.is_flex_start else "spot" if self.spot else "onDemand"
+        has_reservations = self.reservations is not None and self.reservations.affinity == "Specific"
+        return (
+            "reserved"
+            if has_reservations
+            else "flexStart"
+            if self.is_flex_start
+            else "spot"
+            if self.spot
+            else "onDemand"
+        )
 
     @property
     def accelerator(self) -> str | None:
@@ -122,7 +130,7 @@ class ClassPriority(RuledModel):
         """Settings that exclude each other; GPUs that the machine does not have."""
         ways = {"spot": self.spot, "flexStart": self.is_flex_start}
         specific = self.reservations is not None and self.reservations.affinity != "None"
-        for field in [name for name, used in ways.items() if used and specific]:
+        for field in [name for name, is_used in ways.items() if is_used and specific]:
             yield EXCLUDED.at(field, "set, but reservations says where nodes come from", "keep one of the two")
         if all(ways.values()):
             yield EXCLUDED.at("flexStart", "set, but spot is too", "write two priorities, one for each")
@@ -193,17 +201,20 @@ class ComputeClass(SpecModel):
         return {"priorities": priorities, "whenUnsatisfiable": self.when_unsatisfiable, **creation}
 
 
-def class_flavor(name: str, flavor: ResourceFlavorSpec, wanted: ComputeClass) -> ResourceFlavorSpec:
+def class_flavor(name: str, flavor: ResourceFlavorSpec, compute_class: ComputeClass) -> ResourceFlavorSpec:
     """What a flavor of a class is: its pods select the class, and tolerate what its nodes have.
 
     GKE puts the class on nodes as label and taint, and has pods that select it tolerate that. The taint of Spot nodes
     they tolerate themselves. Source: https://github.com/google/skills at 1af7795, gke-compute-classes.
     """
     spot = Toleration.model_construct(key=SPOT, operator="Equal", value="true", effect="NoSchedule")
-    added = (spot,) if any(priority.spot for priority in wanted.priorities) else ()
+    added_taints = (spot,) if any(priority.spot for priority in compute_class.priorities) else ()
     return ResourceFlavorSpec.model_construct(
         node_labels={COMPUTE_CLASS: name},
         node_taints=(),
-        tolerations=(*added, *(toleration for toleration in flavor.tolerations if toleration not in added)),
+        tolerations=(
+            *added_taints,
+            *(toleration for toleration in flavor.tolerations if toleration not in added_taints),
+        ),
         topology_name=flavor.topology_name,
     )

@@ -23,12 +23,16 @@ _ADDED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 
 def ignores_undeclared(fleet: FleetSpec, cluster: str) -> bool:
     """Whether Kueue on `cluster` admits jobs whatever else they request than its queues cover."""
-    written = (fleet.cluster(cluster).kueue.configuration, fleet.kueue.configuration)
+    configurations = (fleet.cluster(cluster).kueue.configuration, fleet.kueue.configuration)
     strategies = (
-        configuration.resources.quota_check_strategy for configuration in written if configuration.resources is not None
+        configuration.resources.quota_check_strategy
+        for configuration in configurations
+        if configuration.resources is not None
     )
     gates = {
-        name: on for configuration in reversed(written) for name, on in (configuration.feature_gates or {}).items()
+        name: on
+        for configuration in reversed(configurations)
+        for name, on in (configuration.feature_gates or {}).items()
     }
     release = fleet.kueue_on(cluster).release
     return next(filter(None, strategies), None) == "IgnoreUndeclared" and release.gate_is_on(
@@ -52,12 +56,12 @@ def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) 
 
     Claims of devices are not among them.
     """
-    covered = covered_on(fleet, queue, cluster)
-    if EVERY_POD in covered:
+    covered_names = covered_on(fleet, queue, cluster)
+    if EVERY_POD in covered_names:
         return None
     resources = kueue_configuration(fleet, cluster).get("resources") or {}
     left_out = tuple(resources.get("excludeResourcePrefixes") or ())
-    resources_counted = {name for name in covered if not left_out or not name.startswith(left_out)}
+    resources_counted = {name for name in covered_names if not left_out or not name.startswith(left_out)}
     own_transformations = (
         transformation
         for transformation in resources.get("transformations") or ()
@@ -80,8 +84,8 @@ def may_be_added(fleet: FleetSpec, queue: str) -> bool:
 def not_dispatched(fleet: FleetSpec, name: str) -> str:
     """What becomes of a job of queue `name` on the manager that requests nothing of the kind."""
     queue = fleet.queue(name)
-    covered = " or ".join(covered_on(fleet, queue, fleet.home)) if queue is not None else ""
+    names = " or ".join(covered_on(fleet, queue, fleet.home)) if queue is not None else ""
     return (
-        f"requests nothing that queue {name} counts{f' ({covered})' if covered else ''}, so that Kueue gives it no "
+        f"requests nothing that queue {name} counts{f' ({names})' if names else ''}, so that Kueue gives it no "
         f"flavor and no MultiKueue check, and admits it on {fleet.home}, where no pod runs"
     )

@@ -38,22 +38,22 @@ class NvidiaDraDriver(SpecModel):
     def helm_values(self, pools: Iterable[ResolvedNodePool]) -> dict[str, Any]:
         """Values of the chart, where the driver runs on the nodes of `pools`, which are some of `dra_pools`."""
         nodes = list(pools)
-        claimed = any(map(has_claimed_gpus, nodes))
+        has_claims = any(map(has_claimed_gpus, nodes))
         term = {"key": NODE_POOL, "operator": "In", "values": [pool.name for pool in nodes]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        node_affinity = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
         return {
             "nvidiaDriverRoot": NVIDIA_FOLDER,
             "image": {"repository": self.image, "tag": f"v{self.version}"},
             "resources": {
-                "gpus": {"enabled": claimed},
+                "gpus": {"enabled": has_claims},
                 "computeDomains": {"enabled": any(has_compute_domains(pool.machine_type) for pool in nodes)},
             },
-            "gpuResourcesEnabledOverride": claimed,
+            "gpuResourcesEnabledOverride": has_claims,
             "controller": {"priorityClassName": ""},
             "kubeletPlugin": {
                 "priorityClassName": "",
                 "tolerations": [{"operator": "Exists"}],
-                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+                "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": node_affinity}},
             },
         }
 

@@ -31,11 +31,11 @@ def derived_flavor(flavor: FlavorEntry, pool: ResolvedNodePool) -> ResourceFlavo
     labels = {NODE_POOL: pool.name}
     labels |= {key: pool.labels[key] for key in _OF_HARDWARE if key in pool.labels}
     hard = tuple(taint for taint in pool.taints if taint.effect != "PreferNoSchedule")
-    added = tuple(toleration_of(taint) for taint in hard)
+    added_tolerations = tuple(toleration_of(taint) for taint in hard)
     return ResourceFlavorSpec.model_construct(
         node_labels=labels,
         node_taints=hard,
-        tolerations=(*added, *(one for one in flavor.tolerations if one not in added)),
+        tolerations=(*added_tolerations, *(one for one in flavor.tolerations if one not in added_tolerations)),
         topology_name=flavor.topology_name,
     )
 

@@ -192,10 +192,10 @@ class FleetSpec(SpecModel):
     @cached_property
     def worker_names(self) -> tuple[str, ...]:
         """The workers, in the order in which the dispatcher prefers them."""
-        declared = tuple(cluster.name for cluster in self.clusters if cluster.role == "worker")
+        declared_names = tuple(cluster.name for cluster in self.clusters if cluster.role == "worker")
         if self.multi_kueue is None or self.multi_kueue.workers is None:
-            return declared
-        return tuple(name for name in self.multi_kueue.workers if name in declared)
+            return declared_names
+        return tuple(name for name in self.multi_kueue.workers if name in declared_names)
 
     @cached_property
     def _clusters(self) -> Mapping[str, ClusterEntry]:
@@ -327,12 +327,12 @@ class FleetSpec(SpecModel):
 
     def node_pool_on(self, name: str, cluster: str) -> ResolvedNodePool | None:
         """The node pool of that name as it is on `cluster`; None if it is not there."""
-        known = self._resolved_pools.get((name, cluster))
-        pool = self.node_pool(name) if known is None else None
+        resolved_pool = self._resolved_pools.get((name, cluster))
+        pool = self.node_pool(name) if resolved_pool is None else None
         if pool is None or cluster not in self._clusters or cluster not in self.clusters_of(pool):
-            return known
-        known = self._resolved_pools[name, cluster] = resolve_pool(pool, self._clusters[cluster])
-        return known
+            return resolved_pool
+        resolved_pool = self._resolved_pools[name, cluster] = resolve_pool(pool, self._clusters[cluster])
+        return resolved_pool
 
     def node_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
         """The file's node pools on `cluster`, in the order of the file; the system pool is not among them."""
@@ -496,9 +496,9 @@ class FleetSpec(SpecModel):
         """The flavors that the fleet derives for the manager: those that quotas are on, or have been on."""
         if self.multi_kueue is None or self.manager is None:
             return ()
-        derived = (name for tree in self._manager_flavors.values() for name in tree.values())
+        derived_names = (name for tree in self._manager_flavors.values() for name in tree.values())
         former = self.multi_kueue.former_manager_flavor_names
-        return tuple(dict.fromkeys((self.multi_kueue.manager_flavor_name, *derived, *former)))
+        return tuple(dict.fromkeys((self.multi_kueue.manager_flavor_name, *derived_names, *former)))
 
     @cached_property
     def _queue_clusters(self) -> Mapping[str, tuple[str, ...]]:

@@ -51,7 +51,7 @@ IamRole = Annotated[Text, syntax_of(google_syntax.iam_role)]
 _DIGEST_LENGTH: Final = 6
 
 
-def with_digest(wanted: str, distinct: str, longest: int) -> str:
-    """The beginning of `wanted` and a digest of `distinct`: `longest` characters at most."""
+def with_digest(text: str, distinct: str, longest: int) -> str:
+    """The beginning of `text` and a digest of `distinct`: `longest` characters at most."""
     digest = hashlib.sha256(distinct.encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{wanted[: longest - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"
+    return f"{text[: longest - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"

@@ -50,26 +50,26 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
-    observed = fleet.observability.managed_prometheus or fleet.observability.has_grafana
+    has_metrics = fleet.observability.managed_prometheus or fleet.observability.has_grafana
     own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
     release = fleet.kueue_on(cluster).release
-    base = default_configuration(fleet.kueue.namespace, release, observed=observed, job_sets=fleet.job_set.enabled)
+    base = default_configuration(fleet.kueue.namespace, release, observed=has_metrics, job_sets=fleet.job_set.enabled)
     base["integrations"]["frameworks"] += fleet.operators.frameworks
     # A selector of one's own stands alone: merged, it would have to hold beside this one.
     base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
     if any(queue.fallback for queue in fleet.queues_on(cluster)) or limits_flavors(fleet):
         # With it, Kueue gives a Workload only the flavors that its annotation names.
         base["featureGates"]["ConcurrentAdmission"] = True
-    merged = overlay(base, own)
+    configuration = overlay(base, own)
     if entry.role == "manager" and fleet.multi_kueue is not None:
         if isinstance(fleet.multi_kueue.credentials, ClusterProfile):
-            merged = overlay({"featureGates": {CLUSTER_PROFILE_GATE: True}}, merged)
-        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet, release)})
+            configuration = overlay({"featureGates": {CLUSTER_PROFILE_GATE: True}}, configuration)
+        configuration = overlay(configuration, {"multiKueue": _multi_kueue(fleet, release)})
         if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
-            copied = merged["integrations"].get("labelKeysToCopy") or []
+            copied_keys = configuration["integrations"].get("labelKeysToCopy") or []
             # Where a job may run is said on the job, and decided on its Workload.
-            merged["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied, REGIONS_LABEL]))
-    plain: dict[str, Any] = _whole_numbers(merged)
+            configuration["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied_keys, REGIONS_LABEL]))
+    plain: dict[str, Any] = _whole_numbers(configuration)
     return plain
 
 
@@ -168,8 +168,8 @@ def kueue_pod_values(kueue: KueueInstallation) -> dict[str, Any]:
             "resources": kueue.resources.container_resources(),
         },
     }
-    merged: dict[str, Any] = overlay({"controllerManager": pods}, kueue_image_values(kueue))
-    return merged
+    pod_values: dict[str, Any] = overlay({"controllerManager": pods}, kueue_image_values(kueue))
+    return pod_values
 
 
 def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def _chart_values(configuration: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _as_yaml(text: str) -> str:
     """JSON as YAML. Writing YAML is slow, and the workers of a fleet mostly have the same Configuration."""
-    written: str = yaml.safe_dump(json.loads(text), sort_keys=False, default_flow_style=False, width=1000)
-    return written
+    yaml_text: str = yaml.safe_dump(json.loads(text), sort_keys=False, default_flow_style=False, width=1000)
+    return yaml_text
 
 
 def has_mutating_policies(kubernetes_version: str | None) -> bool:

@@ -37,17 +37,17 @@ def name_flavors(
         {flavor_set: rank for rank, flavor_set in enumerate(flavors)},
         {flavor_set: rank for rank, flavor_set in enumerate(workers)},
     )
-    named: dict[Place, str] = {}
+    flavor_names: dict[Place, str] = {}
     for group in groups:
         worker, flavor = min(group, key=lambda place: (first[0][place[1]], first[1][place[0]]))
         elsewhere = any(place[1] == flavor for other in groups if other is not group for place in other)
-        named |= dict.fromkeys(group, f"{name}-{flavor}-{worker}" if elsewhere else f"{name}-{flavor}")
-    return named
+        flavor_names |= dict.fromkeys(group, f"{name}-{flavor}-{worker}" if elsewhere else f"{name}-{flavor}")
+    return flavor_names
 
 
-def not_adjacent(queues: Mapping[str, Set[Place]], named: Mapping[Place, str]) -> frozenset[str]:
-    """The queues of one tree that share no place with another of their group; `named` is what `name_flavors` gave."""
-    flavors = {queue: named[next(iter(places))] for queue, places in queues.items() if places}
+def not_adjacent(queues: Mapping[str, Set[Place]], flavor_of: Mapping[Place, str]) -> frozenset[str]:
+    """The queues of one tree that share no place with another of their group; `flavor_of` is of `name_flavors`."""
+    flavors = {queue: flavor_of[next(iter(places))] for queue, places in queues.items() if places}
     return frozenset(
         queue
         for queue, flavor in flavors.items()
@@ -59,6 +59,6 @@ def _connected(parts: Iterable[Set[Place]]) -> list[frozenset[Place]]:
     """The unions of all parts that have a place in common, directly or by way of others."""
     groups: list[frozenset[Place]] = []
     for part in filter(None, parts):
-        touched = [group for group in groups if not group.isdisjoint(part)]
-        groups = [group for group in groups if group not in touched] + [frozenset(part).union(*touched)]
+        touched_groups = [group for group in groups if not group.isdisjoint(part)]
+        groups = [group for group in groups if group not in touched_groups] + [frozenset(part).union(*touched_groups)]
     return groups

@@ -180,9 +180,9 @@ def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> Sequence[Resou
     """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
     if queue.manager is not None:
         return queue.manager.resource_groups
-    derived = _summed_groups(fleet, queue, queue.cohort_name, fleet.dispatch_workers(queue.name))
+    derived_groups = _summed_groups(fleet, queue, queue.cohort_name, fleet.dispatch_workers(queue.name))
     names = manager_flavor_names(fleet)
-    return with_former(derived, _borrowable(fleet, queue), names, in_cohort=queue.cohort_name is not None)
+    return with_former(derived_groups, _borrowable(fleet, queue), names, in_cohort=queue.cohort_name is not None)
 
 
 def manager_flavor_names(fleet: FleetSpec) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _borrowable(fleet: FleetSpec, queue: ClusterQueueEntry) -> Mapping[str, Quan
     others = lenders(fleet, queue)
     if others is None:
         return None
-    placed = ((groups_on(fleet, each.resource_groups, place[0]), place[1]) for each, at in others for place in at)
+    placed = ((groups_on(fleet, lender.resource_groups, place[0]), place[1]) for lender, at in others for place in at)
     return lent(placed, _headroom(fleet))
 
 
@@ -212,14 +212,16 @@ def lenders(
         return None
     tree, root = fleet.tree_of(queue.cohort_name), root_of(queue.cohort_name, fleet.cohort_parents)
     own = tree[queue.name]
-    found: list[tuple[ClusterQueueEntry | CohortEntry, frozenset[Place]]] = [
+    lender_places: list[tuple[ClusterQueueEntry | CohortEntry, frozenset[Place]]] = [
         (cluster_queue, own & tree[cluster_queue.name])
         for cluster_queue in fleet.cluster_queues
         if cluster_queue.name in tree and cluster_queue is not queue
     ]
     cohorts = (cohort for cohort in fleet.cohorts if root_of(cohort.name, fleet.cohort_parents) == root)
-    found += [(cohort, frozenset(at for at in own if cohort.name in _cohort_names(fleet, at[0]))) for cohort in cohorts]
-    return found
+    lender_places += [
+        (cohort, frozenset(at for at in own if cohort.name in _cohort_names(fleet, at[0]))) for cohort in cohorts
+    ]
+    return lender_places
 
 
 def _rules_on(
@@ -245,8 +247,8 @@ def _rules_on(
 
 def cohorts_on(fleet: FleetSpec, cluster: str) -> tuple[CohortEntry, ...]:
     """The cohorts that `cluster` needs: those of its queues and all above them; parents first, else in file order."""
-    needed, parents = _cohort_names(fleet, cluster), fleet.cohort_parents
-    here = (cohort for cohort in fleet.cohorts if cohort.name in needed)
+    needed_cohorts, parents = _cohort_names(fleet, cluster), fleet.cohort_parents
+    here = (cohort for cohort in fleet.cohorts if cohort.name in needed_cohorts)
     return tuple(sorted(here, key=lambda cohort: len(with_ancestors(cohort.name, parents))))
 
 

@@ -34,8 +34,10 @@ _URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][
 def _server(text: str) -> Fault | None:
     """Kueue refuses a kubeconfig whose server is not verified, so there is TLS."""
     form = "write https:// and the host, such as https://k8s.example.com:6443"
-    found = _URL.fullmatch(text)
-    return None if found and found[1] == "https" else Fault("is not the address of an API server with TLS", form)
+    url_match = _URL.fullmatch(text)
+    return (
+        None if url_match and url_match[1] == "https" else Fault("is not the address of an API server with TLS", form)
+    )
 
 
 def _proxy(text: str) -> Fault | None:

@@ -295,11 +295,11 @@ def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
-    queued = bool(property_at(properties, "queuedProvisioning.enabled"))
+    is_queued = bool(property_at(properties, "queuedProvisioning.enabled"))
     config = properties.get("nodeConfig") or {}
-    if config.get("flexStart") or queued:
+    if config.get("flexStart") or is_queued:
         longest = str(config.get("maxRunDuration") or "604800s")
-        return {"type": "flexStart", "queuedProvisioning": queued, "maxRunDuration": longest}
+        return {"type": "flexStart", "queuedProvisioning": is_queued, "maxRunDuration": longest}
     affinity = config.get("reservationAffinity") or {}
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION" and affinity.get("values"):
         match = _RESERVATION.fullmatch(affinity["values"][0])

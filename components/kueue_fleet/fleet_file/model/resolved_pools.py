@@ -244,9 +244,15 @@ class _OwnMachine(MachineType):
 
 def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
     """Nodes of one kind of a cluster that is not of GKE, as a pool of a fixed size whose labels may be more."""
-    given = {name: value.counted(name) for name, value in nodes.allocatable.items()}
+    allocatable_amounts = {name: value.counted(name) for name, value in nodes.allocatable.items()}
     machine = _OwnMachine(
-        nodes.name, "", 0, 0, gpus=given.get(GPU_RESOURCE, 0), given=given, price_per_hour=nodes.price_per_hour
+        nodes.name,
+        "",
+        0,
+        0,
+        gpus=allocatable_amounts.get(GPU_RESOURCE, 0),
+        given=allocatable_amounts,
+        price_per_hour=nodes.price_per_hour,
     )
     labels = dict(nodes.labels)
     entry = NodePoolEntry.model_construct(

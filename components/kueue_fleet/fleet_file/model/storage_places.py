@@ -48,25 +48,28 @@ def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
 
 def _place(fleet: FleetSpec, entry: StorageEntry, region: str, clusters: tuple[ClusterEntry, ...]) -> StoragePlace:
     volume = entry.volume
-    known = volume.existing.get(region)
-    storage_place = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
+    existing_volume = volume.existing.get(region)
+    storage_place = StoragePlace(entry, region, clusters, "", region, (), existing_volume is None, "", "")
     if isinstance(volume, Bucket):
         location = volume.location or region
         name = _fitting(f"{fleet.project}-{fleet.name}-{entry.name}-{location.lower()}".replace(":", "-"))
-        return storage_place._replace(name=str(known or name), location=location)
-    wanted = tuple(zone for zone in volume.zones if region_at(zone) == region)
-    zones = wanted or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
+        return storage_place._replace(name=str(existing_volume or name), location=location)
+    wanted_zones = tuple(zone for zone in volume.zones if region_at(zone) == region)
+    zones = wanted_zones or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
     name = _fitting(f"{fleet.name}-{entry.name}")
     if isinstance(volume, HyperdiskMl):
-        return storage_place._replace(name=str(known or name), zones=zones)
-    if isinstance(known, ExistingInstance):
+        return storage_place._replace(name=str(existing_volume or name), zones=zones)
+    if isinstance(existing_volume, ExistingInstance):
         return storage_place._replace(
-            name=known.name, location=known.location, address=known.address, share=known.share
+            name=existing_volume.name,
+            location=existing_volume.location,
+            address=existing_volume.address,
+            share=existing_volume.share,
         )
     location = region if isinstance(volume, Filestore) and volume.regional else (zones or ("",))[0]
     address = f"address of {volume.type} {name} in {location}"
     return storage_place._replace(name=name, location=location, address=address, share=SHARE)
 
 
-def _fitting(wanted: str) -> str:
-    return wanted if len(wanted) <= _LONGEST_NAME else with_digest(wanted, wanted, _LONGEST_NAME)
+def _fitting(text: str) -> str:
+    return text if len(text) <= _LONGEST_NAME else with_digest(text, text, _LONGEST_NAME)

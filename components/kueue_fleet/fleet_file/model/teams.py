@@ -154,7 +154,7 @@ class TeamLimitRange(RuledModel):
 
 
 @where_read
-def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], what: str) -> Iterator[Problem]:
+def _amounts(field: str, amounts: Mapping[str, Quantity], known_names: Sequence[str], what: str) -> Iterator[Problem]:
     """Amounts that Kubernetes takes, of resources with a domain in their name, huge pages, and those that are known."""
     for name, amount in amounts.items():
         if amount < Quantity(0):
@@ -163,8 +163,8 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
             yield from whole_problems(name, amount, f"{field}[{name}]")
         if "/" in name:
             yield from syntax_problems(f"{field}[{name}]", name, syntax.label_key)
-        elif name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
-            fix = suggest.instead(name, known, "resources")
+        elif name not in known_names and not name.removeprefix("requests.").startswith("hugepages-"):
+            fix = suggest.instead(name, known_names, "resources")
             yield NOT_ALLOWED.at(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
 
 

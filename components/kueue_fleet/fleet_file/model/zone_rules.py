@@ -41,15 +41,15 @@ def zone_in_region(path: str, zone: str, region: str) -> Iterator[Problem]:
 
 def offered_problems(path: str, machine_type: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
     """A machine type that some of the zones are not known to offer, but others of the region are."""
-    offered = zones_offering(machine_type, region)
-    if offered is None or not zones_of(region):
+    offering_zones = zones_offering(machine_type, region)
+    if offering_zones is None or not zones_of(region):
         return
-    missing = [zone for zone in zones if zone in zones_of(region) and zone not in offered]
-    if missing and offered:
+    missing_zones = [zone for zone in zones if zone in zones_of(region) and zone not in offering_zones]
+    if missing_zones and offering_zones:
         yield NOT_OFFERED.at(
             path,
-            f"{machine_type} is not known to be offered in {', '.join(missing)}",
-            f"use {', '.join(offered)}, or make sure that it is",
+            f"{machine_type} is not known to be offered in {', '.join(missing_zones)}",
+            f"use {', '.join(offering_zones)}, or make sure that it is",
         )
 
 
