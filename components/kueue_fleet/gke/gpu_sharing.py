@@ -70,8 +70,8 @@ class GpuSharing:
         else:
             count = int(clients) if str(clients).isdecimal() else None
             strategy = strategy or STRATEGIES[_DEFAULT_STRATEGY]
-        known = next((name for name, label in STRATEGIES.items() if label == strategy), strategy)
-        return cls(labels.get(GPU_PARTITION_SIZE), known, count)
+        strategy_name = next((name for name, label in STRATEGIES.items() if label == strategy), strategy)
+        return cls(labels.get(GPU_PARTITION_SIZE), strategy_name, count)
 
     @property
     def labels(self) -> Mapping[str, str]:

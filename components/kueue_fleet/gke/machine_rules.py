@@ -41,51 +41,55 @@ def check_gpus(pool: Pool) -> Iterator[Breach]:
         yield from (Breach(one.fact, one.wrong, one.fix, index) for one in machine_gpus)
 
 
-def _asked_of(machine: MachineType | None, name: str, asked: Gpus) -> Iterator[Breach]:
+def _asked_of(machine: MachineType | None, name: str, gpus: Gpus) -> Iterator[Breach]:
     if machine is not None and machine.gpus and not machine.attached:
-        yield from _own_gpus(machine, asked)
+        yield from _own_gpus(machine, gpus)
     elif machine is not None and machine.family != "n1":
         yield Breach("gpus", f"is set, but {name} takes no GPUs", "remove it, or use a machine type with GPUs")
-    elif asked.type is None or asked.count is None:
-        known = "has none of its own" if machine else "is not in the catalogue"
-        yield Breach("gpus", f"has no type or no count, and {name} {known}", "set both, such as nvidia-tesla-t4 and 1")
+    elif gpus.type is None or gpus.count is None:
+        kind_text = "has none of its own" if machine else "is not in the catalogue"
+        yield Breach(
+            "gpus", f"has no type or no count, and {name} {kind_text}", "set both, such as nvidia-tesla-t4 and 1"
+        )
     elif machine is not None:
-        yield from _attached_gpus(machine, asked.type, asked.count)
+        yield from _attached_gpus(machine, gpus.type, gpus.count)
 
 
-def _own_gpus(machine: MachineType, asked: Gpus) -> Iterator[Breach]:
-    if asked.type not in (None, machine.accelerator):
+def _own_gpus(machine: MachineType, gpus: Gpus) -> Iterator[Breach]:
+    if gpus.type not in (None, machine.accelerator):
         yield Breach(
             "gpus.type",
-            f"is {asked.type}, but {machine.name} comes with {machine.accelerator}",
+            f"is {gpus.type}, but {machine.name} comes with {machine.accelerator}",
             f"set it to {machine.accelerator}, or remove it",
         )
-    if asked.count not in (None, machine.gpus):
+    if gpus.count not in (None, machine.gpus):
         yield Breach(
             "gpus.count",
-            f"is {asked.count}, but {machine.name} comes with {machine.gpus}",
+            f"is {gpus.count}, but {machine.name} comes with {machine.gpus}",
             f"set it to {machine.gpus}, or remove it",
         )
 
 
 def _attached_gpus(machine: MachineType, kind: str, count: int) -> Iterator[Breach]:
     """N1 machines take GPUs, so many for so many vCPUs (Compute Engine, N1 + GPU machine types)."""
-    offered = n1_accelerators().get(kind)
-    if offered is None:
+    accelerator_offers = n1_accelerators().get(kind)
+    if accelerator_offers is None:
         yield Breach(
             "gpus.type",
             f"is {kind}, which cannot be attached to {machine.name}",
             f"use one of {', '.join(n1_accelerators())}, or a machine type that comes with it",
         )
-    elif count not in offered:
-        yield Breach(
-            "gpus.count", f"is {count}, a number of {kind} that is not offered", f"use {', '.join(map(str, offered))}"
-        )
-    elif machine.cpus > offered[count]:
-        enough = next((more for more, cpus in offered.items() if machine.cpus <= cpus), None)
+    elif count not in accelerator_offers:
         yield Breach(
             "gpus.count",
-            f"is {count}, but {count} {kind} go with at most {offered[count]} vCPUs, and {machine.name} has "
+            f"is {count}, a number of {kind} that is not offered",
+            f"use {', '.join(map(str, accelerator_offers))}",
+        )
+    elif machine.cpus > accelerator_offers[count]:
+        enough = next((more for more, cpus in accelerator_offers.items() if machine.cpus <= cpus), None)
+        yield Breach(
+            "gpus.count",
+            f"is {count}, but {count} {kind} go with at most {accelerator_offers[count]} vCPUs, and {machine.name} has "
             f"{machine.cpus}",
             f"set it to {enough}, or use a smaller machine type" if enough else "use a smaller machine type",
         )
@@ -137,12 +141,12 @@ def check_local_ssds(pool: Pool) -> Iterator[Breach]:
         yield Breach(
             "ephemeral_local_ssds", "is set, but so are raw block devices, which exclude it", "keep one of the two"
         )
-    machine, offered = machine_type(pool.machine_type), local_ssd_counts(pool.machine_type)
+    machine, ssd_counts = machine_type(pool.machine_type), local_ssd_counts(pool.machine_type)
     for fact in ("ephemeral_local_ssds", "block_local_ssds"):
         count = getattr(pool, fact)
-        if not count or offered is None or count in offered:
+        if not count or ssd_counts is None or count in ssd_counts:
             continue
-        if not offered:
+        if not ssd_counts:
             yield Breach(fact, f"is {count}, but {pool.machine_type} takes none", "remove it")
         elif machine is not None and machine.local_ssds:
             yield Breach(
@@ -151,8 +155,8 @@ def check_local_ssds(pool: Pool) -> Iterator[Breach]:
                 f"set it to {machine.local_ssds}, or remove it",
             )
         else:
-            listed = ", ".join(map(str, offered))
-            yield Breach(fact, f"is {count}, a number that {pool.machine_type} does not take", f"use {listed}")
+            count_names = ", ".join(map(str, ssd_counts))
+            yield Breach(fact, f"is {count}, a number that {pool.machine_type} does not take", f"use {count_names}")
 
 
 def check_secondary_disks(pool: Pool) -> Iterator[Breach]:
@@ -191,10 +195,12 @@ def check_tpu_topology(pool: Pool) -> Iterator[Breach]:
         yield Breach("compact", what, "remove it, or set a TPU topology of several nodes")
     if topology is None or slice_nodes(pool.machine_type, topology) is not None:
         return
-    listed = tpu_topologies(pool.machine_type)
-    if listed:
+    topologies = tpu_topologies(pool.machine_type)
+    if topologies:
         yield Breach(
-            "tpu_topology", f"is {topology}, which {pool.machine_type} does not have", f"use one of {', '.join(listed)}"
+            "tpu_topology",
+            f"is {topology}, which {pool.machine_type} does not have",
+            f"use one of {', '.join(topologies)}",
         )
     elif machine_type(pool.machine_type) is not None:
         yield Breach("tpu_topology", f"is {topology}, but {pool.machine_type} has no TPUs", "remove it")

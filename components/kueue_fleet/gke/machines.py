@@ -156,11 +156,11 @@ class MachineType:
 
     def allocatable_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
         """What pods may ask for: `capacity_with` less GKE's reservations and the eviction thresholds."""
-        reserved = SHARED_CORE_RESERVED_MILLI if self.shared_core else reserved_cpu_milli(self.cpus)
+        reserved_milli = SHARED_CORE_RESERVED_MILLI if self.shared_core else reserved_cpu_milli(self.cpus)
         capacity = self.capacity_with(disk_bytes, pods, local_ssds)
         disk = capacity["ephemeral-storage"]
         return capacity | {
-            "cpu": self.cpus * 1000 - reserved,
+            "cpu": self.cpus * 1000 - reserved_milli,
             "memory": self.memory_bytes - reserved_memory_bytes(self.memory_bytes),
             "ephemeral-storage": disk - reserved_disk_bytes(disk, local_ssds),
         }
@@ -189,12 +189,12 @@ def reserved_memory_bytes(memory: int) -> int:
     """
     if memory < _GIB:
         return 355 * _MIB
-    reserved, rest = 0, memory
+    reserved_bytes, rest = 0, memory
     for size_gib, percent in ((4, 25), (4, 20), (8, 10), (112, 6)):
         part = min(rest, size_gib * _GIB)
-        reserved += part * percent // 100
+        reserved_bytes += part * percent // 100
         rest -= part
-    return reserved + rest * 2 // 100 + 100 * _MIB
+    return reserved_bytes + rest * 2 // 100 + 100 * _MIB
 
 
 def reserved_disk_bytes(disk: int, local_ssds: int = 0) -> int:
@@ -271,10 +271,10 @@ def machine_names() -> tuple[str, ...]:
     return tuple(_by_name())
 
 
-def nearest_machine(written: str) -> str | None:
+def nearest_machine(machine_name: str) -> str | None:
     """The machine type that is meant: that of the same kind which is nearest in size, if it is near, else the
     nearest name."""
-    kind, _, size = written.rpartition("-")
+    kind, _, size = machine_name.rpartition("-")
     sizes = {
         int(name.rpartition("-")[2]): name for name in machine_names() if re.fullmatch(rf"{re.escape(kind)}-\d+", name)
     }
@@ -282,7 +282,7 @@ def nearest_machine(written: str) -> str | None:
         near = min(sizes, key=lambda each: (abs(each - int(size)), -each))
         if 2 * abs(near - int(size)) <= near:
             return sizes[near]
-    return suggest.nearest(written, machine_names())
+    return suggest.nearest(machine_name, machine_names())
 
 
 def with_accelerator(machine: MachineType, accelerator: str, count: int) -> MachineType:

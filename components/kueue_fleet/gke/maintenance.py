@@ -90,14 +90,14 @@ def _shifted(moment: datetime, years: int) -> datetime:
 
 
 @lru_cache  # The clusters of a fleet mostly have the same window.
-def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = ()) -> Shortage | None:
+def shortage(window: Stretch, recurrence: str, stretches: tuple[Stretch, ...] = ()) -> Shortage | None:
     """The 32 days that leave GKE the least time, where that is less than it wants.
 
-    `window` is the first one, which begins in this or the next two centuries, and `excluded` are the times without any
+    `window` is the first one, which begins in this or the next two centuries, and `stretches` are the times without any
     upgrade. Raises RecurrenceError as `starts` does.
     """
     farthest = window.start + _FARTHEST
-    holes = [stretch for stretch in excluded if window.start < stretch.end < farthest]
+    holes = [stretch for stretch in stretches if window.start < stretch.end < farthest]
     looked_at = [Stretch(window.start, window.start + _LOOKED_AT)]
     looked_at += [Stretch(max(stretch.start - PERIOD, window.start), stretch.end + PERIOD) for stretch in holes]
     last = max(stretch.end for stretch in looked_at)
@@ -119,8 +119,8 @@ def _joined(stretches: Iterable[Stretch]) -> list[Stretch]:
     return joined
 
 
-def _without(stretches: list[Stretch], excluded: Sequence[Stretch]) -> list[Stretch]:
-    for hole in excluded:
+def _without(stretches: list[Stretch], excluded_stretches: Sequence[Stretch]) -> list[Stretch]:
+    for hole in excluded_stretches:
         rest = []
         for stretch in stretches:
             before = Stretch(stretch.start, min(stretch.end, hole.start))

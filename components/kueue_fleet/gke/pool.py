@@ -67,12 +67,12 @@ class _Inputs:
     def items(self, path: str) -> list[Any]:
         """Items of a list, all of whose parts are known; of a single object, itself."""
         value = self.get(path)
-        listed = value if isinstance(value, list) else [] if value is None else [value]
-        for item in listed:
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        for item in values:
             _certain(item)
             for part in item.values() if isinstance(item, dict) else ():
                 _certain(part)
-        return listed
+        return values
 
 
 _Read = Callable[[_Inputs, str], Any]
@@ -95,21 +95,21 @@ def _as_whole(value: Any) -> int | None:
         return None
 
 
-def _text(given: _Inputs, path: str) -> str | None:
-    return _as_text(given.get(path))
+def _text(inputs: _Inputs, path: str) -> str | None:
+    return _as_text(inputs.get(path))
 
 
-def _flag(given: _Inputs, path: str) -> bool | None:
-    value = given.get(path)
+def _flag(inputs: _Inputs, path: str) -> bool | None:
+    value = inputs.get(path)
     return None if value is None else str(value).lower() == "true"
 
 
-def _whole(given: _Inputs, path: str) -> int | None:
-    return _as_whole(given.get(path))
+def _whole(inputs: _Inputs, path: str) -> int | None:
+    return _as_whole(inputs.get(path))
 
 
-def _texts(given: _Inputs, path: str) -> tuple[str, ...]:
-    return tuple(map(str, given.items(path)))
+def _texts(inputs: _Inputs, path: str) -> tuple[str, ...]:
+    return tuple(map(str, inputs.items(path)))
 
 
 def _either(read: _Read, other: str) -> _Read:
@@ -117,11 +117,13 @@ def _either(read: _Read, other: str) -> _Read:
     return lambda given, path: read(given, path) or read(given, other)
 
 
-def _gpus(given: _Inputs, path: str) -> tuple[Gpus, ...]:
-    listed = [one for one in given.items(path) if isinstance(one, dict)]
-    found = (Gpus(_as_text(one.get("type")), _as_whole(one.get("count")), _sharing(_Inputs(one))) for one in listed)
+def _gpus(inputs: _Inputs, path: str) -> tuple[Gpus, ...]:
+    blocks = [one for one in inputs.items(path) if isinstance(one, dict)]
+    gpu_blocks = (
+        Gpus(_as_text(one.get("type")), _as_whole(one.get("count")), _sharing(_Inputs(one))) for one in blocks
+    )
     # The provider asks GKE for none where there are 0.
-    return tuple(gpus for gpus in found if gpus.count != 0)
+    return tuple(gpus for gpus in gpu_blocks if gpus.count != 0)
 
 
 def _sharing(gpus: _Inputs) -> GpuSharing:
@@ -129,55 +131,55 @@ def _sharing(gpus: _Inputs) -> GpuSharing:
     return GpuSharing(_text(gpus, size), _text(gpus, strategy), _whole(gpus, clients))
 
 
-def _taints(given: _Inputs, path: str) -> tuple[NodeTaint, ...]:
-    listed = [one for one in given.items(path) if isinstance(one, dict)]
-    parts = ((str(one.get("key")), str(one.get("value") or ""), str(one.get("effect"))) for one in listed)
+def _taints(inputs: _Inputs, path: str) -> tuple[NodeTaint, ...]:
+    blocks = [one for one in inputs.items(path) if isinstance(one, dict)]
+    parts = ((str(one.get("key")), str(one.get("value") or ""), str(one.get("effect"))) for one in blocks)
     return tuple(NodeTaint(key, value, EFFECTS.get(effect, effect)) for key, value, effect in parts)
 
 
-def _labels(given: _Inputs, path: str) -> Mapping[str, str | Unknown]:
+def _labels(inputs: _Inputs, path: str) -> Mapping[str, str | Unknown]:
     """By key; a value of a key that is known may still be `UNKNOWN`."""
-    labels = given.get(path)
+    labels = inputs.get(path)
     return {str(key): value for key, value in labels.items()} if isinstance(labels, Mapping) else {}
 
 
-def _reservation_type(given: _Inputs, path: str) -> str | None:
-    kind = _text(given, path)
+def _reservation_type(inputs: _Inputs, path: str) -> str | None:
+    kind = _text(inputs, path)
     return None if kind == "UNSPECIFIED" else kind
 
 
-def _tpu_topology(given: _Inputs, path: str) -> str | None:
-    policy, machine = _text(given, "placementPolicy.policyName"), _text(given, "nodeConfig.machineType") or ""
+def _tpu_topology(inputs: _Inputs, path: str) -> str | None:
+    policy, machine = _text(inputs, "placementPolicy.policyName"), _text(inputs, "nodeConfig.machineType") or ""
     if policy is not None and machine.startswith(WORKLOAD_POLICY_TPU):
         raise NotKnownError  # The workload policy has it, a resource of its own.
-    return _text(given, path)
+    return _text(inputs, path)
 
 
-def _seconds(given: _Inputs, path: str) -> int | None:
-    text = _text(given, path) or ""
+def _seconds(inputs: _Inputs, path: str) -> int | None:
+    text = _text(inputs, path) or ""
     return int(text[:-1]) if re.fullmatch(r"[0-9]+s", text) else None
 
 
-def _images(given: _Inputs, path: str) -> tuple[str, ...]:
-    return tuple(str(one.get("diskImage")) for one in given.items(path) if isinstance(one, dict))
+def _images(inputs: _Inputs, path: str) -> tuple[str, ...]:
+    return tuple(str(one.get("diskImage")) for one in inputs.items(path) if isinstance(one, dict))
 
 
-def _number(given: _Inputs, path: str) -> int | None:
+def _number(inputs: _Inputs, path: str) -> int | None:
     """How many there are, whether each is known or not."""
-    listed = given.get(path)
-    return len(listed) or None if isinstance(listed, list) else None
+    number = inputs.get(path)
+    return len(number) or None if isinstance(number, list) else None
 
 
-def _block_ssds(given: _Inputs, path: str) -> int:
-    return sum(_whole(given, count_path) or 0 for count_path in (path, "nodeConfig.localSsdCount"))
+def _block_ssds(inputs: _Inputs, path: str) -> int:
+    return sum(_whole(inputs, count_path) or 0 for count_path in (path, "nodeConfig.localSsdCount"))
 
 
 def _is(value: str) -> _Read:
     return lambda given, path: _text(given, path) == value
 
 
-def _is_there(given: _Inputs, path: str) -> bool:
-    return given.get(path) is not None
+def _is_there(inputs: _Inputs, path: str) -> bool:
+    return inputs.get(path) is not None
 
 
 def _fact(path: str, read: _Read, default: Any = None) -> Any:
@@ -409,12 +411,12 @@ def read_pool(
     return Pool(**values)
 
 
-def _limits(given: _Inputs, zones: Any) -> dict[str, Any]:
+def _limits(inputs: _Inputs, zones: Any) -> dict[str, Any]:
     """Autoscaling's limits for all zones; those that are given for each zone are multiplied."""
-    if given.get("autoscaling") is None:
+    if inputs.get("autoscaling") is None:
         return {}
-    least, most = (_whole(given, f"autoscaling.total{end}NodeCount") for end in ("Min", "Max"))
-    by_zone = [_whole(given, f"autoscaling.{end}NodeCount") or 0 for end in ("min", "max")]
+    least, most = (_whole(inputs, f"autoscaling.total{end}NodeCount") for end in ("Min", "Max"))
+    by_zone = [_whole(inputs, f"autoscaling.{end}NodeCount") or 0 for end in ("min", "max")]
     found: dict[str, Any] = {"limits_in_total": bool(least or most), "limits_by_zone": any(by_zone)}
     for fact, total, limits in (("least_nodes", least, by_zone[0]), ("most_nodes", most, by_zone[1])):
         if found["limits_in_total"] or not limits:

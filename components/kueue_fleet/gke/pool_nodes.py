@@ -103,13 +103,13 @@ def known_labels(pool: Pool) -> dict[str, str]:
 def node_taints(pool: Pool) -> tuple[NodeTaint, ...]:
     """The pool's own taints and those that GKE adds; its own come first, and replace GKE's of the same key."""
     machine, gpus = pool.machine, pool.machine.gpus if pool.machine else len(pool.gpus)
-    added = {
+    taint_presence = {
         GPU_TAINT: gpus > 0,
         TPU_TAINT: machine is not None and machine.chips > 0,
         QUEUED_TAINT: pool.queued,
         ARM_TAINT: machine is not None and machine.arch == "arm64",
     }
-    taints_by_key = {(taint.key, taint.effect): taint for taint, is_there in added.items() if is_there}
+    taints_by_key = {(taint.key, taint.effect): taint for taint, is_there in taint_presence.items() if is_there}
     for own in pool.taints:
         taints_by_key.pop((own.key, own.effect), None)
     return (*pool.taints, *taints_by_key.values())

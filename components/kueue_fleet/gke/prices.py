@@ -111,7 +111,7 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
 
     A comment `# Prices of DATE` gives its date; without one it has that of its `name`.
     """
-    dated = re.search(r"^# Prices of (\S.*?)\s*$", text, re.MULTILINE)
+    date_match = re.search(r"^# Prices of (\S.*?)\s*$", text, re.MULTILINE)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"]
     rows: dict[tuple[str, str], dict[str, float]] = {}
     problems = []
@@ -137,7 +137,7 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
                 where = region or "every region"
                 problems.append(f"line {number}: {of} in {where} is there twice; remove one of the lines")
             rows[of, region] = prices
-    return Prices(dated[1] if dated else name, rows), problems
+    return Prices(date_match[1] if date_match else name, rows), problems
 
 
 def _number(cell: str) -> float | None:

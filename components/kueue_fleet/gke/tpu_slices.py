@@ -47,17 +47,17 @@ def tpu_topologies(machine: str) -> tuple[str, ...]:
 
 def slice_nodes(machine: str, topology: str) -> int | None:
     """The nodes of a slice of that topology; None where the machine type has no such topology."""
-    listed = _listed().get(machine, {}).get(topology)
-    return _of_cubes(machine, topology) if listed is None else listed
+    node_counts = _listed().get(machine, {}).get(topology)
+    return _of_cubes(machine, topology) if node_counts is None else node_counts
 
 
 def _of_cubes(machine: str, topology: str) -> int | None:
     sides = [int(side) for side in topology.split("x") if side.isdecimal() and len(side) <= 4]
-    known = machine_type(machine)
-    if known is None or machine not in _MOST_CHIPS or "x".join(map(str, sides)) != topology:
+    cube_machine = machine_type(machine)
+    if cube_machine is None or machine not in _MOST_CHIPS or "x".join(map(str, sides)) != topology:
         return None
     whole = len(sides) == 3 and sides == sorted(sides) and not any(side % _CUBE or not side for side in sides)
-    return prod(sides) // known.chips if whole and prod(sides) <= _MOST_CHIPS[machine] else None
+    return prod(sides) // cube_machine.chips if whole and prod(sides) <= _MOST_CHIPS[machine] else None
 
 
 def asked_topology(machine: str, topology: str | None) -> str | None:

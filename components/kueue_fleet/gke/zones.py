@@ -25,10 +25,10 @@ def _zones() -> Mapping[str, tuple[str, ...]]:
 @cache
 def _offered() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Zones by region, by the beginning of the machine type's name."""
-    offered: dict[str, dict[str, tuple[str, ...]]] = {}
+    zones_by_type: dict[str, dict[str, tuple[str, ...]]] = {}
     for row in read_table("machine_zones"):
-        offered.setdefault(row["machineTypes"], {})[row["region"]] = _named(row)
-    return offered
+        zones_by_type.setdefault(row["machineTypes"], {})[row["region"]] = _named(row)
+    return zones_by_type
 
 
 def _named(row: Mapping[str, str]) -> tuple[str, ...]:
@@ -81,8 +81,8 @@ def default_zones(region: str) -> tuple[str, ...]:
 
 def zones_offering(machine_type: str, region: str) -> tuple[str, ...] | None:
     """The zones of `region` where the machine type is offered; None where nothing is known about the type."""
-    known = row_of(machine_type, _offered())
-    return None if known is None else known.get(region, ())
+    zone_row = row_of(machine_type, _offered())
+    return None if zone_row is None else zone_row.get(region, ())
 
 
 def regions_offering(machine_type: str) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def regions_with(accelerator: str) -> tuple[str, ...] | None:
         for name in machine_names()
         if (machine_facts := machine_type(name)) and machine_facts.accelerator == accelerator
     ]
-    known = [row_of(name, _offered()) for name in types]
-    if not known or None in known:
+    zone_rows = [row_of(name, _offered()) for name in types]
+    if not zone_rows or None in zone_rows:
         return None
-    return tuple(dict.fromkeys(region for regions in known for region in regions or ()))
+    return tuple(dict.fromkeys(region for regions in zone_rows for region in regions or ()))

@@ -79,9 +79,9 @@ def alert_policies(
             severity="CRITICAL",
         ),
     }
-    seen = [goal for goal in goals if goal.seconds < LONGEST_WAIT]
-    if seen:
-        policies["goal-missed"] = _goal_missed(fleet, manager or job_clusters[0], seen)
+    short_goals = [goal for goal in goals if goal.seconds < LONGEST_WAIT]
+    if short_goals:
+        policies["goal-missed"] = _goal_missed(fleet, manager or job_clusters[0], short_goals)
     if controller_namespace is not None:
         policies["jobs-stuck"] = _jobs_stuck(fleet, manager or job_clusters[0], controller_namespace)
         if follows_capacity:
@@ -143,10 +143,10 @@ def _capacity_lost(fleet: str, cluster: str) -> dict[str, Any]:
 
 def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[str, Any]]:
     here = f'cluster="{manager}"'
-    followed = f"max by (exported_cluster) (kueue_fleet_worker_followed{{{here}}}) < 1"
+    worker_metric = f"max by (exported_cluster) (kueue_fleet_worker_followed{{{here}}}) < 1"
     expiry = f"kueue_fleet_token_expires_timestamp_seconds{{{here}}}"
-    issued = f"kueue_fleet_token_issued_timestamp_seconds{{{here}}}"
-    left = f"max by (exported_cluster, account) (({expiry} - time()) / ({expiry} - {issued})) < {_TOKEN_LEFT}"
+    issue_time = f"kueue_fleet_token_issued_timestamp_seconds{{{here}}}"
+    time_share = f"max by (exported_cluster, account) (({expiry} - time()) / ({expiry} - {issue_time})) < {_TOKEN_LEFT}"
     logs = f"kubectl --context {manager} -n {namespace} logs deployment/{CONTROLLER_NAME} --all-pods --tail 50"
     return {
         "controller-gone": _policy(
@@ -166,7 +166,7 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
             f"First: `kubectl --context {manager} get multikueuecluster`: not Active either, the worker is out of "
             f"reach; Active, only the controller has lost it: `{logs}`. A worker that is destroyed: "
             "docs/tasks/break-glass.md.",
-            _prometheus("WorkerUnfollowed", followed, 600),
+            _prometheus("WorkerUnfollowed", worker_metric, 600),
             severity="CRITICAL",
         ),
         "token-expiring": _policy(
@@ -176,7 +176,7 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
             "controller cannot reach the worker any more, and no job is sent there.\n\n"
             "First: `kueue-fleet rotate STACK --kubeconfig FILE`; then see why the controller does not renew it: "
             "docs/tasks/rotate-credentials.md.",
-            _prometheus("TokenExpiring", left, 600),
+            _prometheus("TokenExpiring", time_share, 600),
         ),
     }
 
@@ -238,10 +238,10 @@ def _matching(clusters: Sequence[str]) -> str:
     return f'cluster=~"{"|".join(clusters)}"'
 
 
-def _inactive(clusters: Sequence[str], stopped: Sequence[str]) -> str:
+def _inactive(clusters: Sequence[str], stopped_queues: Sequence[str]) -> str:
     labels = ['status!="active"', _matching(clusters), LEADING]
-    if stopped:
-        names = "|".join(name.replace(".", r"\\.") for name in sorted(stopped))
+    if stopped_queues:
+        names = "|".join(name.replace(".", r"\\.") for name in sorted(stopped_queues))
         labels.append(f'cluster_queue!~"{names}"')
     return f"max by (cluster, cluster_queue) (kueue_cluster_queue_status{{{','.join(labels)}}}) > 0"
 
@@ -263,7 +263,9 @@ def _stuck(clusters: Sequence[str], seconds: int) -> str:
     waiting = (
         f'sum by (cluster, cluster_queue) (kueue_unadmitted_workloads{{reason="UnsatisfiedAdmissionChecks",{here}}})'
     )
-    admitted = f"sum by (cluster, cluster_queue) (increase(kueue_admitted_workloads_total{{{here}}}[{seconds}s]))"
+    admission_count = (
+        f"sum by (cluster, cluster_queue) (increase(kueue_admitted_workloads_total{{{here}}}[{seconds}s]))"
+    )
     over = f"(({waiting})[{seconds}s:60s])"
-    known = f"count_over_time{over} >= {seconds // 60 - 1}"
-    return f"(min_over_time{over} > 0 and {known}) unless ({admitted} > 0)"
+    sample_count = f"count_over_time{over} >= {seconds // 60 - 1}"
+    return f"(min_over_time{over} > 0 and {sample_count}) unless ({admission_count} > 0)"

@@ -39,9 +39,9 @@ def google_defaults(name: str) -> Properties:
     return dict(copy.deepcopy(_defaults()[name]))
 
 
-def filled(given: Properties, defaults: Mapping[str, Any]) -> Properties:
-    """`given` with what is left out from `defaults`, block by block."""
-    result = dict(given)
+def filled(properties: Properties, defaults: Mapping[str, Any]) -> Properties:
+    """`properties` with what is left out from `defaults`, block by block."""
+    result = dict(properties)
     for name, value in defaults.items():
         if name not in result:
             result[name] = value
@@ -56,7 +56,7 @@ def number_of(text: str) -> str:
 
 
 def function_answer(
-    token: str, asked: Mapping[str, Any], where: Mapping[str, Any], access_token: str
+    token: str, arguments: Mapping[str, Any], where: Mapping[str, Any], access_token: str
 ) -> Properties | None:
     """What a function of the provider returns that tells a program where it is; None of any other one.
 
@@ -65,7 +65,7 @@ def function_answer(
     if token == "gcp:organizations/getClientConfig:getClientConfig":  # noqa: S105  (a function)
         return {**where, "accessToken": access_token}
     if token == "gcp:organizations/getProject:getProject":  # noqa: S105  (a function)
-        project = asked.get("projectId") or where["project"]
+        project = arguments.get("projectId") or where["project"]
         return {"projectId": project, "name": project, "number": number_of(project), "id": f"projects/{project}"}
     return None
 
@@ -75,11 +75,11 @@ def project_number(project: str) -> str:
     return project if project.isdigit() else number_of(project)
 
 
-def compute_link(given: Any, project: str, kind: str) -> Any:
+def compute_link(link: Any, project: str, kind: str) -> Any:
     """The link to a network or the like, `kind` being `global/networks`, from a link or a name."""
-    if not isinstance(given, str) or given.startswith("https://"):
-        return given
-    short = given if given.startswith("projects/") else f"projects/{project}/{kind}/{given}"
+    if not isinstance(link, str) or link.startswith("https://"):
+        return link
+    short = link if link.startswith("projects/") else f"projects/{project}/{kind}/{link}"
     return f"{COMPUTE_API}/{short}"
 
 
@@ -90,9 +90,9 @@ def _by_default(table: str) -> Answer:
 def _network_member(table: str | None = None) -> Answer:
     """A resource of Compute Engine that lies in a network."""
 
-    def answer(given: Properties) -> Properties:
-        link = compute_link(given.get("network"), str(given["project"]), "global/networks")
-        return {**filled(given, google_defaults(table) if table else {}), **({"network": link} if link else {})}
+    def answer(properties: Properties) -> Properties:
+        link = compute_link(properties.get("network"), str(properties["project"]), "global/networks")
+        return {**filled(properties, google_defaults(table) if table else {}), **({"network": link} if link else {})}
 
     return answer
 
@@ -106,38 +106,38 @@ def _shared(settings: Properties) -> Properties:
     return {**settings, "projectMaps": [{"id": number, "projectId": number} for number in numbers]}
 
 
-def _machines(given: Properties) -> Properties:
+def _machines(properties: Properties) -> Properties:
     """The GPUs and disks that come with a machine type are reported as if they had been asked for."""
-    machine = machine_type(str(given.get("machineType")))
+    machine = machine_type(str(properties.get("machineType")))
     comes_with: Properties = {}
     if machine is not None and machine.gpus:
         comes_with["guestAccelerators"] = [{"acceleratorType": machine.accelerator, "acceleratorCount": machine.gpus}]
     if machine is not None and machine.local_ssds:
         comes_with["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * machine.local_ssds
-    return {**given, **comes_with}
+    return {**properties, **comes_with}
 
 
-def _reservation(given: Properties) -> Properties:
-    answered = filled(given, google_defaults("reservation"))
-    block = answered["specificReservation"]
+def _reservation(properties: Properties) -> Properties:
+    answer = filled(properties, google_defaults("reservation"))
+    block = answer["specificReservation"]
     if "instanceProperties" in block:
-        answered["specificReservation"] = {**block, "instanceProperties": _machines(block["instanceProperties"])}
-    return {**answered, "shareSettings": _shared(answered["shareSettings"])}
+        answer["specificReservation"] = {**block, "instanceProperties": _machines(block["instanceProperties"])}
+    return {**answer, "shareSettings": _shared(answer["shareSettings"])}
 
 
-def _future_reservation(given: Properties) -> Properties:
-    answered = filled(given, google_defaults("futureReservation"))
-    settings = answered.pop("shareSettings", None)
+def _future_reservation(properties: Properties) -> Properties:
+    answer = filled(properties, google_defaults("futureReservation"))
+    settings = answer.pop("shareSettings", None)
     if settings and settings.get("shareType") != "LOCAL":
-        answered["shareSettings"] = _shared(settings)
-    answered["timeWindow"] = _ended(answered["timeWindow"])
-    block = answered.get("specificSkuProperties") or {}
+        answer["shareSettings"] = _shared(settings)
+    answer["timeWindow"] = _ended(answer["timeWindow"])
+    block = answer.get("specificSkuProperties") or {}
     if "instanceProperties" in block:
         machines = _machines(block["instanceProperties"])
         for disk in machines.get("localSsds", ()):
             disk["diskSizeGb"] = str(disk["diskSizeGb"])
-        answered["specificSkuProperties"] = {**block, "instanceProperties": machines}
-    return answered
+        answer["specificSkuProperties"] = {**block, "instanceProperties": machines}
+    return answer
 
 
 def _ended(window: Properties) -> Properties:
@@ -149,30 +149,33 @@ def _ended(window: Properties) -> Properties:
     return {"startTime": window["startTime"], "endTime": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
-def _dashboard(given: Properties) -> Properties:
+def _dashboard(properties: Properties) -> Properties:
     """Cloud Monitoring drops what is zero, empty or false, and adds a name and an etag."""
-    content = without_zeros(json.loads(str(given["dashboardJson"])))
-    added = {"name": f"projects/{project_number(str(given['project']))}/dashboards/0", "etag": "0"}
-    return {**given, "dashboardJson": json.dumps({**content, **added}, sort_keys=True)}
+    content = without_zeros(json.loads(str(properties["dashboardJson"])))
+    computed_fields = {"name": f"projects/{project_number(str(properties['project']))}/dashboards/0", "etag": "0"}
+    return {**properties, "dashboardJson": json.dumps({**content, **computed_fields}, sort_keys=True)}
 
 
 def without_zeros(value: Any) -> Any:
     """`value` as proto3's JSON has it: without zeros, empty texts and lists, and false; empty objects stay."""
     if isinstance(value, dict):
-        kept = {key: without_zeros(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in (0, "", [], None)}
+        properties = {key: without_zeros(item) for key, item in value.items()}
+        return {key: item for key, item in properties.items() if item not in (0, "", [], None)}
     return [without_zeros(item) for item in value] if isinstance(value, list) else value
 
 
-def _alert_policy(given: Properties) -> Properties:
-    return {**given, **without_zeros({name: given[name] for name in ("conditions", "alertStrategy") if name in given})}
+def _alert_policy(properties: Properties) -> Properties:
+    return {
+        **properties,
+        **without_zeros({name: properties[name] for name in ("conditions", "alertStrategy") if name in properties}),
+    }
 
 
-def _member(given: Properties) -> Properties:
+def _member(properties: Properties) -> Properties:
     """The address of a member in lower case; other kinds of members keep theirs."""
-    kind, colon, name = str(given["member"]).partition(":")
-    lowered = kind in ("serviceAccount", "user", "group", "domain")
-    return {**given, "member": f"{kind}{colon}{name.lower() if lowered else name}"}
+    kind, colon, name = str(properties["member"]).partition(":")
+    is_lower_case = kind in ("serviceAccount", "user", "group", "domain")
+    return {**properties, "member": f"{kind}{colon}{name.lower() if is_lower_case else name}"}
 
 
 ANSWERS: Final[Mapping[str, Answer]] = {

@@ -123,8 +123,8 @@ def cluster(
         properties |= _standard(spec, node_service_account, workload_pool(project))
         set_at(properties, f"nodePoolDefaults.nodeConfigDefaults.{READONLY_PORT}", NO_READONLY_PORT)
     # The pool that these described is gone once the cluster stands.
-    ignored = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
-    return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored)
+    ignored_fields = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
+    return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored_fields)
 
 
 def _autopilot(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:

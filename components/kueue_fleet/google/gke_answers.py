@@ -25,15 +25,15 @@ DEFAULTS_SINCE: Final = (1, 33, 5)
 _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE"}
 
 
-def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
+def cluster_answer(properties: Properties, control_plane: Mapping[str, Any]) -> Properties:
     """A cluster as GKE reports it; `control_plane` is what the rehearsal's supervisor started, or what a mock says."""
-    project, location, name = (str(given[key]) for key in ("project", "location", "name"))
-    autopilot = given.get("enableAutopilot") is True
+    project, location, name = (str(properties[key]) for key in ("project", "location", "name"))
+    autopilot = properties.get("enableAutopilot") is True
     version = str(control_plane["version"])
     own = google_defaults("autopilotCluster" if autopilot else "standardCluster")
-    cached = {"addonsConfig": {"dnsCacheConfig": {"enabled": _is_since(version, DNS_CACHE_SINCE)}}}
-    answered = filled(filled(filled(given, own), cached), google_defaults("cluster"))
-    zones = list(given.get("nodeLocations") or default_zones(location))
+    dns_cache = {"addonsConfig": {"dnsCacheConfig": {"enabled": _is_since(version, DNS_CACHE_SINCE)}}}
+    answered = filled(filled(filled(properties, own), dns_cache), google_defaults("cluster"))
+    zones = list(properties.get("nodeLocations") or default_zones(location))
     answered |= {
         "addonsConfig": _addons(answered["addonsConfig"], autopilot=autopilot),
         "clusterIpv4Cidr": answered["ipAllocationPolicy"]["clusterIpv4CidrBlock"],
@@ -42,26 +42,26 @@ def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Prope
         "databaseEncryption": _encryption(answered["databaseEncryption"], version),
         "endpoint": control_plane["endpoint"],
         "ipAllocationPolicy": _ranges(answered["ipAllocationPolicy"], name),
-        "labelFingerprint": number_of(str(sorted((given.get("resourceLabels") or {}).items()))),
+        "labelFingerprint": number_of(str(sorted((properties.get("resourceLabels") or {}).items()))),
         "masterAuth": _credentials(control_plane),
         "masterVersion": version,
-        "network": _relative(given.get("network") or "default", project, "global/networks"),
+        "network": _relative(properties.get("network") or "default", project, "global/networks"),
         "nodeLocations": zones,
-        "nodeVersion": given.get("nodeVersion") or version,
+        "nodeVersion": properties.get("nodeVersion") or version,
         "operation": "",
         "selfLink": control_plane["selfLink"],
         "servicesIpv4Cidr": answered["ipAllocationPolicy"]["servicesIpv4CidrBlock"],
-        "subnetwork": _relative(given.get("subnetwork") or "default", project, f"regions/{location}/subnetworks"),
+        "subnetwork": _relative(properties.get("subnetwork") or "default", project, f"regions/{location}/subnetworks"),
         "workloadIdentityConfig": answered.get("workloadIdentityConfig")
         or ({"workloadPool": f"{project}.svc.id.goog"} if autopilot else None),
-        **_labels(given.get("resourceLabels") or {}),
+        **_labels(properties.get("resourceLabels") or {}),
     }
     answered["privateClusterConfig"] = _private(answered, control_plane.get("privateEndpoint", answered["endpoint"]))
     if "fleet" in answered:
         answered["fleet"] = {**answered["fleet"], **_membership(answered["fleet"], location, name)}
     if "maintenancePolicy" in answered:
         answered["maintenancePolicy"] = _maintenance(answered["maintenancePolicy"])
-    if autopilot or given.get("removeDefaultNodePool") is True:
+    if autopilot or properties.get("removeDefaultNodePool") is True:
         # The settings of the default node pool, which is not there.
         answered.pop("nodeConfig", None)
     return {key: value for key, value in answered.items() if value is not None}
@@ -110,8 +110,8 @@ def _endpoints(config: Properties, control_plane: Mapping[str, Any]) -> Properti
 
 
 def _encryption(config: Properties, version: str) -> Properties:
-    encrypted = config["state"] == "ENCRYPTED" and _is_since(version, ALL_OBJECTS_SINCE)
-    return {**config, "state": "ALL_OBJECTS_ENCRYPTION_ENABLED" if encrypted else config["state"]}
+    is_encrypted = config["state"] == "ENCRYPTED" and _is_since(version, ALL_OBJECTS_SINCE)
+    return {**config, "state": "ALL_OBJECTS_ENCRYPTION_ENABLED" if is_encrypted else config["state"]}
 
 
 def _is_since(version: str, first: tuple[int, ...]) -> bool:
@@ -173,41 +173,41 @@ def _maintenance(policy: Properties) -> Properties:
     return {**policy, **({"maintenanceExclusions": exclusions} if exclusions else {})}
 
 
-def without_no_accelerators(given: Properties) -> Properties:
+def without_no_accelerators(properties: Properties) -> Properties:
     """A node pool as the provider sends it to GKE: kinds of GPUs of which there are 0 are left out."""
-    config = given.get("nodeConfig") or {}
+    config = properties.get("nodeConfig") or {}
     if "guestAccelerators" not in config:
-        return given
+        return properties
     some = [accelerator for accelerator in config["guestAccelerators"] if accelerator.get("count") != 0]
     rest = {name: value for name, value in config.items() if name != "guestAccelerators"}
-    return {**given, "nodeConfig": rest | ({"guestAccelerators": some} if some else {})}
+    return {**properties, "nodeConfig": rest | ({"guestAccelerators": some} if some else {})}
 
 
-def node_pool_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
+def node_pool_answer(properties: Properties, control_plane: Mapping[str, Any]) -> Properties:
     """A node pool as GKE reports it; the control plane's `asked` is what its cluster was asked to be."""
-    cluster, pool_inputs = str(given["cluster"]).rpartition("/")[2], control_plane.get("asked") or {}
+    cluster, pool_inputs = str(properties["cluster"]).rpartition("/")[2], control_plane.get("asked") or {}
     pods = (pool_inputs.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName") or _pod_range(cluster)
     own: Properties = {"networkConfig": {"podRange": pods}}
     if pool_inputs.get("workloadIdentityConfig"):
         own["nodeConfig"] = {"workloadMetadataConfig": {"mode": "GKE_METADATA"}}
-    answered = filled(filled(without_no_accelerators(given), own), google_defaults("nodePool"))
+    answered = filled(filled(without_no_accelerators(properties), own), google_defaults("nodePool"))
     config = answered["nodeConfig"]
     machine = machine_type(str(config["machineType"]))
-    queued = (given.get("queuedProvisioning") or {}).get("enabled") is True
-    if config.get("flexStart") is True or queued:
+    is_queued = (properties.get("queuedProvisioning") or {}).get("enabled") is True
+    if config.get("flexStart") is True or is_queued:
         answered["upgradeSettings"] = {"maxSurge": 0, "maxUnavailable": 0, "strategy": "SHORT_LIVED"}
-    if "nodeCount" in given and "initialNodeCount" not in given:
-        answered["initialNodeCount"] = given["nodeCount"]
-    if "autoscaling" in given:
-        answered["autoscaling"] = {"locationPolicy": "ANY" if queued else "BALANCED", **given["autoscaling"]}
+    if "nodeCount" in properties and "initialNodeCount" not in properties:
+        answered["initialNodeCount"] = properties["nodeCount"]
+    if "autoscaling" in properties:
+        answered["autoscaling"] = {"locationPolicy": "ANY" if is_queued else "BALANCED", **properties["autoscaling"]}
     return {
         **answered,
         "instanceGroupUrls": [],
         "managedInstanceGroupUrls": [],
-        "nodeConfig": _node_config(config, machine, queued=queued),
-        "nodeLocations": list(given.get("nodeLocations") or default_zones(str(given["location"]))),
+        "nodeConfig": _node_config(config, machine, queued=is_queued),
+        "nodeLocations": list(properties.get("nodeLocations") or default_zones(str(properties["location"]))),
         "operation": "",
-        "version": given.get("version") or str(control_plane.get("version", "")),
+        "version": properties.get("version") or str(control_plane.get("version", "")),
     }
 
 
@@ -242,19 +242,19 @@ def _taint(taint: NodeTaint) -> Properties:
     return {"effect": _EFFECTS[taint.effect], "key": taint.key, "value": taint.value}
 
 
-def answer(token: str, given: Mapping[str, Any], control_plane: Mapping[str, Any]) -> Properties:
-    """The state of a resource of any type: `given`, plain and complete, as Google answers it.
+def answer(token: str, properties: Mapping[str, Any], control_plane: Mapping[str, Any]) -> Properties:
+    """The state of a resource of any type: `properties`, plain and complete, as Google answers it.
 
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types. What
     Google makes of a resource beyond its inputs, such as links and ids, is in the state of clusters alone; for others
     see `google.resource_kinds`.
     """
     if token == CLUSTER:
-        state = cluster_answer(dict(given), control_plane)
+        state = cluster_answer(dict(properties), control_plane)
     elif token == NODE_POOL:
-        state = node_pool_answer(dict(given), control_plane)
+        state = node_pool_answer(dict(properties), control_plane)
     else:
-        state = ANSWERS.get(token, dict)(dict(given))
+        state = ANSWERS.get(token, dict)(dict(properties))
     return _with_defaults(load_facts().properties(token), state)
 
 

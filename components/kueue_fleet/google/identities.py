@@ -119,19 +119,24 @@ def manager_identity(
         for at, place in (_places(project, elsewhere) if any(account.connects for account in accounts) else ())
     }
     cloud_resources = [*roles.values()]
-    for each in accounts:
-        account = _account(f"{name}/{each.name}", project, each.account_id, f"{each.name} ({fleet})")
-        pods = (each.namespace, each.service_account)
+    for manager_account in accounts:
+        account = _account(
+            f"{name}/{manager_account.name}", project, manager_account.account_id, f"{manager_account.name} ({fleet})"
+        )
+        pods = (manager_account.namespace, manager_account.service_account)
         cloud_resources += [
             account,
             *(
                 _grant(
-                    f"{name}/{each.name}/connect{at}", role.properties["project"], role.ref("name"), _member(account)
+                    f"{name}/{manager_account.name}/connect{at}",
+                    role.properties["project"],
+                    role.ref("name"),
+                    _member(account),
                 )
-                for at, role in (roles.items() if each.connects else ())
+                for at, role in (roles.items() if manager_account.connects else ())
             ),
-            *_store_grants(f"{name}/{each.name}", each.store, _member(account)),
-            _pods_act_as(f"{name}/{each.name}/pods", project, account, pods, after),
+            *_store_grants(f"{name}/{manager_account.name}", manager_account.store, _member(account)),
+            _pods_act_as(f"{name}/{manager_account.name}/pods", project, account, pods, after),
         ]
     return cloud_resources
 
@@ -146,8 +151,8 @@ def _store_grants(name: str, store: str, member: Any) -> list[CloudResource]:
     bucket, _, path = store.removeprefix("gs://").partition("/")
     folder = f"{path.rstrip('/')}/"
     here = f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{folder}")'
-    listed = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}")'
-    conditions = {CREATES_OBJECTS: here, READS_OBJECTS: f"{here} || {listed}"}
+    prefix_condition = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}")'
+    conditions = {CREATES_OBJECTS: here, READS_OBJECTS: f"{here} || {prefix_condition}"}
     return [
         CloudResource(
             "gcp:storage/bucketIAMMember:BucketIAMMember",

@@ -15,12 +15,12 @@ KEPT_VERSIONS = 10
 """The newest ones, which stay whatever their age."""
 
 
-def image_repository(name: str, built: BuiltImage, *, project: Any, labels: Mapping[str, str]) -> CloudResource:
+def image_repository(name: str, built_image: BuiltImage, *, project: Any, labels: Mapping[str, str]) -> CloudResource:
     """The repository, with its cleanup policies."""
     properties = {
         "project": project,
-        "location": built.location,
-        "repositoryId": built.repository,
+        "location": built_image.location,
+        "repositoryId": built_image.repository,
         "format": "DOCKER",
         "description": "Image of the fleet's own controller",
         "labels": {"managed-by": PRODUCT, **labels},

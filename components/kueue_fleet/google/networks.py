@@ -93,9 +93,9 @@ def own_vpc(
     """
     vpc_name = network_name or name
     regions = list(dict.fromkeys(regions))
-    known = {**REGION_RANGES, **(ranges or {})}
+    known_ranges = {**REGION_RANGES, **(ranges or {})}
     for region in regions:
-        if region not in known:
+        if region not in known_ranges:
             raise ValueError(
                 f"network {vpc_name}: no node range is known for region {region}; "
                 f"give one in ranges, such as {{{region!r}: '10.228.0.0/20'}}"
@@ -119,7 +119,7 @@ def own_vpc(
             if region in ranges
         ]
         there = {"project": project, "region": region, "name": f"{vpc_name}-{region}"}
-        subnet = _in_region(f"{name}/{region}", there, vpc.ref("selfLink"), known[region], secondary)
+        subnet = _in_region(f"{name}/{region}", there, vpc.ref("selfLink"), known_ranges[region], secondary)
         subnetworks[region], egress[region] = subnet[0].ref("selfLink"), subnet[-1].key
         resources += subnet
     return OwnVpc(
@@ -127,7 +127,7 @@ def own_vpc(
         subnetworks,
         pod_range_names=dict.fromkeys(pods_known, POD_RANGE_NAME),
         service_range_names=dict.fromkeys(for_services, SERVICE_RANGE_NAME),
-        node_ranges={region: known[region] for region in regions},
+        node_ranges={region: known_ranges[region] for region in regions},
         pod_ranges=pods_known,
         service_ranges=for_services,
         egress=egress,

@@ -55,9 +55,11 @@ class CloudPart:
 
     def data(self, fleet: FleetSpec) -> dict[str, tuple[str, str]]:
         """What holds data, and is protected for it: by key, the path of its entry in the file, and what it is."""
-        protected = (each for each in self.on(fleet, fleet.project, NO_SURROUNDINGS) if each.protect is not None)
+        protected_resources = (
+            resource for resource in self.on(fleet, fleet.project, NO_SURROUNDINGS) if resource.protect is not None
+        )
         data_by_key = {}
-        for resource in protected:
+        for resource in protected_resources:
             entry, *_, place = resource.name.removeprefix(f"{fleet.name}/{self.name}/").split("/")
             kind = resource.key.partition("/")[0].lower()
             data_by_key[resource.key] = f"{self.name}[{entry}]", f"{kind} {entry} in {place}"

@@ -30,9 +30,9 @@ ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
 
 
 def planned_changes(
-    token: str, state: Mapping[str, Any], inputs: Mapping[str, Any], ignored: Iterable[str] = ()
+    token: str, state: Mapping[str, Any], inputs: Mapping[str, Any], paths: Iterable[str] = ()
 ) -> dict[Path, Change]:
-    """What changes, less what is `ignored` (Pulumi's ignoreChanges); of a type without facts, what is not the same."""
+    """What changes, less what is `paths` (Pulumi's ignoreChanges); of a type without facts, what is not the same."""
     pair = Pair(token, state, inputs)
     plan = _Plan(pair)
     if facts := load_facts().properties(token):
@@ -42,7 +42,7 @@ def planned_changes(
     for path in forced_replacements(pair):
         # What the provider takes back by its own code may be Google's to choose by its schema.
         plan.changes[path] = plan.changes.get(path, Change.DELETE).as_replacing()
-    patterns = [*(parse_pattern(text) for text in ignored), *cleared(pair)]
+    patterns = [*(parse_pattern(text) for text in paths), *cleared(pair)]
     return {
         path: change
         for path, change in plan.changes.items()
@@ -138,14 +138,14 @@ class _Plan:
     def _unmatched(self, fact: Fact, old: list[Any], new: list[Any], plain: str) -> tuple[list[Any], list[Any]]:
         """What is in only one of two sets; what was taken out is put beside what came."""
         rest = list(old)
-        added = []
+        added_blocks = []
         for item in new:
             same = next((other for other in rest if self._is_same(fact, other, item, plain)), None)
             if same is None:
-                added.append(item)
+                added_blocks.append(item)
             else:
                 rest.remove(same)
-        return rest, added
+        return rest, added_blocks
 
     def _is_same(self, fact: Fact, old: Any, new: Any, plain: str) -> bool:
         inside = _Plan(self._pair)
@@ -172,12 +172,12 @@ class _Plan:
         self._record(path, change, replaces=fact.replaces)
 
     def _scalar(self, fact: Fact, old: Any, new: Any, path: Path) -> None:
-        removed = new is None
-        if removed and old is not None:
+        is_removed = new is None
+        if is_removed and old is not None:
             new = ZERO[fact.kind]
         if _text(old) == _text(new):
             return
-        change = Change.ADD if old is None else Change.DELETE if removed else Change.UPDATE
+        change = Change.ADD if old is None else Change.DELETE if is_removed else Change.UPDATE
         self._record(path, change, replaces=fact.replaces)
 
 
@@ -192,12 +192,12 @@ def _text(value: Any) -> str:
 
 def _merged(facts: Mapping[str, Fact], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Names that the schema does not have, such as the engine's own, are kept."""
-    merged = {name: value for name, value in new.items() if name not in facts}
+    merged_values = {name: value for name, value in new.items() if name not in facts}
     for name, fact in facts.items():
         value = _after(fact, old.get(name), new.get(name))
         if value is not None:
-            merged[name] = value
-    return merged
+            merged_values[name] = value
+    return merged_values
 
 
 def _after(fact: Fact, old: Any, new: Any) -> Any:

@@ -55,5 +55,6 @@ def render_path(path: Path) -> str:
 def is_within(path: Path, pattern: Pattern) -> bool:
     """Whether `path` is a property that `pattern` names, or below it."""
     return len(path) >= len(pattern) and all(
-        wanted == "*" if isinstance(part, int) else part == wanted for part, wanted in zip(path, pattern, strict=False)
+        pattern_part == "*" if isinstance(part, int) else part == pattern_part
+        for part, pattern_part in zip(path, pattern, strict=False)
     )

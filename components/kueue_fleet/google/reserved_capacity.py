@@ -79,9 +79,11 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
         "guestAccelerators": machine is None or machine.gpus > 0 or machine.family == "n1",
         "localSsds": machine is None or machine.local_ssds > 0,
     }
-    ignored = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
+    ignored_properties = [
+        f"{block}.instanceProperties.{name}" for name, is_reported in comes_with.items() if is_reported
+    ]
     by_id = any(not project.isdigit() for project in entry.shared_with)
-    return (*ignored, *(["shareSettings.projectMaps"] if by_id else []))
+    return (*ignored_properties, *(["shareSettings.projectMaps"] if by_id else []))
 
 
 def _shared(entry: ReservationEntry | FutureReservationEntry) -> dict[str, Any]:
@@ -132,10 +134,12 @@ def _future(entry: FutureReservationEntry) -> dict[str, Any]:
     }
 
 
-def _commitment(entry: CommitmentEntry, made: Mapping[str, CloudResource]) -> dict[str, Any]:
-    missing = [reservation for reservation in entry.reservations if reservation not in made]
-    if missing:
-        raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
+def _commitment(entry: CommitmentEntry, cloud_resources: Mapping[str, CloudResource]) -> dict[str, Any]:
+    missing_reservations = [reservation for reservation in entry.reservations if reservation not in cloud_resources]
+    if missing_reservations:
+        raise ValueError(
+            f"commitment {entry.name}: {', '.join(missing_reservations)} is not a reservation of this component"
+        )
     if len(entry.reservations) > 1:
         raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
     return {
@@ -154,5 +158,9 @@ def _commitment(entry: CommitmentEntry, made: Mapping[str, CloudResource]) -> di
             }
             for resource in entry.resources
         ],
-        **({"existingReservations": made[entry.reservations[0]].ref("selfLink")} if entry.reservations else {}),
+        **(
+            {"existingReservations": cloud_resources[entry.reservations[0]].ref("selfLink")}
+            if entry.reservations
+            else {}
+        ),
     }

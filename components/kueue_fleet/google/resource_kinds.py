@@ -236,11 +236,11 @@ def completed(token: str, inputs: Mapping[str, Any], where: Mapping[str, Any]) -
 
 
 def answered(
-    token: str, given: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
+    token: str, properties: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The state of a resource: `given`, plain and complete, as Google answers it.
+    """The state of a resource: `properties`, plain and complete, as Google answers it.
 
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types.
     """
-    state = answer(token, given, control_plane)
+    state = answer(token, properties, control_plane)
     return {**state, **kind_of(token).derive(state, resource_id)}

@@ -46,17 +46,17 @@ def resources_on(fleet: FleetSpec) -> tuple[CloudResource, ...]:
 def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
     name, project = fleet.name, fleet.project
     yield from services(f"{name}/apis", project=project, **api_arguments(fleet))
-    if built := built_image(fleet):
-        yield image_repository(f"{name}/controller-image", built, project=project, labels=labels_of(fleet))
+    if image_build := built_image(fleet):
+        yield image_repository(f"{name}/controller-image", image_build, project=project, labels=labels_of(fleet))
     vpc = existing_vpc(fleet, project)
     if vpc is None and fleet.new_clusters:
         vpc = own_vpc(f"{name}/{fleet.network_name}", project=project, **network_arguments(fleet))
         yield from vpc.resources
-    reserved = reserved_capacity(name, project=project, **capacity_arguments(fleet))
-    yield from reserved
+    reserved_resources = reserved_capacity(name, project=project, **capacity_arguments(fleet))
+    yield from reserved_resources
     clusters = {}
     for entry in fleet.gke_clusters:
-        resources = list(_cluster(fleet, entry, vpc, reserved))
+        resources = list(_cluster(fleet, entry, vpc, reserved_resources))
         clusters[entry.name] = next(resource.key for resource in resources if resource.type == CLUSTER)
         yield from resources
     after = tuple(clusters[pool_maker] for pool_maker in pool_makers(fleet))
@@ -73,7 +73,7 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
 
 
 def _cluster(
-    fleet: FleetSpec, entry: ClusterEntry, vpc: Vpc | None, reserved: Sequence[CloudResource]
+    fleet: FleetSpec, entry: ClusterEntry, vpc: Vpc | None, cloud_resources: Sequence[CloudResource]
 ) -> Iterator[CloudResource]:
     """The nodes' identity, the cluster, its node pools."""
     name, project = f"{fleet.name}/{entry.name}", fleet.project_of(entry.name)
@@ -89,36 +89,41 @@ def _cluster(
         yield from identity
     if entry.existing or vpc is None:
         id_ = f"projects/{project}/locations/{entry.region}/clusters/{entry.name}"
-        made = CloudResource(CLUSTER, name, {}, read=id_)
+        cluster_resource = CloudResource(CLUSTER, name, {}, read=id_)
     else:
         egress = (vpc.egress[entry.region],) if isinstance(vpc, OwnVpc) else ()
         place = cluster_arguments(fleet, entry, vpc)
-        made = cluster(
+        cluster_resource = cluster(
             name, entry, project=project, node_service_account=account, needs=(*needs, *egress), **place, **protection
         )
-    yield made
-    there: dict[str, Any] = {"project": project, "cluster": made.ref("name"), "service_account": account, **protection}
+    yield cluster_resource
+    there: dict[str, Any] = {
+        "project": project,
+        "cluster": cluster_resource.ref("name"),
+        "service_account": account,
+        **protection,
+    }
     if not entry.existing:
-        there["deleted_with"] = made.key
+        there["deleted_with"] = cluster_resource.key
         if entry.mode == "Standard":
             yield from node_pool(f"{name}/system", system_pool_entry(entry), entry, **there)
     else:
-        there["private_nodes"] = made.ref("privateClusterConfig.enablePrivateNodes")
+        there["private_nodes"] = cluster_resource.ref("privateClusterConfig.enablePrivateNodes")
     pools = pools_of(fleet, entry)
     networks = accelerator_networks(
         f"{name}/accelerator-networks", [resolve_pool(pool, entry) for pool in pools], project=project
     )
     yield from networks
     for pool in pools:
-        named = reservation_of(pool, entry)
-        awaited = tuple(
+        reservation_name = reservation_of(pool, entry)
+        awaited_keys = tuple(
             resource.key
-            for resource in reserved
-            if resource.type in RESERVATIONS and resource.name == f"{fleet.name}/{named}"
+            for resource in cloud_resources
+            if resource.type in RESERVATIONS and resource.name == f"{fleet.name}/{reservation_name}"
         )
         if pool.on(entry.name).accelerator_networks is not None:
-            awaited += tuple(network.key for network in networks)
-        yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited, **there)
+            awaited_keys += tuple(network.key for network in networks)
+        yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited_keys, **there)
 
 
 def api_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -133,7 +138,11 @@ def pool_makers(fleet: FleetSpec) -> list[str]:
     """For each project a cluster, with which its Workload Identity pool is there; the fleet's own is the first."""
     projects = (fleet.project, *other_projects(fleet))
     home = {fleet.project: fleet.home} if fleet.cluster(fleet.home) in fleet.gke_clusters else {}
-    return [home.get(project) or found[0].name for project in projects if (found := clusters_in(fleet, project))]
+    return [
+        home.get(project) or project_clusters[0].name
+        for project in projects
+        if (project_clusters := clusters_in(fleet, project))
+    ]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:

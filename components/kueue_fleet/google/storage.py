@@ -62,17 +62,19 @@ def storage(
     cloud_resources: dict[str, CloudResource] = {}
     options: dict[str, Any] = {"protect": deletion_protection, "retain_on_delete": deletion_protection}
     lustre = any(isinstance(place.entry.volume, Lustre) and place.made for place in places)
-    peered = _peering(f"{name}/lustre", f"{fleet}-lustre", project, network) if lustre and peering else []
+    peering_resources = _peering(f"{name}/lustre", f"{fleet}-lustre", project, network) if lustre and peering else []
     there = {"project": project, "labels": {"managed-by": "kueue-fleet", **labels}}
     mode = "PRIVATE_SERVICE_ACCESS" if shared_vpc else "DIRECT_PEERING"
     for place in places:
         at = f"{name}/{place.entry.name}"
         resources = list(_made(at, place, there, network, mode, options)) if place.made else []
         if isinstance(place.entry.volume, Lustre):
-            resources = [replace(resource, needs=tuple(peering.key for peering in peered)) for resource in resources]
+            resources = [
+                replace(resource, needs=tuple(peering.key for peering in peering_resources)) for resource in resources
+            ]
         for resource in (*resources, *_grants(at, place, resources, accounts, project)):
             cloud_resources.setdefault(resource.key, resource)
-    return [*peered, *cloud_resources.values()]
+    return [*peering_resources, *cloud_resources.values()]
 
 
 def _made(
@@ -81,12 +83,12 @@ def _made(
     there: Mapping[str, Any],
     network: Any,
     connect_mode: str,
-    kept: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> Iterator[CloudResource]:
     """The bucket, instance or disks of a place."""
     volume = place.entry.volume
     if isinstance(volume, HyperdiskMl):
-        yield from (_disk(f"{name}/{zone}", zone, place, volume, there, kept) for zone in place.zones)
+        yield from (_disk(f"{name}/{zone}", zone, place, volume, there, options) for zone in place.zones)
         return
     type_, properties = "gcp:storage/bucket:Bucket", {**there, "name": place.name, "location": place.location}
     if isinstance(volume, Bucket):
@@ -104,7 +106,7 @@ def _made(
             "tier": volume.tier,
             "fileShares": {"name": SHARE, "capacityGb": volume.capacity_gib},
             "networks": [{"network": network, "modes": ["MODE_IPV4"], "connectMode": connect_mode}],
-            "deletionProtectionEnabled": kept["protect"],
+            "deletionProtectionEnabled": options["protect"],
         }
     else:
         type_ = LUSTRE
@@ -115,7 +117,7 @@ def _made(
             "perUnitStorageThroughput": str(volume.per_unit_storage_throughput),
             "network": network,
         }
-    yield CloudResource(type_, f"{name}/{place.location.lower()}", properties, **kept)
+    yield CloudResource(type_, f"{name}/{place.location.lower()}", properties, **options)
 
 
 def why_not_resized(before: Instance, after: Instance) -> str | None:
@@ -153,9 +155,9 @@ def storage_costs(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
         yield cost_line("", place.entry.name, "storage", (count, count), what, parts)
 
 
-def refused_update(token: str, state: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+def refused_update(token: str, state: Mapping[str, Any], wanted_properties: Mapping[str, Any]) -> str | None:
     """Why Google refuses an update of a resource of this type, which the provider takes; None where it may take it."""
-    before, after = (_server(token, properties) for properties in (state, wanted))
+    before, after = (_server(token, properties) for properties in (state, wanted_properties))
     return why_not_resized(before, after) if before is not None and after is not None else None
 
 
@@ -181,7 +183,7 @@ def _disk(
     place: StoragePlace,
     volume: HyperdiskMl,
     there: Mapping[str, Any],
-    kept: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> CloudResource:
     several = len(place.zones) > 1
     properties = {
@@ -194,17 +196,19 @@ def _disk(
         "accessMode": "READ_ONLY_MANY",
         **({"snapshot": volume.snapshot} if volume.snapshot else {"image": volume.image}),
     }
-    return CloudResource("gcp:compute/disk:Disk", name, properties, **kept)
+    return CloudResource("gcp:compute/disk:Disk", name, properties, **options)
 
 
 def _grants(
-    name: str, place: StoragePlace, made: Sequence[CloudResource], accounts: Mapping[str, Any], project: Any
+    name: str, place: StoragePlace, cloud_resources: Sequence[CloudResource], accounts: Mapping[str, Any], project: Any
 ) -> Iterator[CloudResource]:
     """Who may use a bucket: its teams, and of checkpoints GKE's own account."""
     volume = place.entry.volume
     if not isinstance(volume, Bucket):
         return
-    bucket, at = (made[0].ref("name"), place.location.lower()) if made else (place.name, place.name)
+    bucket, at = (
+        (cloud_resources[0].ref("name"), place.location.lower()) if cloud_resources else (place.name, place.name)
+    )
     role = READS_OBJECTS if place.entry.read_only else USES_OBJECTS
     who = {team: (role, joined("serviceAccount:", accounts[team])) for team in place.entry.teams if team in accounts}
     if isinstance(volume, MultiTierCheckpoints):
@@ -212,12 +216,12 @@ def _grants(
             f"principal://iam.googleapis.com/projects/{volume.project_number}/locations/global/workloadIdentityPools/"
         )
         who["gke"] = (USES_OBJECTS, joined(pool, workload_pool(project), f"/subject/ns/{_CHECKPOINTS}"))
-    for granted, (role_of, member) in who.items():
+    for grant_name, (role_of, member) in who.items():
         properties = {"bucket": bucket, "role": role_of, "member": member}
-        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{granted}", properties)
+        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{grant_name}", properties)
 
 
-def _peering(name: str, called: str, project: Any, network: Any) -> list[CloudResource]:
+def _peering(name: str, peering_name: str, project: Any, network: Any) -> list[CloudResource]:
     """A range of addresses for Google's services, the connection with them, and the way from it to the nodes.
 
     Source: https://cloud.google.com/managed-lustre/docs/vpc.
@@ -227,7 +231,7 @@ def _peering(name: str, called: str, project: Any, network: Any) -> list[CloudRe
         name,
         {
             "project": project,
-            "name": called,
+            "name": peering_name,
             "purpose": "VPC_PEERING",
             "addressType": "INTERNAL",
             "prefixLength": _PEERED_PREFIX,
@@ -248,7 +252,7 @@ def _peering(name: str, called: str, project: Any, network: Any) -> list[CloudRe
         name,
         {
             "project": project,
-            "name": called,
+            "name": peering_name,
             "network": network,
             "direction": "INGRESS",
             "sourceRanges": [joined(address.ref("address"), f"/{_PEERED_PREFIX}")],

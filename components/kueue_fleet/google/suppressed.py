@@ -152,8 +152,8 @@ def _private_endpoint(pair: Pair, path: Path, old: Any, new: Any) -> bool:
 
 
 def _added_scope(pair: Pair, path: Path, old: Any, new: Any) -> bool:
-    added = "https://www.googleapis.com/auth/monitoring.write"
-    return isinstance(old, list) and isinstance(new, list) and set(old) == {*new, added}
+    scope = "https://www.googleapis.com/auth/monitoring.write"
+    return isinstance(old, list) and isinstance(new, list) and set(old) == {*new, scope}
 
 
 def _same_recurrence(pair: Pair, path: Path, old: Any, new: Any) -> bool:
