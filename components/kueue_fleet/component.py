@@ -86,11 +86,11 @@ def check_labels(labels: Labels | None) -> Iterator[Problem]:
     return check_alone("labels", {key: value for key, value in (labels or {}).items() if isinstance(value, str)})
 
 
-def state_of(made: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:
-    """The outputs that `made` has, by their names in camelCase."""
-    component: type[Any] = type(made)
+def state_of(component_there: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:
+    """The outputs that `component_there` has, by their names in camelCase."""
+    component: type[Any] = type(component_there)
     for attribute in data_of(component):
-        value = getattr(made, attribute, None)
+        value = getattr(component_there, attribute, None)
         if value is not None:
             yield to_camel(attribute), value
 
@@ -114,9 +114,9 @@ def _data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
         if not issubclass(base, pulumi.ComponentResource) or base is pulumi.ComponentResource:
             continue
         annotations = dict(inspect.get_annotations(base))
-        for name, each in vars(base).items():
-            if isinstance(each, property) and each.fget is not None:
-                annotations[name] = inspect.get_annotations(each.fget).get("return")
+        for name, attribute in vars(base).items():
+            if isinstance(attribute, property) and attribute.fget is not None:
+                annotations[name] = inspect.get_annotations(attribute.fget).get("return")
         for name, annotation in annotations.items():
             schema = None if name.startswith("_") else _output_type(annotation)
             if schema is not None:

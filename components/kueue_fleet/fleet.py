@@ -105,8 +105,8 @@ def spec_from_config(*, as_published: bool = False) -> FleetSpec:
         raise _unusable(refused) from None
 
 
-def _unusable(refused: SpecError) -> pulumi.RunError:
-    problems = "\n".join(f"  {problem.coded}" for problem in errors_of(refused.problems))
+def _unusable(refusal: SpecError) -> pulumi.RunError:
+    problems = "\n".join(f"  {problem.coded}" for problem in errors_of(refusal.problems))
     return pulumi.RunError(f"the fleet in {CONFIG}:fleet cannot be used:\n{problems}")
 
 
@@ -179,7 +179,7 @@ class Fleet(Component):
         if not isinstance(spec, FleetSpec):
             spec = parse_fleet(spec, as_published=bool(inputs.get("as_published")))
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
-        given = inputs.get("kubernetes_clusters") or {}
+        connections = inputs.get("kubernetes_clusters") or {}
         team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")
         if isinstance(project, str) and not any(check_project(project)):
             spec = spec.model_copy(update={"project": project})
@@ -189,7 +189,7 @@ class Fleet(Component):
             *check_network(spec, network),
             *check_accounts(spec, accounts),
             *check_existing(spec, existing),
-            *check_kubernetes(spec, given),
+            *check_kubernetes(spec, connections),
             *check_secrets(spec, team_secrets),
             *check_image(spec, controller_image),
         ]
@@ -223,7 +223,9 @@ class Fleet(Component):
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.gke_clusters}
         self.plain_clusters = {
-            entry.name: self._plain_cluster(entry, given) for entry in spec.clusters if entry.name not in self.clusters
+            entry.name: self._plain_cluster(entry, connections)
+            for entry in spec.clusters
+            if entry.name not in self.clusters
         }
         self.accelerator_networks = {
             entry.name: networks
@@ -350,11 +352,11 @@ class Fleet(Component):
         return ProjectServices(f"{name}/apis", project=self._project, **api_arguments(self.spec), opts=opts)
 
     def _image(self, name: str) -> ControllerImage | None:
-        built = built_image(self.spec)
-        if built is None:
+        image_build = built_image(self.spec)
+        if image_build is None:
             return None
         return ControllerImage(
-            f"{name}/controller-image", built, project=self._project, labels=self._labels, opts=self._child()
+            f"{name}/controller-image", image_build, project=self._project, labels=self._labels, opts=self._child()
         )
 
     def _capacity(self, name: str) -> ReservedCapacity | None:
@@ -363,8 +365,10 @@ class Fleet(Component):
             return None
         return ReservedCapacity(name, project=self._project, **capacity_arguments(spec), opts=self._child())
 
-    def _plain_cluster(self, entry: ClusterEntry, given: Mapping[str, KubernetesCluster]) -> PlainCluster:
-        return PlainCluster(f"{self._prefix}{entry.name}", entry, given.get(entry.name), opts=self._child())
+    def _plain_cluster(self, entry: ClusterEntry, kubernetes_clusters: Mapping[str, KubernetesCluster]) -> PlainCluster:
+        return PlainCluster(
+            f"{self._prefix}{entry.name}", entry, kubernetes_clusters.get(entry.name), opts=self._child()
+        )
 
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
         network = self.network
@@ -399,7 +403,7 @@ class Fleet(Component):
 
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
         cluster = self.clusters[entry.name]
-        reserved = reservation_of(pool, entry)
+        reservation_name = reservation_of(pool, entry)
         networks = self.accelerator_networks.get(entry.name)
         own = pool.on(entry.name).accelerator_networks is not None
         return NodePool(
@@ -415,7 +419,7 @@ class Fleet(Component):
             opts=pulumi.ResourceOptions(
                 parent=cluster,
                 depends_on=[
-                    *(self.capacity.named(reserved) if self.capacity and reserved else []),
+                    *(self.capacity.named(reservation_name) if self.capacity and reservation_name else []),
                     *([networks] if networks and own else []),
                 ],
                 deleted_with=cluster.deleted_with,

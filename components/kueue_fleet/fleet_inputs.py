@@ -54,10 +54,10 @@ def check_project(project: object) -> Iterator[Problem]:
 def known_project(project: pulumi.Input[str]) -> pulumi.Output[str]:
     """The project, checked once it is known. Raises RunError, from within Pulumi."""
 
-    def checked(known: str) -> str:
-        for problem in check_project(known):
+    def checked(known_id: str) -> str:
+        for problem in check_project(known_id):
             raise pulumi.RunError(str(problem))
-        return known
+        return known_id
 
     return pulumi.Output.from_input(project).apply(checked)
 
@@ -125,14 +125,14 @@ def check_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Probl
 
 def check_kubernetes(spec: FleetSpec, clusters: Mapping[str, KubernetesCluster]) -> Iterator[Problem]:
     """Clusters of the program that the file does not have, or has of GKE; workers without an address."""
-    for name, given in clusters.items():
+    for name, connection in clusters.items():
         if name not in spec.cluster_names:
             yield PROGRAM.at("clusters", f"the program gives {name}, which is not in the file", "remove it")
             continue
-        said = spec.cluster(name).kubernetes
-        if said is None:
+        file_connection = spec.cluster(name).kubernetes
+        if file_connection is None:
             yield PROGRAM.at(f"clusters[{name}].kubernetes", "not set, but the program gives the cluster", "set it")
-        elif given.server is not None and said.server is not None:
+        elif connection.server is not None and file_connection.server is not None:
             wrong, fix = "set, but the program gives the address", "keep one of the two"
             yield PROGRAM.at(f"clusters[{name}].kubernetes.server", wrong, fix)
     for entry in spec.clusters:

@@ -63,15 +63,15 @@ def claim(key: Hashable, where: str, wrong: str, fix: str = "give each its own n
 class Described:
     """The docstring of a component, which `help()` shows with what stands below its attributes in the source."""
 
-    def __init__(self, written: str) -> None:
-        """`written` is what stands in the source."""
-        self.written = written
+    def __init__(self, text: str) -> None:
+        """`text` is what stands in the source."""
+        self.written = text
 
-    def __get__(self, made: Any, component: type[Any]) -> str:
+    def __get__(self, instance: Any, component: type[Any]) -> str:
         """The docstring, read when it is asked for."""
         from kueue_fleet.fleet_file.schema import field_docs
 
-        ours = [each for each in component.__mro__ if each.__module__.partition(".")[0] == __name__.partition(".")[0]]
+        ours = [base for base in component.__mro__ if base.__module__.partition(".")[0] == __name__.partition(".")[0]]
         about = {name: text for our in reversed(ours) for name, text in field_docs(our).items() if _is_made(our, name)}
         lines = (f"    {name}: {' '.join(text.split())}" for name, text in about.items())
         return "\n".join((inspect.cleandoc(self.written), "", "Attributes:", *lines)) if about else self.written
@@ -142,21 +142,26 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
             yield COMPONENT.at(f"{where}.opts.{option}", "has no effect on a component", fix, "warning")
     parent: Any = opts.parent
     provider: Any = opts.provider
-    wanted = f"give a provider of {component.of_provider}"
+    wanted_provider = f"give a provider of {component.of_provider}"
     given_for: Any = opts.providers or ()
-    packages = {each.package for each in (given_for.values() if isinstance(given_for, Mapping) else given_for)}
+    packages = {
+        provider_there.package
+        for provider_there in (given_for.values() if isinstance(given_for, Mapping) else given_for)
+    }
     if packages and component.of_provider not in packages:
         wrong = f"are of {', '.join(sorted(packages))}, which has no effect on it"
-        yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted, "warning")
+        yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted_provider, "warning")
     if parent is not None and not isinstance(parent, pulumi.Resource):
         type_text = with_article(type(parent).__name__)
         yield COMPONENT.at(f"{where}.opts.parent", f"{type_text} is given", "give a component")
     if isinstance(provider, pulumi.ProviderResource):
         if provider.package != component.of_provider:
-            yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted)
+            yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted_provider)
     elif provider is not None:
         type_text = with_article(type(provider).__name__)
-        yield COMPONENT.at(f"{where}.opts.provider", f"{type_text} is given", f"{wanted}, such as cluster.provider")
+        yield COMPONENT.at(
+            f"{where}.opts.provider", f"{type_text} is given", f"{wanted_provider}, such as cluster.provider"
+        )
 
 
 def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
@@ -185,9 +190,9 @@ def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, p
         if name.startswith(above):
             for urn in parent._aliases:
                 aliases += _below(urn, pulumi.Alias(), [f"{_PARENT}/{_PARENT}{rest}"])
-    changed = opts._copy()
-    changed.aliases = aliases
-    return own, changed
+    changed_options = opts._copy()
+    changed_options.aliases = aliases
+    return own, changed_options
 
 
 def _former(alias: pulumi.Alias, name: str, parent: pulumi.Resource | None) -> Iterator[Any]:
@@ -208,8 +213,8 @@ def _below(parent: Any, alias: pulumi.Alias, names: Iterable[str]) -> Iterator[A
     """ALIAS with each of these names below the parent of this URN, whose name they may hold."""
     for former_name in names:
 
-        def there(urn: str, each: str = former_name) -> pulumi.Alias:
-            name = each.replace(_PARENT, urn.split("::", 3)[3])
+        def there(urn: str, each_former_name: str = former_name) -> pulumi.Alias:
+            name = each_former_name.replace(_PARENT, urn.split("::", 3)[3])
             return pulumi.Alias(name, alias.type_, urn, alias.stack, alias.project)
 
         yield pulumi.Output.from_input(parent).apply(there)

@@ -73,18 +73,18 @@ def take_over(clusters: Sequence[AdoptedCluster], identity: Identity) -> tuple[A
     Raises:
         SpecError: the clusters cannot be one fleet file.
     """
-    adopted = adopt_fleet(clusters, identity)
-    plan, stays = _planned(adopted, clusters)
+    adoption = adopt_fleet(clusters, identity)
+    plan, stays = _planned(adoption, clusters)
     if stays:
-        adopted = adopt_fleet(clusters, replace(identity, stays=stays))
-        plan, _ = _planned(adopted, clusters)
-    return adopted, plan
+        adoption = adopt_fleet(clusters, replace(identity, stays=stays))
+        plan, _ = _planned(adoption, clusters)
+    return adoption, plan
 
 
-def _planned(adopted: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[ImportPlan | None, dict[str, str]]:
+def _planned(adopted_adoption: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[ImportPlan | None, dict[str, str]]:
     """The plan, and what cannot be imported, with the reason."""
     try:
-        fleet = read_with_errors(adopted.data)
+        fleet = read_with_errors(adopted_adoption.data)
         plan = import_plan(fleet, clusters)
     except (SpecError, LookupError):  # What rules would refuse may name what is not there.
         return None, {}
@@ -139,15 +139,15 @@ def _description(
                 yield f"{cluster.name}/{pool['name']}", pool_state(pool)
 
 
-def _adoption(path: str, resource: CloudResource, asked: Mapping[str, Any], state: Mapping[str, Any]) -> Adoption:
+def _adoption(path: str, resource: CloudResource, choices: Mapping[str, Any], state: Mapping[str, Any]) -> Adoption:
     cluster, _, pool = path.partition("/")
     facts = load_facts().resources[resource.type]
     state = _with_zeros(state, facts)
     if resource.type == CLUSTER:
         # The provider leaves labels that the program does not name alone.
         labels = state.get("resourceLabels") or {}
-        state["resourceLabels"] = {key: labels[key] for key in asked["resourceLabels"] if key in labels}
-    inputs = _without_zeros(asked, state, facts)
+        state["resourceLabels"] = {key: labels[key] for key in choices["resourceLabels"] if key in labels}
+    inputs = _without_zeros(choices, state, facts)
     changes = planned_changes(resource.type, state, inputs, (*resource.ignore_changes, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
     access: list[str] = []
@@ -159,7 +159,7 @@ def _adoption(path: str, resource: CloudResource, asked: Mapping[str, Any], stat
         texts[change.replaces].append(f"{render_path(at)} {before} -> {after}")
         if resource.type == CLUSTER and at[0] in _ACCESS:
             access.append(texts[change.replaces][-1])
-    id_ = f"projects/{asked['project']}/locations/{asked['location']}/clusters/{cluster}"
+    id_ = f"projects/{choices['project']}/locations/{choices['location']}/clusters/{cluster}"
     id_ += f"/nodePools/{pool}" if pool else ""
     return Adoption(path, id_, resource, tuple(texts[False]), tuple(access), tuple(texts[True]))
 
@@ -186,18 +186,20 @@ def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str
     return whole
 
 
-def _without_zeros(declared: Mapping[str, Any], state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """`declared` without what is false or zero where Google's API, which leaves such values out, has none."""
-    kept: dict[str, Any] = {}
-    for name, value in declared.items():
+def _without_zeros(
+    declared_values: Mapping[str, Any], state: Mapping[str, Any], facts: Mapping[str, Fact]
+) -> dict[str, Any]:
+    """`declared_values` without what is false or zero where Google's API, which leaves such values out, has none."""
+    kept_values: dict[str, Any] = {}
+    for name, value in declared_values.items():
         there = state.get(name)
         if isinstance(value, dict) and name in facts and facts[name].kind == "block":
             inner = _without_zeros(value, there if isinstance(there, Mapping) else {}, facts[name].children)
             if inner or there is not None:
-                kept[name] = inner
+                kept_values[name] = inner
         elif value not in _ABSENT or there not in _ABSENT:
-            kept[name] = value
-    return kept
+            kept_values[name] = value
+    return kept_values
 
 
 def _at(value: Any, path: Path) -> Any:

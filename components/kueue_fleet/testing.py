@@ -65,8 +65,8 @@ class Mocks(pulumi.runtime.Mocks):
             return answer, []
         # Pulumi also accepts the answer alone, as its own pages show.
         own: Any = self._own.call(args)
-        given, failures = (own, []) if isinstance(own, dict) else own
-        return {**answer, **given}, failures or []
+        own_answer, failures = (own, []) if isinstance(own, dict) else own
+        return {**answer, **own_answer}, failures or []
 
     def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
         """Inputs of the resources of a type, by Pulumi name.
@@ -92,23 +92,23 @@ class Mocks(pulumi.runtime.Mocks):
         return f"{args.name}-id", state
 
     def _of_google(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        named = {"name": args.name} if kind_of(args.typ).named or args.typ not in kinds() else {}
-        given = completed(args.typ, {**named, **args.inputs}, WHERE)
+        name_field = {"name": args.name} if kind_of(args.typ).named or args.typ not in kinds() else {}
+        inputs = completed(args.typ, {**name_field, **args.inputs}, WHERE)
         if args.typ == CLUSTER and args.resource_id:
             _, project, _, location, _, name = args.resource_id.split("/")
-            given |= {"project": project, "location": location, "name": name}
-            given.setdefault("nodeConfig", {"serviceAccount": "default"})
-        if not _is_complete(args.typ, given):
-            return f"{args.name}-id", given
-        id_ = kind_of(args.typ).resource_id(given)
+            inputs |= {"project": project, "location": location, "name": name}
+            inputs.setdefault("nodeConfig", {"serviceAccount": "default"})
+        if not _is_complete(args.typ, inputs):
+            return f"{args.name}-id", inputs
+        id_ = kind_of(args.typ).resource_id(inputs)
         control_plane: dict[str, Any] = {}
         if args.typ == CLUSTER:
-            self._clusters[given["name"]] = given
-            control_plane = _control_plane(given["name"], given["location"], id_)
+            self._clusters[inputs["name"]] = inputs
+            control_plane = _control_plane(inputs["name"], inputs["location"], id_)
         elif args.typ == NODE_POOL:
-            asked = self._clusters.get(str(given["cluster"]).rpartition("/")[2], {})
-            control_plane = {"asked": asked, "version": KUBERNETES_VERSION}
-        return id_, answered(args.typ, given, id_, control_plane)
+            cluster_state = self._clusters.get(str(inputs["cluster"]).rpartition("/")[2], {})
+            control_plane = {"asked": cluster_state, "version": KUBERNETES_VERSION}
+        return id_, answered(args.typ, inputs, id_, control_plane)
 
 
 def _opened(value: Any) -> Any:
@@ -119,11 +119,11 @@ def _opened(value: Any) -> Any:
     return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
-def _is_complete(token: str, given: Mapping[str, Any]) -> bool:
+def _is_complete(token: str, given_values: Mapping[str, Any]) -> bool:
     """Whether everything is known that Google needs; in a preview it may not be."""
     facts, template = load_facts().properties(token), kind_of(token).id_template
-    needed = [name for name, fact in facts.items() if fact.required or f"{{{name}}}" in template]
-    return not any(isinstance(given.get(name), pulumi.output.Unknown | None) for name in needed)
+    needed_names = [name for name, fact in facts.items() if fact.required or f"{{{name}}}" in template]
+    return not any(isinstance(given_values.get(name), pulumi.output.Unknown | None) for name in needed_names)
 
 
 def _control_plane(name: str, location: str, id_: str) -> dict[str, Any]:

@@ -154,12 +154,12 @@ class GkeCluster(Component):
         self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
-        known = identifier
+        known_id = identifier
         if spec.existing:
             if existing_id is not None:
-                known = pulumi.Output.all(identifier, existing_id).apply(lambda ids: _same_cluster(spec.name, *ids))
-            self.cluster = gcp.container.Cluster.get(name, known, opts=pulumi.ResourceOptions(parent=self))
-        self.identifier = pulumi.Output.from_input(known)
+                known_id = pulumi.Output.all(identifier, existing_id).apply(lambda ids: _same_cluster(spec.name, *ids))
+            self.cluster = gcp.container.Cluster.get(name, known_id, opts=pulumi.ResourceOptions(parent=self))
+        self.identifier = pulumi.Output.from_input(known_id)
         roles: list[gcp.projects.IAMMember] = []
         service_account = spec.node_service_account if node_service_account is None else node_service_account
         if service_account is not None:
@@ -178,7 +178,7 @@ class GkeCluster(Component):
             self.node_service_account, roles = identity.email, identity.roles
         if network is not None and subnetwork is not None and not spec.existing:
             waiting = {str(index): role for index, role in enumerate(roles)}
-            rendered = cluster(
+            rendered_cluster = cluster(
                 name,
                 spec,
                 project=project,
@@ -193,14 +193,14 @@ class GkeCluster(Component):
                 labels=labels or {},
                 needs=tuple(waiting),
             )
-            [self.cluster] = declare(self, [rendered], waiting).values()
+            [self.cluster] = declare(self, [rendered_cluster], waiting).values()
         self.deleted_with = None if spec.existing else self.cluster
         theirs = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
         self.private_nodes = pulumi.Output.from_input(theirs)
         self._addresses(access)
         self.name = self.cluster.name
         # With the id: what is in the cluster depends on the resource that makes it, and goes before it.
-        kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(
+        kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known_id).apply(
             lambda parts: json.dumps(cluster_kubeconfig(spec.name, *parts[:2]), sort_keys=True)
         )
         self.kubeconfig = pulumi.Output.secret(kubeconfig)
@@ -209,7 +209,7 @@ class GkeCluster(Component):
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=kubeconfig,
-            cluster_identifier=known,
+            cluster_identifier=known_id,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
             upsert_existing_objects=spec.upsert_existing_objects or None,
@@ -275,10 +275,10 @@ def _access_problems(where: str, access: ControlPlaneAccess | None) -> Iterator[
     """What the rules of the file say of the networks that reach the cluster, as far as they are known."""
     if not isinstance(access, ControlPlaneAccess):
         return
-    known = {name: cidr for name, cidr in access.networks.items() if isinstance(cidr, str)}
-    if len(known) == len(access.networks):
+    known_cidrs = {name: cidr for name, cidr in access.networks.items() if isinstance(cidr, str)}
+    if len(known_cidrs) == len(access.networks):
         way = "DnsEndpoint" if access.dns else "AuthorizedNetworks"
-        networks = [AuthorizedNetwork(name, cidr) for name, cidr in known.items()]
+        networks = [AuthorizedNetwork(name, cidr) for name, cidr in known_cidrs.items()]
         section = NetworkArgs.model_construct(control_plane_access=way, authorized_networks=networks)
         yield from problems_in(section, f"{where}.access")
 
@@ -311,18 +311,18 @@ def _identifier(project: pulumi.Input[str], spec: ClusterEntry) -> Any:
     return joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}")
 
 
-def _same_cluster(name: str, identifier: str, given: str) -> str:
-    """`given`, which is the id of the cluster. Raises RunError, from within Pulumi."""
-    for problem in _other_cluster(name, identifier, given):
+def _same_cluster(name: str, identifier: str, given_identifier: str) -> str:
+    """`given_identifier`, which is the id of the cluster. Raises RunError, from within Pulumi."""
+    for problem in _other_cluster(name, identifier, given_identifier):
         raise pulumi.RunError(problem.coded)
-    return given
+    return given_identifier
 
 
-def _other_cluster(name: str, identifier: str, given: str) -> Iterator[Problem]:
+def _other_cluster(name: str, identifier: str, given_identifier: str) -> Iterator[Problem]:
     """An id that is not that of the cluster, in its region or in a zone of it."""
-    parts = given.split("/")
+    parts = given_identifier.split("/")
     if "/".join([*parts[:3], *map(region_at, parts[3:4]), *parts[4:]]) != identifier:
-        wrong = f"is {identifier} by its entry, but the program gives {given}"
+        wrong = f"is {identifier} by its entry, but the program gives {given_identifier}"
         yield PROGRAM.at(f"cluster {name}", wrong, "correct project, region or name, or pass another id")
 
 

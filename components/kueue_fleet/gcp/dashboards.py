@@ -62,7 +62,7 @@ class Dashboards(Component):
             raise SpecError([COMPONENT.at(f"Dashboards {name}.job_clusters", wrong, "name the clusters that run jobs")])
         judge(check_labels(labels), opts)
         super().__init__(name, opts)
-        rendered = dashboards(
+        rendered_resources = dashboards(
             name,
             spec,
             project=project,
@@ -76,7 +76,7 @@ class Dashboards(Component):
             goals=goals or {},
             follows_capacity=follows_capacity,
         )
-        resources = list(declare(self, rendered).values())
+        resources = list(declare(self, rendered_resources).values())
         self.dashboard = resources.pop(0) if spec.dashboard else None
         self.url = None
         if self.dashboard is not None:

@@ -24,7 +24,7 @@ def declare(
     `known` has what others declare, by key: of what is not there, the options of `parent` take care.
     """
     there = dict(known or {})
-    made: dict[str, Any] = {}
+    made_resources: dict[str, Any] = {}
     for resource in resources:
         options = pulumi.ResourceOptions(
             parent=parent,
@@ -40,20 +40,20 @@ def declare(
         _claim(resource)
         module, _, kind = resource.type.removeprefix("gcp:").partition("/")
         # Through the package: the SDK imports a module of itself when it is looked up there.
-        declared = getattr(getattr(gcp, module), kind.partition(":")[2])
+        resource_class = getattr(getattr(gcp, module), kind.partition(":")[2])
         properties = {_snake_case(name): put_in(value, there) for name, value in resource.properties.items()}
-        made[resource.key] = there[resource.key] = declared(resource.name, opts=options, **properties)
-    return made
+        made_resources[resource.key] = there[resource.key] = resource_class(resource.name, opts=options, **properties)
+    return made_resources
 
 
-def _claim(declared: CloudResource) -> None:
+def _claim(cloud_resource: CloudResource) -> None:
     """Raise SpecError if the program has declared what Google has once, as far as its id is known."""
-    kind = kind_of(declared.type)
+    kind = kind_of(cloud_resource.type)
     parts = [name for _, name, *_ in Formatter().parse(kind.id_template) if name]
-    known = all(isinstance(declared.properties.get(part), str) for part in parts)
-    if known and (kind.named or declared.type == _ACCOUNT):
-        where = kind.id_template.format_map(declared.properties)
-        claim((declared.type, where), where, "is declared before")
+    is_known = all(isinstance(cloud_resource.properties.get(part), str) for part in parts)
+    if is_known and (kind.named or cloud_resource.type == _ACCOUNT):
+        where = kind.id_template.format_map(cloud_resource.properties)
+        claim((cloud_resource.type, where), where, "is declared before")
 
 
 def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:

@@ -39,13 +39,13 @@ def merge_kubeconfigs(kubeconfigs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     Names are kept, so they must be unique, as cluster names of a fleet are.
     """
-    merged: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    merged_config: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for kubeconfig in kubeconfigs:
         for section in ("clusters", "users", "contexts"):
-            merged[section].extend(kubeconfig[section])
-    merged["current-context"] = kubeconfigs[0]["current-context"] if kubeconfigs else ""
-    merged["preferences"] = {}
-    return merged
+            merged_config[section].extend(kubeconfig[section])
+    merged_config["current-context"] = kubeconfigs[0]["current-context"] if kubeconfigs else ""
+    merged_config["preferences"] = {}
+    return merged_config
 
 
 def _exec_credential() -> dict[str, Any]:

@@ -48,8 +48,10 @@ class NodeIdentity(Component):
     ) -> None:
         """Declare the account and grant it `roles` in `project`, and the images of another project, `images_of`."""
         super().__init__(name, opts)
-        rendered = node_identity(name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of)
-        account, *self.roles = declare(self, rendered).values()
+        rendered_resources = node_identity(
+            name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of
+        )
+        account, *self.roles = declare(self, rendered_resources).values()
         self.email, self.member = account.email, account.member
         self._give_out()
 
@@ -89,18 +91,18 @@ class TeamIdentity(Component):
         """
         judge(problems_in(TeamGoogleServiceAccount.model_construct(roles=roles), f"TeamIdentity {name}"), opts)
         super().__init__(name, opts)
-        known = _numbered(after)
-        rendered = team_identity(
+        known_resources = _numbered(after)
+        rendered_resources = team_identity(
             name,
             project=project,
             fleet=fleet,
             team=team,
             roles=roles,
             kubernetes_accounts=kubernetes_accounts,
-            after=tuple(known),
+            after=tuple(known_resources),
             elsewhere=elsewhere,
         )
-        self.account, *_ = declare(self, rendered, known).values()
+        self.account, *_ = declare(self, rendered_resources, known_resources).values()
         self.email, self.member = self.account.email, self.account.member
         self._give_out()
 
@@ -127,11 +129,11 @@ class ManagerIdentity(Component):
         `elsewhere` are other projects with workers, each of which gets the role and the grants.
         """
         super().__init__(name, opts)
-        known = _numbered(after)
-        rendered = manager_identity(
-            name, project=project, fleet=fleet, accounts=accounts, after=tuple(known), elsewhere=elsewhere
+        known_resources = _numbered(after)
+        rendered_resources = manager_identity(
+            name, project=project, fleet=fleet, accounts=accounts, after=tuple(known_resources), elsewhere=elsewhere
         )
-        declare(self, rendered, known)
+        declare(self, rendered_resources, known_resources)
         self._give_out()
 
 
@@ -156,9 +158,11 @@ class GrafanaIdentity(Component):
         `after` is as for `TeamIdentity`.
         """
         super().__init__(name, opts)
-        known = _numbered(after)
-        rendered = grafana_identity(name, project=project, fleet=fleet, namespace=namespace, after=tuple(known))
-        account, *_ = declare(self, rendered, known).values()
+        known_resources = _numbered(after)
+        rendered_resources = grafana_identity(
+            name, project=project, fleet=fleet, namespace=namespace, after=tuple(known_resources)
+        )
+        account, *_ = declare(self, rendered_resources, known_resources).values()
         self.email = account.email
         self._give_out()
 
@@ -186,7 +190,7 @@ class MemberAccess(Component):
         `elsewhere` are other projects with clusters, each of which gets a role and grants of its own.
         """
         super().__init__(name, opts)
-        rendered = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
-        self.role, *_ = declare(self, rendered).values()
+        rendered_resources = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
+        self.role, *_ = declare(self, rendered_resources).values()
         self.role_name = self.role.name
         self._give_out()

@@ -81,12 +81,12 @@ class AcceleratorNetworks(Component):
         """
         judge(check_alone("nodePools", *pools, clusters=(cluster_spec,)), opts)
         super().__init__(name, opts)
-        resolved = [resolve_pool(pool, cluster_spec) for pool in pools]
-        rendered = accelerator_networks(name, resolved, project=project)
-        resources = declare(self, rendered)
+        resolved_pools = [resolve_pool(pool, cluster_spec) for pool in pools]
+        rendered_resources = accelerator_networks(name, resolved_pools, project=project)
+        resources = declare(self, rendered_resources)
         self.networks = {
             str(resource.properties["name"]): resources[resource.key]
-            for resource in rendered
+            for resource in rendered_resources
             if resource.type == NETWORK
         }
         self._give_out()

@@ -106,7 +106,7 @@ class NodePool(Component):
             )
         super().__init__(name, opts)
         whole = opts.deleted_with if opts else None
-        declared = node_pool(
+        rendered_pools = node_pool(
             name,
             spec,
             cluster_spec,
@@ -119,7 +119,7 @@ class NodePool(Component):
             labels=labels or {},
             deleted_with="whole" if whole else None,
         )
-        *placement, self.pool = declare(self, declared, {"whole": whole}).values()
+        *placement, self.pool = declare(self, rendered_pools, {"whole": whole}).values()
         self.placement = placement[0] if placement else None
         self._known(spec.name)
 

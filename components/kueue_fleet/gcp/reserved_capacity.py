@@ -56,7 +56,7 @@ class ReservedCapacity(Component):
             opts,
         )
         super().__init__(name, opts)
-        rendered = reserved_capacity(
+        rendered_resources = reserved_capacity(
             name,
             project=project,
             reservations=reservations,
@@ -64,7 +64,7 @@ class ReservedCapacity(Component):
             commitments=commitments,
             deletion_protection=deletion_protection,
         )
-        resources = iter(declare(self, rendered).values())
+        resources = iter(declare(self, rendered_resources).values())
         self.reservations = {entry.name: next(resources) for entry in reservations}
         self.future_reservations = {entry.name: next(resources) for entry in future_reservations}
         self.commitments = {entry.name: next(resources) for entry in commitments}

@@ -39,10 +39,10 @@ class TeamStorage(Component):
         Managed Lustre needs that; without, somebody did so.
         """
         super().__init__(name, opts)
-        rendered = team_storage(
+        rendered_resources = team_storage(
             name, spec=spec, project=project, accounts=accounts or {}, network=network, peering=peering
         )
-        self.resources = declare(self, rendered)
+        self.resources = declare(self, rendered_resources)
         self.addresses = {}
         for place in (place for entry in spec.storage for place in storage_places(spec, entry)):
             at = f"{name}/{place.entry.name}/{place.location}"

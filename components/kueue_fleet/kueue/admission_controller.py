@@ -44,13 +44,13 @@ class AdmissionController(Component):
             SpecError: the controller's Deployment is not among the objects, or the kubeconfig of a worker is missing.
         """
         super().__init__(name, opts)
-        placed = [
+        pod_objects = [
             manifest_there
             for manifest_there in objects
             if _is_controller(manifest_there) and "namespace" in manifest_there["metadata"]
         ]
-        if len(placed) != 1:
-            wrong = f"{len(placed)} Deployments in a namespace are given"
+        if len(pod_objects) != 1:
+            wrong = f"{len(pod_objects)} Deployments in a namespace are given"
             fix = "give what render_controller returns for a manager"
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
@@ -75,30 +75,30 @@ class AdmissionController(Component):
             files = manifest("v1", "ConfigMap", WORKERS_NAME, namespace, data=dict(kubeconfigs))
             resource = declare_object(self, f"{name}/workers", files, depends_on=before)
             return dict.fromkeys(kubeconfigs, resource)
-        mounted = {
+        mounted_secrets = {
             source["secret"]["items"][0]["path"]: source["secret"]["name"]
             for volume in volumes
             for source in volume.get("projected", {}).get("sources", ())
         }
-        missing = sorted(set(mounted) - set(kubeconfigs))
-        if missing:
-            wrong = f"there is none of {missing[0]}"
+        missing_names = sorted(set(mounted_secrets) - set(kubeconfigs))
+        if missing_names:
+            wrong = f"there is none of {missing_names[0]}"
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.kubeconfigs", wrong, "add it")])
         return {
             worker: kubeconfig_secret(
                 self, f"{name}/workers/{worker}", secret, namespace, kubeconfigs[worker], depends_on=before
             )
-            for worker, secret in mounted.items()
+            for worker, secret in mounted_secrets.items()
         }
 
 
-def _is_controller(made: Manifest) -> bool:
-    return (made["kind"], made["metadata"]["name"]) == ("Deployment", CONTROLLER_NAME)
+def _is_controller(made_manifest: Manifest) -> bool:
+    return (made_manifest["kind"], made_manifest["metadata"]["name"]) == ("Deployment", CONTROLLER_NAME)
 
 
 def _with_image(deployment: Manifest, image: pulumi.Input[str]) -> Manifest:
     """The Deployment, whose pod has one container, with another image."""
     template = deployment["spec"]["template"]
     containers = [{**container, "image": image} for container in template["spec"]["containers"]]
-    changed = {**template, "spec": {**template["spec"], "containers": containers}}
-    return {**deployment, "spec": {**deployment["spec"], "template": changed}}
+    changed_template = {**template, "spec": {**template["spec"], "containers": containers}}
+    return {**deployment, "spec": {**deployment["spec"], "template": changed_template}}

@@ -157,21 +157,21 @@ def _declared(
 ) -> tuple[dict[Key, pulumi.Resource], pulumi.ResourceOptions | None, list[tuple[str, Key]]]:
     """The objects of this program that it refers to, the options, and references by name, which are reported."""
     there = dict(needs)
-    for needed in _needed(opts):
-        there |= getattr(needed, "declares", {})
+    for needed_resource in _needed(opts):
+        there |= getattr(needed_resource, "declares", {})
     resources_by_key: dict[Key, pulumi.Resource] = {}
-    named: list[tuple[str, Key]] = []
+    named_keys: list[tuple[str, Key]] = []
     for reference in references_in(model, where):
         key = (reference.kind, str(reference.name))
-        known = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
-        if isinstance(known, pulumi.Resource):
-            resources_by_key[key] = known
+        declared_resource = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
+        if isinstance(declared_resource, pulumi.Resource):
+            resources_by_key[key] = declared_resource
         elif key not in resources_by_key and not is_judged(opts):
             wrong = f"whether there is a {' '.join(key)} is not checked"
             fix = f"give the component of the {key[0]} for its name, if this program has it"
             pulumi.log.info(NOT_CHECKED.at(reference.path, wrong, fix).coded)
-            named.append((reference.path, key))
-    return resources_by_key, opts, named
+            named_keys.append((reference.path, key))
+    return resources_by_key, opts, named_keys
 
 
 def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:

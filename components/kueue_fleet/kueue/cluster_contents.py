@@ -309,11 +309,11 @@ class ClusterContents:
             if not manifest.part and manifest.manifest["kind"] in kinds:
                 self._made[manifest.key] = self._declare(manifest)
 
-    def _declare(self, each: ClusterObject) -> pulumi.Resource:
-        kind, _, path = each.key.partition("/")
-        needs = [self._made[key] for key in dict.fromkeys(each.needs) if key in self._made]
-        before = [self.kueue.release, *needs] if is_kueue_object(each.manifest) else needs
-        name, manifest = self._name(path), each.manifest
+    def _declare(self, cluster_object: ClusterObject) -> pulumi.Resource:
+        kind, _, path = cluster_object.key.partition("/")
+        needs = [self._made[key] for key in dict.fromkeys(cluster_object.needs) if key in self._made]
+        before = [self.kueue.release, *needs] if is_kueue_object(cluster_object.manifest) else needs
+        name, manifest = self._name(path), cluster_object.manifest
         if kind == "ClusterQueue":
             # A check of the fleet's own controller is Active once that runs, which needs the workers.
             return ClusterQueue(name, manifest, opts=self._opts(*before))

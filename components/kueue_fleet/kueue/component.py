@@ -107,14 +107,20 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
             raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
         if problems := list(syntax_problems(f"{cls.kind} {name}", object_name or name, cls.name_syntax)):
             raise SpecError(problems)
-        made = cls._claimed(name, opts)
-        Component.__init__(made, name, opts)
-        made.object_name = object_name or name
-        place = "/".join(filter(None, (namespace, made.object_name)))
-        known = {"apiVersion": cls.api_version, "kind": cls.kind, "metadata": {"name": made.object_name}}
-        made.object = KubernetesObject(name, known, pulumi.ResourceOptions(parent=made, id=place))
-        made._give_out()
-        return made
+        component_there = cls._claimed(name, opts)
+        Component.__init__(component_there, name, opts)
+        component_there.object_name = object_name or name
+        place = "/".join(filter(None, (namespace, component_there.object_name)))
+        known_fields = {
+            "apiVersion": cls.api_version,
+            "kind": cls.kind,
+            "metadata": {"name": component_there.object_name},
+        }
+        component_there.object = KubernetesObject(
+            name, known_fields, pulumi.ResourceOptions(parent=component_there, id=place)
+        )
+        component_there._give_out()
+        return component_there
 
     def _declare(
         self,

@@ -169,21 +169,25 @@ class WorkerAccess(Component):
         elif objects is None:
             objects = google_access(google_account, namespaces, frameworks)
         super().__init__(name, opts)
-        grants = [each for each in objects if each["kind"] != "Secret"]
-        secrets = [each for each in objects if each["kind"] == "Secret"]
+        grants = [manifest_there for manifest_there in objects if manifest_there["kind"] != "Secret"]
+        secrets = [manifest_there for manifest_there in objects if manifest_there["kind"] == "Secret"]
         if len(secrets) > 1 or any(secret.get("type") != TOKEN_SECRET_TYPE for secret in secrets):
             wrong = f"{len(secrets)} Secrets were given"
             raise SpecError([COMPONENT.at(f"{where}.objects", wrong, f"give one of type {TOKEN_SECRET_TYPE}, or none")])
-        declared: list[KubernetesObject] = []
-        for label, each in zip(object_labels(grants), grants, strict=True):
-            declared.append(declare_object(self, f"{name}/{label}", each, depends_on=declared[-1:]))
+        declared_objects: list[KubernetesObject] = []
+        for label, manifest_there in zip(object_labels(grants), grants, strict=True):
+            declared_objects.append(
+                declare_object(self, f"{name}/{label}", manifest_there, depends_on=declared_objects[-1:])
+            )
         if not secrets:
             self.kubeconfig = pulumi.Output.all(endpoint, authority, tls_server_name, proxy_url).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
             self._give_out()
             return
-        secret = declare_object(self, f"{name}/token", secrets[0], depends_on=declared, wait_for=_TOKEN_IS_THERE)
+        secret = declare_object(
+            self, f"{name}/token", secrets[0], depends_on=declared_objects, wait_for=_TOKEN_IS_THERE
+        )
         data = secret.output("data")
         token = data.apply(lambda data: _token(cluster_name, data))
         if own_authority:
@@ -230,11 +234,11 @@ def kubeconfig_secret(
     `kubeconfig` is what is in it at first: its token is renewed there, so later changes of it are left alone. To begin
     again, give the Secret a new name.
     """
-    encoded = pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
+    encoded_config = pulumi.Output.secret(kubeconfig).apply(lambda text: base64.b64encode(text.encode()).decode())
     return declare_object(
         parent,
         name,
-        manifest("v1", "Secret", secret, namespace, type="Opaque", data={KUBECONFIG_KEY: encoded}),
+        manifest("v1", "Secret", secret, namespace, type="Opaque", data={KUBECONFIG_KEY: encoded_config}),
         depends_on=depends_on,
         ignore_changes=["data"],
     )
@@ -254,10 +258,10 @@ def _known_authority(where: str, text: str | None) -> str | None:
 
 
 def _token(cluster_name: str, data: Mapping[str, str] | None) -> str:
-    encoded = (data or {}).get("token")
-    if not encoded:
+    encoded_token = (data or {}).get("token")
+    if not encoded_token:
         raise RuntimeError(
             f"worker {cluster_name}: Kubernetes has put no token into the account's Secret; look at the ServiceAccount "
             f"with kubectl describe, then run pulumi up again; {IN_A_TEST}"
         )
-    return base64.b64decode(encoded).decode()
+    return base64.b64decode(encoded_token).decode()

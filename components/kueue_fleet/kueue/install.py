@@ -87,18 +87,18 @@ class _Installation(Component):
         namespace = namespace_manifest(chart.namespace, chart.namespace_labels or None)
         self.namespace_object = declare_object(self, f"{name}-namespace", namespace)
         charts = _charts_of_stack()
-        replaced = charts.get(chart_of_minor(chart.version)) if chart.section == "kueue" else None
-        replaced = replaced or charts.get(chart.section)
-        if replaced:
-            pulumi.log.info(f"chart {chart.chart} is {replaced} here, by the stack's config", self)
+        replaced_chart = charts.get(chart_of_minor(chart.version)) if chart.section == "kueue" else None
+        replaced_chart = replaced_chart or charts.get(chart.section)
+        if replaced_chart:
+            pulumi.log.info(f"chart {chart.chart} is {replaced_chart} here, by the stack's config", self)
         self.release = HelmRelease(
             name,
             {
                 "name": chart.release,
                 "namespace": chart.namespace,
-                "chart": replaced or chart.chart,
+                "chart": replaced_chart or chart.chart,
                 "version": chart.version,
-                **({"repositoryOpts": {"repo": chart.repository}} if chart.repository and not replaced else {}),
+                **({"repositoryOpts": {"repo": chart.repository}} if chart.repository and not replaced_chart else {}),
                 "values": chart.values if values is None else values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
                 "maxHistory": MAX_HISTORY,
@@ -278,8 +278,8 @@ def _known_values(
         return (problem.at(where) for problem in check_chart_values(spec, given))
 
     def complete(given: Mapping[str, Any]) -> dict[str, Any]:
-        completed: dict[str, Any] = overlay(kueue_image_values(spec), dict(given))
-        return completed
+        complete_values: dict[str, Any] = overlay(kueue_image_values(spec), dict(given))
+        return complete_values
 
     def known(given: Mapping[str, Any]) -> dict[str, Any]:
         judge_late(problems(given), opts)

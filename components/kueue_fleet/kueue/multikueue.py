@@ -79,11 +79,11 @@ class MultiKueue(Component):
             if not checks:
                 wrong = "there are none, so no queue can dispatch to the workers"
                 raise SpecError([COMPONENT.at(f"MultiKueue {name}.checks", wrong, "name one, or leave them out")])
-            groups = [DispatchGroup(check, check, tuple(named), ()) for check, named in checks.items()]
-            listed = {f"checks[{check}]": named for check, named in checks.items()}
+            groups = [DispatchGroup(check, check, tuple(worker_list), ()) for check, worker_list in checks.items()]
+            listed_workers = {f"checks[{check}]": worker_list for check, worker_list in checks.items()}
             unknown = [
                 COMPONENT.at(f"MultiKueue {name}.{path}", f"{worker} is not among the workers", "add it, or remove it")
-                for path, named in (*listed.items(), ("workers_ready", workers_ready or {}))
+                for path, named in (*listed_workers.items(), ("workers_ready", workers_ready or {}))
                 for worker in named
                 if worker not in grants
             ]
@@ -163,7 +163,7 @@ class MultiKueue(Component):
         namespace: str,
         ready: Sequence[pulumi.Resource],
     ) -> KubernetesObject:
-        needed = [grant, *ready] if isinstance(grant, WorkerAccess) else list(ready)
+        needed_resources = [grant, *ready] if isinstance(grant, WorkerAccess) else list(ready)
         where = f"{name}.workers[{worker}]"
         kubeconfig = pulumi.Output.from_input(grant.kubeconfig)
         if grant.rotation is None:
@@ -176,7 +176,9 @@ class MultiKueue(Component):
             kubeconfig_data = kubeconfig.apply(partial(_kubeconfig, where))
             way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, kubeconfig_data)
         cluster_manifest = multikueue_cluster(worker, secret)
-        return declare_object(self, f"{name}/{worker}", cluster_manifest, depends_on=[way, *needed], wait_for=CONNECTED)
+        return declare_object(
+            self, f"{name}/{worker}", cluster_manifest, depends_on=[way, *needed_resources], wait_for=CONNECTED
+        )
 
 
 def _of_fleet(
@@ -185,9 +187,9 @@ def _of_fleet(
     """The workers of a fleet, by name."""
     credentials = token_credentials(spec)
     rotation = credentials.rotation if credentials else None
-    missing = [worker for worker in spec.worker_names if worker not in kubeconfigs]
-    if missing:
-        wrong = f"worker {missing[0]} has no kubeconfig"
+    missing_workers = [worker for worker in spec.worker_names if worker not in kubeconfigs]
+    if missing_workers:
+        wrong = f"worker {missing_workers[0]} has no kubeconfig"
         raise SpecError([COMPONENT.at(f"MultiKueue {name}", wrong, "add it to kubeconfigs")])
     return {worker: WorkerGrant(kubeconfigs[worker], rotation) for worker in spec.worker_names}
 

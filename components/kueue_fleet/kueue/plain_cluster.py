@@ -78,30 +78,32 @@ class PlainCluster(Component):
     ) -> None:
         """Connect to the cluster of that entry; without `given`, by its context of the kubeconfig that kubectl uses."""
         super().__init__(name, opts)
-        said, context = spec.kubernetes or KubernetesConnection(), spec.context
+        connection, context = spec.kubernetes or KubernetesConnection(), spec.context
         if (instead := (pulumi.Config(PRODUCT).get_object(_CONFIG) or {}).get(spec.name)) is not None:
-            said, context, given = KubernetesConnection(server=instead["server"]), instead["context"], None
+            connection, context, given = KubernetesConnection(server=instead["server"]), instead["context"], None
         self.cluster_name, self.role = spec.name, spec.role
-        known: pulumi.Output[dict[str, Any]] = pulumi.Output.from_input({})
+        known_config: pulumi.Output[dict[str, Any]] = pulumi.Output.from_input({})
         if given is not None:
-            chosen = given.context or said.context
-            known = pulumi.Output.secret(given.kubeconfig).apply(lambda text: _chosen(spec.name, text, chosen))
+            context_name = given.context or connection.context
+            known_config = pulumi.Output.secret(given.kubeconfig).apply(
+                lambda text: _chosen(spec.name, text, context_name)
+            )
         own = pulumi.Output.unsecret(
-            known.apply(lambda config: dict(config["clusters"][0]["cluster"]) if config else {})
+            known_config.apply(lambda config: dict(config["clusters"][0]["cluster"]) if config else {})
         )
         more = given or KubernetesCluster("")
-        server = said.server or more.server
+        server = connection.server or more.server
         address = pulumi.Output.all(server, own).apply(lambda parts: parts[0] or parts[1].get("server") or "")
         self.endpoint = address.apply(lambda text: text.removeprefix(_SCHEME).rstrip("/"))
         self.identifier = self.endpoint.apply(lambda text: text or spec.name)
-        authority = said.certificate_authority_data or more.certificate_authority_data
+        authority = connection.certificate_authority_data or more.certificate_authority_data
         self.ca_certificate = _of(own, authority, "certificate-authority-data", own_address=server is None)
-        host = said.tls_server_name or more.tls_server_name
+        host = connection.tls_server_name or more.tls_server_name
         self.tls_server_name = _of(own, host, "tls-server-name", own_address=server is None)
-        proxy = said.proxy_url or more.proxy_url
+        proxy = connection.proxy_url or more.proxy_url
         self.proxy_url = _of(own, proxy, "proxy-url", own_address=server is None)
         self.kubeconfig = pulumi.Output.secret(
-            known.apply(lambda config: json.dumps(config, sort_keys=True) if config else "")
+            known_config.apply(lambda config: json.dumps(config, sort_keys=True) if config else "")
         )
         self.provider = kubernetes.Provider(
             name,
@@ -122,10 +124,10 @@ def _of(
     own: pulumi.Output[dict[str, Any]], said: pulumi.Input[str] | None, field: str, *, own_address: bool
 ) -> pulumi.Output[str | None]:
     """What is said, else what the kubeconfig has beside its address, where that is the one that counts."""
-    found: pulumi.Output[str | None] = pulumi.Output.all(said, own).apply(
+    found_value: pulumi.Output[str | None] = pulumi.Output.all(said, own).apply(
         lambda parts: parts[0] or (parts[1].get(field) if own_address else None)
     )
-    return found
+    return found_value
 
 
 def _chosen(name: str, text: str, context: str | None) -> dict[str, Any]:
@@ -137,14 +139,14 @@ def _chosen(name: str, text: str, context: str | None) -> dict[str, Any]:
         config = None
     if not isinstance(config, Mapping) or not isinstance(config.get("contexts"), list):
         raise pulumi.RunError(PROGRAM.at(where, "the program gives no kubeconfig", "give YAML or JSON of one").coded)
-    wanted = context or config.get("current-context")
-    chosen = _named(config, "context", wanted)
-    if chosen is None:
-        wrong = f"has no context {wanted}" if wanted else "has no current context"
+    wanted_context = context or config.get("current-context")
+    context_entry = _named(config, "context", wanted_context)
+    if context_entry is None:
+        wrong = f"has no context {wanted_context}" if wanted_context else "has no current context"
         raise pulumi.RunError(PROGRAM.at(where, wrong, "give context=..., one of its contexts").coded)
-    cluster, user = (_named(config, kind, chosen.get(kind)) for kind in ("cluster", "user"))
+    cluster, user = (_named(config, kind, context_entry.get(kind)) for kind in ("cluster", "user"))
     if cluster is None or user is None:
-        wrong = f"its context {wanted} names a cluster or a user that is not there"
+        wrong = f"its context {wanted_context} names a cluster or a user that is not there"
         raise pulumi.RunError(PROGRAM.at(where, wrong, "give a whole kubeconfig").coded)
     files = [
         key
@@ -158,8 +160,8 @@ def _chosen(name: str, text: str, context: str | None) -> dict[str, Any]:
 
 
 def _named(config: Mapping[str, Any], kind: str, name: object) -> Mapping[str, Any] | None:
-    for each in config.get(f"{kind}s") or ():
-        if isinstance(each, Mapping) and each.get("name") == name and isinstance(each.get(kind), Mapping):
-            found: Mapping[str, Any] = each[kind]
-            return found
+    for item in config.get(f"{kind}s") or ():
+        if isinstance(item, Mapping) and item.get("name") == name and isinstance(item.get(kind), Mapping):
+            named_item: Mapping[str, Any] = item[kind]
+            return named_item
     return None

@@ -113,12 +113,12 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         """
         declaration = asked_for(type(self), spec, name, object_name, opts)
         if expect_active is None:
-            expect_active = all(getattr(made, "expect_active", True) for made in declaration.declared.values())
+            expect_active = all(getattr(resource, "expect_active", True) for resource in declaration.declared.values())
         self.expect_active = expect_active and inside(declaration.manifest, "spec").get("stopPolicy", "None") == "None"
         follows = declaration.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION)
         # The fleet's controller writes them once the queue is there.
-        ignored = ["spec.resourceGroups"] if follows else []
-        self._declare(name, declaration, opts, expect_active=self.expect_active, ignore_changes=ignored)
+        ignored_paths = ["spec.resourceGroups"] if follows else []
+        self._declare(name, declaration, opts, expect_active=self.expect_active, ignore_changes=ignored_paths)
 
 
 class LocalQueue(StatusComponent[LocalQueueSpec]):
@@ -172,11 +172,11 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
         if queue_name is not None and queue_name != named:
             wrong = f"the spec names {named}, and cluster_queue is {queue_name}"
             raise SpecError([COMPONENT.at(f"{where}.clusterQueue", wrong, "name one queue")])
-        stopped = declaration.manifest["spec"].get("stopPolicy", "None") != "None"
+        is_stopped = declaration.manifest["spec"].get("stopPolicy", "None") != "None"
         # Not one that is in depends_on alone: programs in other languages cannot tell what that is.
         of_spec = getattr(getattr(spec, "cluster_queue", None), "declared", None)
         queue = cluster_queue if isinstance(cluster_queue, ClusterQueue) else of_spec
-        self._declare(name, declaration, opts, expect_active=getattr(queue, "expect_active", False) and not stopped)
+        self._declare(name, declaration, opts, expect_active=getattr(queue, "expect_active", False) and not is_stopped)
 
 
 def _placed(namespace: Any, name: str, spec: LocalQueueSpec) -> Manifest:

@@ -50,10 +50,10 @@ class Namespaces(Component):
             SpecError: two have the same name, or one is not a Namespace.
         """
         namespaces = [namespace_manifest(item) if isinstance(item, str) else item for item in spec]
-        names = [made["metadata"]["name"] for made in namespaces]
+        names = [namespace_object["metadata"]["name"] for namespace_object in namespaces]
         twice = (namespace_name for index, namespace_name in enumerate(names) if namespace_name in names[:index])
-        listed = (listed_twice(f"Namespaces {name}", namespace_name, "namespace") for namespace_name in twice)
-        judge((*self._others(f"{name}.spec", namespaces), *listed), opts)
+        repeated_names = (listed_twice(f"Namespaces {name}", namespace_name, "namespace") for namespace_name in twice)
+        judge((*self._others(f"{name}.spec", namespaces), *repeated_names), opts)
         super().__init__(name, opts)
         self.objects = {}
         for namespace, namespace_manifest_there in zip(names, namespaces, strict=True):
@@ -104,7 +104,11 @@ class Team(Component):
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
-        namespaces_by_name = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Namespace"}
+        namespaces_by_name = {
+            manifest_there["metadata"]["name"]: manifest_there
+            for manifest_there in objects
+            if manifest_there["kind"] == "Namespace"
+        }
         labels = namespace_labels(spec.name, spec.pod_security)
         for namespace in spec.namespace_names:
             resource_manifest = namespaces_by_name.get(namespace) or namespace_manifest(namespace, labels)
@@ -122,8 +126,8 @@ class Team(Component):
         self.secrets = {}
         if secrets is not None:
             # Those of a fleet are for all of its teams, and judged with it.
-            judged = secrets if is_judged(opts) else known_secrets(f"Team {name}.secrets", [spec], secrets)
-            contents: pulumi.Output[Any] = pulumi.Output.secret(judged)
+            judged_secrets = secrets if is_judged(opts) else known_secrets(f"Team {name}.secrets", [spec], secrets)
+            contents: pulumi.Output[Any] = pulumi.Output.secret(judged_secrets)
             for namespace, place in self.namespaces.items():
                 for secret in spec.secrets:
                     data = contents.apply(partial(_in_secret, secret))
@@ -132,14 +136,16 @@ class Team(Component):
                         self, f"{name}/{namespace}/Secret/{secret}", resource_manifest, depends_on=[place]
                     )
         self.objects = []
-        for each in (each for each in objects if each["kind"] != "Namespace"):
-            metadata = each["metadata"]
+        for manifest_there in (manifest_there for manifest_there in objects if manifest_there["kind"] != "Namespace"):
+            metadata = manifest_there["metadata"]
             namespace = metadata.get("namespace")
-            label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)
+            label = (namespace, manifest_there["kind"], metadata["name"]) if namespace else (manifest_there["kind"],)
             if namespace and namespace not in self.namespaces:
                 raise SpecError([COMPONENT.at(f"Team {name}.objects", f"one is in {namespace}", "give the team's own")])
-            needed = [self.namespaces[namespace]] if namespace else self.objects[-1:]
-            self.objects.append(declare_object(self, "/".join((name, *label)), each, depends_on=needed))
+            needed_resources = [self.namespaces[namespace]] if namespace else self.objects[-1:]
+            self.objects.append(
+                declare_object(self, "/".join((name, *label)), manifest_there, depends_on=needed_resources)
+            )
         self._give_out()
 
 

@@ -87,13 +87,15 @@ def _compare(provider: pulumi.ProviderResource) -> None:
         if isinstance(settings[0], Unknown):
             return
         # What a provider is not given is unknown in a preview.
-        reached_by = json.dumps([None if isinstance(each, Unknown) else each for each in settings])
+        reached_by = json.dumps([None if isinstance(setting, Unknown) else setting for setting in settings])
         name, other = provider._name, first.setdefault(reached_by, provider._name)
         if other != name:
             wrong = f"is of the same cluster as Provider {other}, and names and order are not checked between the two"
             pulumi.log.warn(NOT_CHECKED.at(f"Provider {name}", wrong, "give all components of a cluster one").coded)
 
-    pulumi.Output.all(*(provider.__dict__.get(each) for each in _REACHED_BY)).apply(compare, run_with_unknowns=True)
+    pulumi.Output.all(*(provider.__dict__.get(attribute) for attribute in _REACHED_BY)).apply(
+        compare, run_with_unknowns=True
+    )
 
 
 def _note_content(cluster: _Cluster, kind: str, name: str, manifest: Manifest) -> None:
@@ -167,11 +169,11 @@ def _judge_at_the_end(clusters: Mapping[Any, _Cluster], pools: Set[str]) -> None
 
 def _missing(cluster: _Cluster) -> Iterator[Problem]:
     for path, kind, name in cluster.references:
-        known = cluster.names.get(kind, set())
+        known_names = cluster.names.get(kind, set())
         # A cohort is there as soon as a queue or another cohort names it.
-        if known and name not in known and kind != "Cohort":
+        if known_names and name not in known_names and kind != "Cohort":
             wrong = f"this program declares no {kind} {name}"
-            yield NOT_CHECKED.at(path, wrong, instead(name, sorted(known), f"{kind}s"))
+            yield NOT_CHECKED.at(path, wrong, instead(name, sorted(known_names), f"{kind}s"))
 
 
 def _without_pool(cluster: _Cluster, pools: Set[str]) -> Iterator[Problem]:

@@ -12,7 +12,11 @@ def render_compute_classes(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The ComputeClasses of flavors on a cluster where jobs run."""
     entry = fleet.cluster(cluster)
     return [
-        manifest(CLASS_API, "ComputeClass", flavor.name, spec=wanted.spec(autopilot=entry.platform == "Autopilot"))
+        manifest(
+            CLASS_API, "ComputeClass", flavor.name, spec=compute_class.spec(autopilot=entry.platform == "Autopilot")
+        )
         for flavor in fleet.flavors
-        if entry.runs_jobs and cluster in fleet.clusters_of(flavor) and (wanted := flavor.compute_class) is not None
+        if entry.runs_jobs
+        and cluster in fleet.clusters_of(flavor)
+        and (compute_class := flavor.compute_class) is not None
     ]

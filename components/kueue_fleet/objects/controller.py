@@ -236,10 +236,10 @@ def _resume_policy(namespace: str) -> list[Manifest]:
 
     It may patch jobs in order to resume such a one; RBAC cannot say more than that.
     """
-    ended = "c.status == 'True' && c.type in ['Complete', 'Completed', 'Failed']"
+    end_condition = "c.status == 'True' && c.type in ['Complete', 'Completed', 'Failed']"
     validation = {
         "expression": "request.operation == 'UPDATE' && has(oldObject.status) && has(oldObject.status.conditions) && "
-        f"oldObject.status.conditions.exists(c, {ended})",
+        f"oldObject.status.conditions.exists(c, {end_condition})",
         "message": "the fleet's controller changes no job that has not ended",
         "reason": "Forbidden",
     }

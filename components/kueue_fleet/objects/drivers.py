@@ -48,10 +48,10 @@ _INSTALLER_ENV: Final = {
 
 def render_driver_installer(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The DaemonSet, if some pool on `cluster` needs it."""
-    needed = any(
+    is_needed = any(
         pool.gpus_per_node and pool.driver_version == "INSTALLATION_DISABLED" for pool in fleet.node_pools_on(cluster)
     )
-    if not needed:
+    if not is_needed:
         return []
     # GKE labels the nodes whose drivers it installs with the driver's version.
     expressions = [{"key": ACCELERATOR, "operator": "Exists"}, {"key": DRIVER_VERSION, "operator": "DoesNotExist"}]

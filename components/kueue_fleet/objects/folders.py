@@ -32,24 +32,24 @@ def render_folder(fleet: FleetSpec, cluster: str) -> dict[str, str]:
         # What it needs is before it in apply order; a parent of a cohort may come later.
         waves[manifest.key] = 1 + max((waves.get(need.key, 0) for need in needs), default=_first(manifest))
         files[_file(manifest)] = dump_yaml(_annotated(manifest.manifest, waves[manifest.key], needs))
-    listed = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(files)}
-    return {KUSTOMIZATION: dump_yaml(listed), **files}
+    kustomization = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(files)}
+    return {KUSTOMIZATION: dump_yaml(kustomization), **files}
 
 
-def _needs(each: ClusterObject) -> list[str]:
-    namespace = each.manifest["metadata"].get("namespace")
-    return [*each.needs, *([f"Namespace/{namespace}"] if namespace else [])]
+def _needs(cluster_object: ClusterObject) -> list[str]:
+    namespace = cluster_object.manifest["metadata"].get("namespace")
+    return [*cluster_object.needs, *([f"Namespace/{namespace}"] if namespace else [])]
 
 
-def _first(each: ClusterObject) -> int:
+def _first(cluster_object: ClusterObject) -> int:
     """Namespaces and definitions come before what has no other need, and what runs in the cluster last."""
-    if each.part == "controller":
+    if cluster_object.part == "controller":
         return 10
-    return -1 if each.manifest["kind"] in ("Namespace", "CustomResourceDefinition") else 0
+    return -1 if cluster_object.manifest["kind"] in ("Namespace", "CustomResourceDefinition") else 0
 
 
-def _file(each: ClusterObject) -> str:
-    return f"{each.key.replace('/', '.').replace(':', '_').lower()}.yaml"
+def _file(cluster_object: ClusterObject) -> str:
+    return f"{cluster_object.key.replace('/', '.').replace(':', '_').lower()}.yaml"
 
 
 def _annotated(manifest: Manifest, wave: int, needs: list[ClusterObject]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def render_node_networks(fleet: FleetSpec, cluster: str) -> list[Manifest]:
                 manifest(GKE_NETWORKING_API, "GKENetworkParamSet", name, spec=place),
                 manifest(GKE_NETWORKING_API, "Network", name, spec={"type": "Device", "parametersRef": refers}),
             ]
-    return [each for pair in manifests.values() for each in pair]
+    return [manifest_there for pair in manifests.values() for manifest_there in pair]
 
 
 def render_gpu_direct(fleet: FleetSpec, cluster: str) -> list[Manifest]:
@@ -82,9 +82,11 @@ def _volumes(paths: dict[str, str]) -> list[dict[str, Any]]:
 def _installer(plugin: Plugin, pools: Iterable[str]) -> Manifest:
     names = {path: f"host-{number}" for number, path in enumerate(plugin.host_paths)}
     mounts = {names[path]: inside for path, inside in plugin.host_paths.items()}
-    copied = [f"mkdir -p {to}\ncp -r {folder}/. {to}" for folder, to in plugin.copies.items()]
+    copy_commands = [f"mkdir -p {to}\ncp -r {folder}/. {to}" for folder, to in plugin.copies.items()]
     script = "/scripts/container_entry.sh"
-    run = filter(None, ("set -ex", plugin.install, f"chmod 755 {script}", f"{script} install --install-nccl", *copied))
+    run = filter(
+        None, ("set -ex", plugin.install, f"chmod 755 {script}", f"{script} install --install-nccl", *copy_commands)
+    )
     container = privileged_container(plugin.installer, plugin.image, {}, mounts)
     container["command"] = ["/bin/sh", "-c", "\n".join(run)]
     first = []

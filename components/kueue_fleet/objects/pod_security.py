@@ -47,9 +47,9 @@ def _either(broken: Callable[[Manifest], bool]) -> Callable[[Manifest], bool]:
     return lambda pod: broken(inside(pod, "securityContext")) or _any(lambda _, context: broken(context))(pod)
 
 
-def _lacks(wanted: Callable[[Manifest], object]) -> Callable[[Manifest], bool]:
+def _lacks(wanted_field: Callable[[Manifest], object]) -> Callable[[Manifest], bool]:
     """Whether a container lacks what its securityContext, or else that of its pod, has to have."""
-    return lambda pod: _any(lambda _, own: not wanted({**inside(pod, "securityContext"), **own}))(pod)
+    return lambda pod: _any(lambda _, own: not wanted_field({**inside(pod, "securityContext"), **own}))(pod)
 
 
 def _seccomp(context: Manifest) -> object:

@@ -35,7 +35,7 @@ def denying_policy(
             **({"namespaceSelector": selector} if selector is not None else {}),
             "resourceRules": [
                 *(_rule(["CREATE", "UPDATE"], *resource) for resource in resources),
-                *(_rule(["DELETE"], *each) for each in deleted),
+                *(_rule(["DELETE"], *rule_arguments) for rule_arguments in deleted),
             ],
         },
         "matchConditions": [{"name": condition[0], "expression": condition[1]}],

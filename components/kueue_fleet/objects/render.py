@@ -102,8 +102,8 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     objects_there += _flavors_on(fleet, cluster)
     objects_there += _checks_on(fleet, cluster)
     for cohort in cohorts_on(fleet, cluster):
-        made = cohort_manifest(cohort.name, cohort_on(fleet, cohort, cluster))
-        objects_there.append(ClusterObject(made, needs=(f"Cohort/{cohort.parent_name}",)))
+        cohort_object = cohort_manifest(cohort.name, cohort_on(fleet, cohort, cluster))
+        objects_there.append(ClusterObject(cohort_object, needs=(f"Cohort/{cohort.parent_name}",)))
     for entry in fleet.queues_on(cluster):
         queue = queue_on(fleet, entry, cluster)
         needs: tuple[str, ...] = (
@@ -193,8 +193,8 @@ def render_manager_flavors(fleet: FleetSpec) -> list[Manifest]:
     """The manager's flavors without labels, but those that the file declares on the manager."""
     if fleet.manager is None:
         return []
-    declared = {flavor.name for flavor in fleet.flavors if fleet.manager.name in fleet.clusters_of(flavor)}
-    names = (name for name in fleet.manager_flavor_names if name not in declared)
+    declared_names = {flavor.name for flavor in fleet.flavors if fleet.manager.name in fleet.clusters_of(flavor)}
+    names = (name for name in fleet.manager_flavor_names if name not in declared_names)
     return [resource_flavor_manifest(name, ResourceFlavorSpec()) for name in names]
 
 
@@ -214,9 +214,9 @@ def render_own_checks(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The checks by which the fleet's own controller takes jobs back from flavors whose nodes do not come, and holds
     jobs of teams back whose budget is used up."""
     queues = fleet.queues_on(cluster) if fleet.controller_cluster == cluster else ()
-    budgeted = budgeted_queues(fleet)
+    budgeted_names = budgeted_queues(fleet)
     names = [FALLBACK_CHECK] if any(queue.fallback for queue in queues) else []
-    names += [BUDGET_CHECK] if any(queue.name in budgeted for queue in queues) else []
+    names += [BUDGET_CHECK] if any(queue.name in budgeted_names for queue in queues) else []
     return [admission_check_manifest(name, AdmissionCheckSpec(controller_name=CHECK_CONTROLLER)) for name in names]
 
 

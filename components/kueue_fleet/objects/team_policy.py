@@ -93,9 +93,9 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         **({"broken": f"[{', '.join(broken)}].filter(text, text != '')"} if broken else {}),
         **({"regions": _list(regions)} if regions else {}),
     }
-    if counted := _counted(fleet, team, cluster):
+    if counted_names := _counted(fleet, team, cluster):
         all_said = sorted(kind.kind for kind in kinds if kind.pod_specs and not kind.counts_more)
-        variables["counted"] = f"object.kind in {_list(all_said)} ? {counted} : {{}}"
+        variables["counted"] = f"object.kind in {_list(all_said)} ? {counted_names} : {{}}"
         rules.append(_counts())
     if fleet.cluster(cluster).role == "manager":
         variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
@@ -147,10 +147,10 @@ def _counted(fleet: FleetSpec, team: TeamEntry, cluster: str) -> str:
     table: dict[str, str] = {}
     for namespace, queues in _queues(fleet, team, cluster).items():
         names = {name: here[cluster_queue_of(fleet)[f"{namespace}/{name}"]] for name in queues}
-        counted = {name: counting_requests(fleet, queue, cluster) for name, queue in sorted(names.items())}
+        requests_by_queue = {name: counting_requests(fleet, queue, cluster) for name, queue in sorted(names.items())}
         counted_there = {
             name: _list(value)
-            for name, value in counted.items()
+            for name, value in requests_by_queue.items()
             if value is not None and resources_bounded.isdisjoint(value)
         }
         table[namespace] = f"{{{', '.join(f'{_text(name)}: {value}' for name, value in counted_there.items())}}}"
@@ -162,24 +162,24 @@ def _counted(fleet: FleetSpec, team: TeamEntry, cluster: str) -> str:
 def _region_words(fleet: FleetSpec, team: TeamEntry) -> list[str]:
     """The team's regions, and the groups of nothing but such regions."""
     groups = fleet.admission_controller.region_groups if fleet.admission_controller is not None else {}
-    allowed = fleet.allowed_regions(team)
-    return [*allowed, *(name for name, regions in groups.items() if set(regions) <= set(allowed))]
+    allowed_regions = fleet.allowed_regions(team)
+    return [*allowed_regions, *(name for name, regions in groups.items() if set(regions) <= set(allowed_regions))]
 
 
 def _owned() -> str:
     """Whether the controller of an object is a kind of job that Kueue manages, by API group and kind."""
-    known = [f"{kind.group}/{kind.kind}" for kind in KINDS.values() if kind.group]
+    known_kinds = [f"{kind.group}/{kind.kind}" for kind in KINDS.values() if kind.group]
     owner = "owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] + '/' + owner.kind"
-    return f"object.metadata.?ownerReferences.orValue([]).exists(owner, {owner} in {_list(known)})"
+    return f"object.metadata.?ownerReferences.orValue([]).exists(owner, {owner} in {_list(known_kinds)})"
 
 
 def _by_kind(expressions: Mapping[str, str], otherwise: str) -> str:
     """The expression for the kind of the object; `otherwise` for a kind that has none."""
-    chosen = otherwise
+    choice = otherwise
     for kind, expression in reversed(list(expressions.items())):
         if expression:
-            chosen = f"object.kind == '{kind}' ? {expression} : {chosen}"
-    return chosen
+            choice = f"object.kind == '{kind}' ? {expression} : {choice}"
+    return choice
 
 
 def _owner() -> dict[str, str]:
@@ -257,20 +257,20 @@ def _priority(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
 
 
 def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
-    named = "variables.podPriorityClasses.filter(name, name != '' && !(name in variables.priorityClasses))"
+    class_names = "variables.podPriorityClasses.filter(name, name != '' && !(name in variables.priorityClasses))"
     return _rule(
-        f"size({named}) == 0 || {_SAME_SPEC}",
+        f"size({class_names}) == 0 || {_SAME_SPEC}",
         "priorityClassName of its pods",
-        f"{_printable(f'{named}[0]')} + ' is not a priority class for team {team.name}'",
+        f"{_printable(f'{class_names}[0]')} + ' is not a priority class for team {team.name}'",
         _text(_one_of(classes, "remove it")),
     )
 
 
 def _broken(control: Control, part: str, standard: str) -> str:
     """CEL: the message where a part of pods breaks a control, or an empty text."""
-    listed = {"pod": "variables.pods", "annotations": "variables.podAnnotations"}[part]
+    place_list = {"pod": "variables.pods", "annotations": "variables.podAnnotations"}[part]
     message = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
-    return f"{listed}.exists({part}, {control.broken}) ? {_text(message)} : ''"
+    return f"{place_list}.exists({part}, {control.broken}) ? {_text(message)} : ''"
 
 
 def _pod_security() -> dict[str, str]:
@@ -283,11 +283,11 @@ def _accounts(team: TeamEntry) -> dict[str, str]:
     """On a worker there are the accounts that the fleet makes, and a pod with another one is refused."""
     own = [team.service_account_name] if team.service_account_name is not None else []
     others = f"filter(name, !(name in {_list(['', *own, _ANY])}))"
-    named = f"variables.pods.map(pod, pod.?serviceAccountName.orValue('')).{others}"
+    names = f"variables.pods.map(pod, pod.?serviceAccountName.orValue('')).{others}"
     return _rule(
-        f"size({named}) == 0 || {_SAME_SPEC}",
+        f"size({names}) == 0 || {_SAME_SPEC}",
         "serviceAccountName of its pods",
-        f"{_printable(f'{named}[0]')} + ' is not an account that the fleet makes for team {team.name} on workers'",
+        f"{_printable(f'{names}[0]')} + ' is not an account that the fleet makes for team {team.name} on workers'",
         _text(_one_of(own, "remove it")),
     )
 

@@ -131,9 +131,9 @@ def _limits(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> 
     return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**defaults, **own}})
 
 
-def limit_range_item(given: TeamLimitRange) -> dict[str, Any]:
+def limit_range_item(team_limit_range: TeamLimitRange) -> dict[str, Any]:
     """The item of a LimitRange; what is not given stays out."""
-    return {"type": "Container", **{name: amounts for name, amounts in given.wire().items() if amounts}}
+    return {"type": "Container", **{name: amounts for name, amounts in team_limit_range.wire().items() if amounts}}
 
 
 def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:

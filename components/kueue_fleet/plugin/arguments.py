@@ -91,8 +91,8 @@ def inputs_of(component: type[Any]) -> type[Any] | None:
     """The TypedDict that the constructor unpacks its last arguments into, if it has one."""
     for parameter in declared(component.__init__).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
-            [unpacked] = get_args(parameter.annotation)
-            return cast("type[Any]", unpacked)
+            [unpacked_type] = get_args(parameter.annotation)
+            return cast("type[Any]", unpacked_type)
     return None
 
 
@@ -178,8 +178,8 @@ def _model_of_dataclass(kind: type[Any]) -> type[SpecModel]:
     return _model(kind.__name__, kind.__doc__ or "", fields_by_name)
 
 
-def _model(name: str, doc: str, found: Mapping[str, Any]) -> type[SpecModel]:
-    model: type[SpecModel] = create_model(name, __base__=SpecModel, __doc__=doc, **dict(found))
+def _model(name: str, doc: str, fields_by_name: Mapping[str, Any]) -> type[SpecModel]:
+    model: type[SpecModel] = create_model(name, __base__=SpecModel, __doc__=doc, **dict(fields_by_name))
     return model
 
 

@@ -50,9 +50,9 @@ def package_schema() -> Schema:
     arguments = {name: arguments_of(component) for name, component in components().items()}
     _, schema = models_json_schema([(model, "validation") for model in arguments.values()], by_alias=True)
     definitions: dict[str, Schema] = schema["$defs"]
-    seen: set[type[BaseModel]] = set()
+    seen_models: set[type[BaseModel]] = set()
     for root in arguments.values():
-        for model in models_in(root, seen):
+        for model in models_in(root, seen_models):
             describe(model, definitions[model.__name__])
     roots = {model.__name__ for model in arguments.values()}
     types: dict[str, Schema] = {}
@@ -140,8 +140,8 @@ def _resource(
     name: str, component: type[pulumi.ComponentResource], definition: Schema, types: dict[str, Schema]
 ) -> Schema:
     inputs: Schema = {}
-    unpacked = inputs_of(component)
-    own = {to_camel(field): text for field, text in field_docs(unpacked).items()} if unpacked else {}
+    unpacked_type = inputs_of(component)
+    own = {to_camel(field): text for field, text in field_docs(unpacked_type).items()} if unpacked_type else {}
     for key, schema in definition.get("properties", {}).items():
         inputs[key] = _type(f"{name}{key[0].upper()}{key[1:]}", schema, types)
         model = types.get(inputs[key].get("$ref", "")[len(_TYPES) :])

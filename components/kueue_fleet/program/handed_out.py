@@ -42,9 +42,9 @@ def hand_out(name: str, spec: FleetSpec | Mapping[str, Any], project: object) ->
     data = spec.wire() if isinstance(spec, FleetSpec) else spec
     fleet = {"name": name, "spec": data, "project": project if isinstance(project, str) else None}
     number = len(os.listdir(folder))
-    written = Path(folder, f"{number:04}.part")
-    written.write_text(json.dumps(fleet, default=str), encoding="utf-8")
-    written.rename(written.with_suffix(".json"))
+    part_file = Path(folder, f"{number:04}.part")
+    part_file.write_text(json.dumps(fleet, default=str), encoding="utf-8")
+    part_file.rename(part_file.with_suffix(".json"))
 
 
 def handed_out(folder: Path) -> list[DeclaredFleet]:
@@ -69,5 +69,5 @@ def first_difference(one: Any, other: Any, path: str = "") -> tuple[str, Any, An
 
 
 def _by_name(items: Any) -> dict[str, Any] | None:
-    named = isinstance(items, list) and all(isinstance(item, Mapping) and "name" in item for item in items)
-    return {str(item["name"]): item for item in items} if named else None
+    has_names = isinstance(items, list) and all(isinstance(item, Mapping) and "name" in item for item in items)
+    return {str(item["name"]): item for item in items} if has_names else None

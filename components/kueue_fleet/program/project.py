@@ -23,9 +23,9 @@ _OTHERS: Final = "give the file of its fleet: of programs, those in Python and Y
 class ProjectError(Exception):
     """A project that cannot be run here, or its program: `source: what is wrong; what to do`, and what it printed."""
 
-    def __init__(self, source: object, wrong: str, fix: str, printed: Sequence[str] = ()) -> None:
-        self.source, self.wrong, self.fix, self.printed = str(source), wrong, fix, tuple(printed)
-        super().__init__("\n".join([f"{source}: {wrong}; {fix}", *printed]))
+    def __init__(self, source: object, wrong: str, fix: str, lines: Sequence[str] = ()) -> None:
+        self.source, self.wrong, self.fix, self.printed = str(source), wrong, fix, tuple(lines)
+        super().__init__("\n".join([f"{source}: {wrong}; {fix}", *lines]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Project:
     def read(
         cls,
         folder: Path,
-        missing: str = "give the folder of a Pulumi program",
+        missing_text: str = "give the folder of a Pulumi program",
         others: str = _OTHERS,
         languages: Collection[str] = ("python", "yaml"),
     ) -> Self:
@@ -50,7 +50,7 @@ class Project:
             ProjectError: there is none, it is in none of LANGUAGES, or it names no folder where one has to be.
         """
         file = folder / PROJECT_FILE
-        settings = _mapping(file, missing)
+        settings = _mapping(file, missing_text)
         project = cls(folder, settings)
         if project.language not in languages:
             language_text = "is missing" if project.language is None else f"is {str(project.language)[:40]}"
@@ -112,8 +112,8 @@ class Project:
         """What the file of a stack holds. Raises ProjectError where there is none, but for the first of a project."""
         file = self.stack_file(stack)
         if not file.is_file():
-            if known := self.stacks:
-                raise ProjectError(f"stack {stack}", f"there is no {file}", instead(stack, known, "stacks"))
+            if known_stacks := self.stacks:
+                raise ProjectError(f"stack {stack}", f"there is no {file}", instead(stack, known_stacks, "stacks"))
             return {}
         return _mapping(file, "give the file of a stack")
 
@@ -125,12 +125,12 @@ class Project:
         """
         runtime = self.settings.get("runtime")
         options = (runtime.get("options") or {}) if isinstance(runtime, Mapping) else {}
-        named = options.get("virtualenv")
-        if named is None and options.get("toolchain") == "uv":
-            named = ".venv"
-        if named is None:
+        environment_name = options.get("virtualenv")
+        if environment_name is None and options.get("toolchain") == "uv":
+            environment_name = ".venv"
+        if environment_name is None:
             return Path(sys.executable)
-        python = self.folder / str(named) / "bin" / "python"
+        python = self.folder / str(environment_name) / "bin" / "python"
         if not python.is_file():
             wrong = f"runtime.options.virtualenv: there is no {python}"
             raise ProjectError(self.folder / PROJECT_FILE, wrong, "make it with `pulumi install`")
@@ -184,9 +184,9 @@ def _mapping(file: Path, fix: str) -> dict[str, Any]:
     try:
         documents = load_documents(file.read_text(encoding="utf-8"), str(file))
     except OSError as wrong:
-        missing = isinstance(wrong, FileNotFoundError | NotADirectoryError)
-        reason = "no such file" if missing else str(wrong.strerror)
-        raise ProjectError(file, reason, fix if missing else "check its permissions") from None
+        is_missing = isinstance(wrong, FileNotFoundError | NotADirectoryError)
+        reason = "no such file" if is_missing else str(wrong.strerror)
+        raise ProjectError(file, reason, fix if is_missing else "check its permissions") from None
     except UnicodeDecodeError as wrong:
         raise ProjectError(file, f"is not UTF-8 text (byte {wrong.start})", "save it as UTF-8") from None
     except SpecError as refused:

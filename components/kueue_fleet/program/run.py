@@ -59,27 +59,27 @@ def fleets_of(
         folder = Path(place, "fleets")
         folder.mkdir()
         request = Path(place, "request.json")
-        told = {
+        request_data = {
             "project": project.name,
             "stack": stack,
             "main": str(project.program),
             "config": values,
             "secrets": secrets,
         }
-        request.write_text(json.dumps({**told, "started": str(Path(place, _STARTED)), "seconds": seconds}))
-        ended, lines = _run([str(python), "-m", "kueue_fleet.program", str(request)], project, folder, seconds)
+        request.write_text(json.dumps({**request_data, "started": str(Path(place, _STARTED)), "seconds": seconds}))
+        exit_code, lines = _run([str(python), "-m", "kueue_fleet.program", str(request)], project, folder, seconds)
         fleets = handed_out(folder)
         begun = Path(place, _STARTED).exists()
-    if ended is None:
+    if exit_code is None:
         raise ProjectError(
             project.program, f"the program did not end within {seconds:g} s", "see where it waits", lines
         )
     if not begun:
         raise ProjectError(python, "cannot run the program", "install this release of kueue-fleet there", lines)
-    if ended:
-        failed = ProgramFailedError(project.program, "the program failed", "correct it", lines)
-        failed.fleets = fleets
-        raise failed
+    if exit_code:
+        failure = ProgramFailedError(project.program, "the program failed", "correct it", lines)
+        failure.fleets = fleets
+        raise failure
     return fleets
 
 
@@ -105,16 +105,16 @@ def _run(command: list[str], project: Project, folder: Path, seconds: float) -> 
     reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
     reader.start()
     try:
-        ended: int | None = process.wait(seconds)
+        exit_code: int | None = process.wait(seconds)
         reader.join(1)  # What the program started may hold its output open.
     except subprocess.TimeoutExpired:
-        ended = None
+        exit_code = None
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     reader.join(1)
-    return ended, list(lines)
+    return exit_code, list(lines)
 
 
 def _read(stream: IO[bytes], lines: deque[str]) -> None:
