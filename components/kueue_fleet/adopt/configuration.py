@@ -88,10 +88,10 @@ def is_configuration(item: Object) -> bool:
 
 def _read(platform: Platform, item: Object, path: str) -> Object:
     data = platform.yaml_in(item, CONFIGURATION_KEY, path)
-    data, ignored = configuration_as_v1beta2(data)
-    if ignored:
-        lost = f"{listed(ignored)} left out: Kueue passes over what v1beta1 has there"
-        instead = "; managedJobsNamespaceSelector says which pods it manages" if POD_OPTIONS in ignored else ""
+    data, ignored_fields = configuration_as_v1beta2(data)
+    if ignored_fields:
+        lost = f"{listed(ignored_fields)} left out: Kueue passes over what v1beta1 has there"
+        instead = "; managedJobsNamespaceSelector says which pods it manages" if POD_OPTIONS in ignored_fields else ""
         platform.notes.append(f"{path}: {lost}{instead}")
     if data and data.get("apiVersion") != CONFIGURATION_API:
         wrong = f"is {data.get('apiVersion')}, not {CONFIGURATION_API}"
@@ -113,7 +113,9 @@ def adopt_configuration(
     """
     namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
     versions = {
-        name: version_there for name, given in platform.objects.items() if (version_there := version_in(given.others))
+        name: version_there
+        for name, object_fields in platform.objects.items()
+        if (version_there := version_in(object_fields.others))
     }
     # What most clusters have is the fleet's.
     version = Counter(versions.values()).most_common(1)[0][0] if versions else None
@@ -138,7 +140,7 @@ def adopt_configuration(
         release = nearest(here if here and syntax.version(here) is None else DEFAULT_VERSION)
         base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
         every[cluster] = _beyond(plain, base)
-    shared = {
+    shared_fields = {
         key: value
         for key, value in next(iter(every.values())).items()
         if all(other.get(key) == value for other in every.values())
@@ -149,7 +151,7 @@ def adopt_configuration(
         "replicas": _replicas(platform, configurations),
         "priorityClassName": _priority_class(platform),
         "resources": _resources(platform),
-        "configuration": shared,
+        "configuration": shared_fields,
     }
     return KueueSettings(
         {
@@ -159,7 +161,7 @@ def adopt_configuration(
         {
             cluster: {
                 **({"version": versions[cluster]} if versions.get(cluster, version) != version else {}),
-                **({"configuration": own} if (own := _without(value, shared)) else {}),
+                **({"configuration": own} if (own := _without(value, shared_fields)) else {}),
             }
             for cluster, value in every.items()
         },
@@ -277,8 +279,8 @@ def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
     """What the fleet adds for its teams."""
     clusters = platform.objects.values()
     of_teams = {name for objects in clusters for name, labels in objects.namespaces.items() if TEAM_LABEL in labels}
-    added = managed_jobs(of_teams, {name for objects in clusters for name, _ in objects.local_queues})
-    for name, value in added.items():
+    added_fields = managed_jobs(of_teams, {name for objects in clusters for name, _ in objects.local_queues})
+    for name, value in added_fields.items():
         if configuration.get(name) == value:
             del configuration[name]
 
@@ -295,9 +297,9 @@ def _take_flavor_limits(platform: Platform, cluster: str, configuration: Data) -
 def _take_dispatcher(configuration: Data) -> None:
     """What the fleet adds for its own dispatcher."""
     integrations = configuration.get("integrations") or {}
-    copied = [label for label in integrations.get("labelKeysToCopy", ()) if label != REGIONS_LABEL]
+    copied_labels = [label for label in integrations.get("labelKeysToCopy", ()) if label != REGIONS_LABEL]
     rest = {key: value for key, value in integrations.items() if key != "labelKeysToCopy"}
-    configuration["integrations"] = {**rest, **({"labelKeysToCopy": copied} if copied else {})}
+    configuration["integrations"] = {**rest, **({"labelKeysToCopy": copied_labels} if copied_labels else {})}
     _without_gate(configuration, "WorkloadRequestUseMergePatch")
 
 
@@ -306,8 +308,8 @@ def _without_gate(configuration: Data, gate: str) -> None:
     configuration["featureGates"] = {name: on for name, on in gates.items() if name != gate}
 
 
-def _without(value: Mapping[str, Any], shared: Mapping[str, Any]) -> Data:
-    return {key: item for key, item in value.items() if key not in shared}
+def _without(value: Mapping[str, Any], shared_fields: Mapping[str, Any]) -> Data:
+    return {key: item for key, item in value.items() if key not in shared_fields}
 
 
 def _beyond(value: Mapping[str, Any], base: Mapping[str, Any]) -> Data:

@@ -31,8 +31,8 @@ def drop_defaults(data: Data) -> Data:
     except SpecError:
         return data
     short: Data = _without_empty(fleet.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude_none=True))
-    ordered = {key: short[key] for key in data if key in short}
-    return ordered if _parses_to(ordered, fleet) else data
+    ordered_data = {key: short[key] for key in data if key in short}
+    return ordered_data if _parses_to(ordered_data, fleet) else data
 
 
 def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
@@ -48,8 +48,10 @@ def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
 def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
     """Flavors that the fleet derives for its manager need no entries, unless something else names them."""
     section = fleet.admission_controller
-    priced = {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
-    names = set(fleet.manager_flavor_names) - priced
+    priced_flavors = (
+        {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
+    )
+    names = set(fleet.manager_flavor_names) - priced_flavors
     flavors = [{"name": name, "clusters": [fleet.manager_name]} for name in names]
     return (
         {**data, "flavors": [flavor for flavor in data["flavors"] if flavor not in flavors]}
@@ -78,9 +80,9 @@ def _without_derived_quotas(data: Data) -> Data:
     queues = data.get("clusterQueues", [])
     if not any("manager" in queue for queue in queues):
         return data
-    derived = {**data, "clusterQueues": [{k: v for k, v in queue.items() if k != "manager"} for queue in queues]}
+    derived_data = {**data, "clusterQueues": [{k: v for k, v in queue.items() if k != "manager"} for queue in queues]}
     try:
-        with_sums, by_hand = parse_fleet(derived), parse_fleet(data)
+        with_sums, by_hand = parse_fleet(derived_data), parse_fleet(data)
     except SpecError:
         return data
     return {
@@ -89,7 +91,7 @@ def _without_derived_quotas(data: Data) -> Data:
             short
             if "manager" in queue and _on_manager(with_sums, queue["name"]) == _on_manager(by_hand, queue["name"])
             else queue
-            for queue, short in zip(queues, derived["clusterQueues"], strict=True)
+            for queue, short in zip(queues, derived_data["clusterQueues"], strict=True)
         ],
     }
 

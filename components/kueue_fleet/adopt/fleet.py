@@ -208,13 +208,13 @@ def _modes(platform: Platform) -> dict[str, str]:
         if cluster.outside_gke:
             continue
         flavors = platform.objects[cluster.name].of("ResourceFlavor").items()
-        named = [name for name, spec in flavors if NODE_POOL in (spec.get("nodeLabels") or {})]
+        names = [name for name, spec in flavors if NODE_POOL in (spec.get("nodeLabels") or {})]
         path = f"clusters[{cluster.name}].mode"
         pools = f"`gcloud container node-pools list --cluster {cluster.name} --format yaml` (--node-pools)"
         if cluster.node_pools and cluster.mode == "Autopilot":
             platform.problem(path, "is Autopilot, but node pools are given", "leave out one of the two")
-        elif named and not cluster.node_pools and cluster.name != platform.manager:
-            wrong = f"is Standard, as the node labels of {listed(named)} name a node pool, but no node pools are given"
+        elif names and not cluster.node_pools and cluster.name != platform.manager:
+            wrong = f"is Standard, as the node labels of {listed(names)} name a node pool, but no node pools are given"
             platform.problem(path, wrong, f"give the output of {pools}")
         elif cluster.mode is None and not cluster.node_pools:
             wrong = "is not known: no Kubernetes object says who manages the nodes"
@@ -228,7 +228,9 @@ def _cluster(
 ) -> Data:
     role = "manager" if cluster.name == platform.manager else "worker" if platform.manager else "standalone"
     own = configurations[cluster.name]
-    entries_by_name = {each["name"]: each.get("file") or {} for each in platform.following.get("clusters", ())}
+    entries_by_name = {
+        cluster_data["name"]: cluster_data.get("file") or {} for cluster_data in platform.following.get("clusters", ())
+    }
     return {
         # What only Google Cloud says otherwise.
         **entries_by_name.get(cluster.name, {}),
@@ -257,17 +259,17 @@ def _has_own_networks(pool: Mapping[str, Any]) -> bool:
 
 def _observability(platform: Platform) -> Data:
     """The part of the fleet's monitoring that is in the clusters; Cloud Monitoring's is not read."""
-    managed = any(item["metadata"]["name"] == "kueue" for _, item in platform.others("PodMonitoring"))
+    has_monitor = any(item["metadata"]["name"] == "kueue" for _, item in platform.others("PodMonitoring"))
     maps = [item["metadata"] for _, item in platform.others("ConfigMap")]
     boards = [metadata for metadata in maps if metadata["name"] == DASHBOARD_NAME]
-    if not managed and not boards:
+    if not has_monitor and not boards:
         return {}
-    section: Data = {"managedPrometheus": managed, "dashboard": False, "alerts": {"enabled": False}}
+    section: Data = {"managedPrometheus": has_monitor, "dashboard": False, "alerts": {"enabled": False}}
     if not boards:
         return {**section, "grafana": {"enabled": False}}
     namespace = boards[0].get("namespace")
     accounts = [item["metadata"] for _, item in platform.others("ServiceAccount")]
-    own = managed and any(
+    own = has_monitor and any(
         (account.get("namespace"), account["name"]) == (namespace, GRAFANA_NAME) for account in accounts
     )
     return {**section, "grafana": {"namespace": namespace, **({} if own else {"existing": True})}}

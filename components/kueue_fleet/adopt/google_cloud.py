@@ -175,14 +175,14 @@ def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Da
 
 def _access(descriptions: Iterable[Object]) -> Data:
     """By DNS name where one cluster has it open, else by address."""
-    authorized: dict[str, str] = {}
+    authorized_networks: dict[str, str] = {}
     for description in descriptions:
         if property_at(description, "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"):
             return {}
         for block in _blocks(description, "masterAuthorizedNetworksConfig.cidrBlocks"):
             cidr = str(block.get("cidrBlock"))
-            authorized.setdefault(cidr, block.get("displayName") or cidr)
-    networks = [{"name": name, "cidr": cidr} for cidr, name in authorized.items()]
+            authorized_networks.setdefault(cidr, block.get("displayName") or cidr)
+    networks = [{"name": name, "cidr": cidr} for cidr, name in authorized_networks.items()]
     return {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": networks}
 
 
@@ -220,10 +220,10 @@ def pool_state(pool: Object) -> Data:
     return state
 
 
-def _renamed(given: Object, moved: Mapping[str, str]) -> Data:
-    state: Data = _copied(given)
-    for target, source in moved.items():
-        value = property_at(given, source)
+def _renamed(data: Object, new_names: Mapping[str, str]) -> Data:
+    state: Data = _copied(data)
+    for target, source in new_names.items():
+        value = property_at(data, source)
         if value is None:
             continue
         *parents, last = target.split(".")

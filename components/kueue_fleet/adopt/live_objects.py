@@ -99,44 +99,46 @@ def _flat(objects: Iterable[Object]) -> Iterator[Object]:
             yield item
 
 
-def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
+def _take(cluster_objects: ClusterObjects, item: Object) -> Iterator[Problem]:
     kind, metadata = item.get("kind"), item.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         yield IMPORT_FORM.at("", "is not a Kubernetes object with a kind and a name", _FIX)
         return
     name: str = metadata["name"]
-    malformed = [field for field, form in _FORMS.items() if not form(item.get(field))]
-    malformed += [f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))]
-    if malformed:
+    malformed_fields = [field for field, form in _FORMS.items() if not form(item.get(field))]
+    malformed_fields += [
+        f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))
+    ]
+    if malformed_fields:
         yield IMPORT_FORM.at(
-            f"{kind} {name}", f"has {listed(malformed)} of another form than Kubernetes gives it", _FIX
+            f"{kind} {name}", f"has {listed(malformed_fields)} of another form than Kubernetes gives it", _FIX
         )
         return
     group = str(item.get("apiVersion", "")).rpartition("/")[0]
     key = key_of(item)
-    known = found.given.get(key)
-    if known is not None and (known != item or kind in MODELS):
+    known_object = cluster_objects.given.get(key)
+    if known_object is not None and (known_object != item or kind in MODELS):
         subject = f"{kind} {key[2]}/{name}" if key[2] else f"{kind} {name}"
         yield IMPORT_FORM.at(subject, "is given twice", "give the objects of one cluster only, each once")
-    elif known is not None:
+    elif known_object is not None:
         return
     elif kind == "Namespace" and not group:
-        found.namespaces[name] = dict(metadata.get("labels") or {})
+        cluster_objects.namespaces[name] = dict(metadata.get("labels") or {})
     elif kind == "PriorityClass" and group == "scheduling.k8s.io":
         if not name.startswith(_SYSTEM_PRIORITIES):
-            yield from _add(found, kind, name, top_level(item))
+            yield from _add(cluster_objects, kind, name, top_level(item))
     elif group != KUEUE_GROUP or kind not in MODELS:
-        found.others.append(item)
+        cluster_objects.others.append(item)
     elif item["apiVersion"] != KUEUE_API and not is_former(item):
         yield IMPORT_FORM.at(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
         spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
         spec = spec_as_v1beta2(kind, spec) if is_former(item) else spec
-        yield from _add(found, kind, name, spec, key[2] if kind == "LocalQueue" else None, live=is_live(item))
+        yield from _add(cluster_objects, kind, name, spec, key[2] if kind == "LocalQueue" else None, live=is_live(item))
 
 
 def _add(
-    found: ClusterObjects,
+    cluster_objects: ClusterObjects,
     kind: str,
     name: str,
     spec: dict[str, Any],
@@ -148,7 +150,7 @@ def _add(
     _, wrong = read_form(MODELS[kind], spec)
     wrong = [problem.at(f"{kind} {name}{'.spec' if kind in SPECS else ''}") for problem in wrong]
     if wrong and live:
-        found.notes += [f"{problem.path} left out: {problem.wrong}" for problem in wrong]
+        cluster_objects.notes += [f"{problem.path} left out: {problem.wrong}" for problem in wrong]
         try:
             spec = read_stored(MODELS[kind], spec).wire()
         except SpecError:
@@ -157,9 +159,9 @@ def _add(
         yield from wrong
         return
     if namespace is not None:
-        found.local_queues[namespace, name] = spec
+        cluster_objects.local_queues[namespace, name] = spec
     else:
-        found.specs.setdefault(kind, {})[name] = spec
+        cluster_objects.specs.setdefault(kind, {})[name] = spec
 
 
 def _is_text_map(value: Any) -> bool:

@@ -25,7 +25,7 @@ def _managers_flavor(platform: Platform) -> str | None:
     One without labels is preferred.
     """
     on_manager = platform.of_manager.of("ClusterQueue")
-    used = dict.fromkeys(
+    used_flavors = dict.fromkeys(
         flavor["name"]
         for name in dispatched_queues(platform)
         for group in on_manager[name].get("resourceGroups") or ()
@@ -33,7 +33,9 @@ def _managers_flavor(platform: Platform) -> str | None:
     )
     elsewhere = platform.found("ResourceFlavor", platform.job_clusters)
     flavors = platform.of_manager.of("ResourceFlavor")
-    candidates = [name for name in used if name in flavors] or [name for name in flavors if name not in elsewhere]
+    candidates = [name for name in used_flavors if name in flavors] or [
+        name for name in flavors if name not in elsewhere
+    ]
     if _DEFAULT_FLAVOR in candidates:
         return _DEFAULT_FLAVOR
     return min(
@@ -73,12 +75,14 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
     flavor = _managers_flavor(platform)
     if flavor is not None:
         section["managerFlavorName"] = flavor
-    dispatched, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)
-    if set(dispatched) != set(on_workers):
-        section["queues"] = dispatched
+    dispatched_names, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)
+    if set(dispatched_names) != set(on_workers):
+        section["queues"] = dispatched_names
     # What only sums of quotas say, where the controller makes them.
-    told = platform.following.get("multiKueue") or {}
-    section |= {field: told[field] for field in ("headroomPercent", "formerManagerFlavorNames") if field in told}
+    section_told = platform.following.get("multiKueue") or {}
+    section |= {
+        field: section_told[field] for field in ("headroomPercent", "formerManagerFlavorNames") if field in section_told
+    }
     section["credentials"] = _credentials(platform, rotate_by, today)
     return section
 
@@ -88,11 +92,11 @@ def in_naming_order(platform: Platform, flavors: list[Data], name: str) -> list[
 
     The fleet names each after the first flavor, in the order of the file, of the queues that share it.
     """
-    named = tuple(platform.of_manager.of("ResourceFlavor"))
+    flavor_names = tuple(platform.of_manager.of("ResourceFlavor"))
 
     def follows(flavor: Data) -> bool:
         begin = f"{name}-{flavor['name']}"
-        return not any(suffix == begin or suffix.startswith(f"{begin}-") for suffix in named)
+        return not any(suffix == begin or suffix.startswith(f"{begin}-") for suffix in flavor_names)
 
     return sorted(flavors, key=follows)
 
@@ -103,9 +107,9 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     if sources and all("clusterProfileRef" in source for source in sources):
         return {"type": "ClusterProfile", "pluginImage": _plugin_image(platform)}
     token = {"type": "ServiceAccountToken", **_lifetime(platform)}
-    known = _tokens(platform)
-    if len(known) == 1:
-        [(rotation, day)] = known
+    known_tokens = _tokens(platform)
+    if len(known_tokens) == 1:
+        [(rotation, day)] = known_tokens
         return {**token, "rotation": rotation, **({} if day == CONTROLLER_NAME else {"rotateBy": day})}
     serials = {_serial(name, spec.get("clusterSource") or {}) for name, spec in connections.items()}
     if len(serials) == 1 and "" not in serials:

@@ -50,8 +50,8 @@ def adopt_flavors(platform: Platform, pools: list[Data]) -> list[Data]:
 
 def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None:
     """The flavor as one of a node pool: on every cluster it is what the pool there gives, and the same beside it."""
-    named = {str((spec.get("nodeLabels") or {}).get(NODE_POOL)) for spec in specs.values()}
-    pool = next((entry for entry in pools if {entry["name"]} == named), None)
+    pool_names = {str((spec.get("nodeLabels") or {}).get(NODE_POOL)) for spec in specs.values()}
+    pool = next((entry for entry in pools if {entry["name"]} == pool_names), None)
     if pool is None:
         return None
     on: list[str] = pool.get("clusters", platform.standard_clusters)
@@ -79,11 +79,13 @@ def _of_class(platform: Platform, name: str, specs: Specs) -> Data | None:
     return {**platform.where(specs), **(classes_there[0] or {})}
 
 
-def _class_of(given: Data, name: str, spec: Data) -> Data | None:
+def _class_of(given_spec: Data, name: str, spec: Data) -> Data | None:
     """The fields that a class and its flavor are said by; None where the file has no place for all of them."""
-    created = not given.get("nodePoolAutoCreation") or inside(given, "nodePoolAutoCreation").get("enabled", False)
-    fields = {key: value for key, value in given.items() if key != "nodePoolAutoCreation"}
-    data = {**fields, **({} if created else {"nodePoolAutoCreation": False})}
+    creates_pools = not given_spec.get("nodePoolAutoCreation") or inside(given_spec, "nodePoolAutoCreation").get(
+        "enabled", False
+    )
+    fields = {key: value for key, value in given_spec.items() if key != "nodePoolAutoCreation"}
+    data = {**fields, **({} if creates_pools else {"nodePoolAutoCreation": False})}
     try:
         class_fields, flavor = read_model(ComputeClass, data), read_model(ResourceFlavorSpec, spec)
     except SpecError:
@@ -123,11 +125,11 @@ def adopt_cohorts(platform: Platform) -> list[Data]:
         entry, problems = merge_cohort(name, specs)
         platform.problems += problems
         entries.append(entry)
-    declared = {entry["name"] for entry in entries}
+    declared_names = {entry["name"] for entry in entries}
     queues = platform.found("ClusterQueue", platform.job_clusters).values()
-    named = [spec.get("cohortName") for specs in queues for spec in specs.values()]
-    named += [entry.get("parentName") for entry in entries]
-    for cohort in dict.fromkeys(name for name in named if name and name not in declared):
+    cohort_names = [spec.get("cohortName") for specs in queues for spec in specs.values()]
+    cohort_names += [entry.get("parentName") for entry in entries]
+    for cohort in dict.fromkeys(name for name in cohort_names if name and name not in declared_names):
         entries.append({"name": cohort})
         platform.notes.append(f"Cohort {cohort} existed by name only; it becomes an object")
     return entries
@@ -141,11 +143,11 @@ def adopt_queues(platform: Platform) -> list[Data]:
     following = {cluster_queue["name"]: cluster_queue for cluster_queue in platform.following.get("clusterQueues", ())}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
-        dispatched = name in dispatched_names
+        is_dispatched = name in dispatched_names
         workers = {
             cluster: _without(spec, checks_there) for cluster, spec in specs.items() if cluster != platform.manager
         }
-        if dispatched and not workers:
+        if is_dispatched and not workers:
             platform.problem(
                 f"{platform.manager}.ClusterQueue {name}",
                 "is on the manager and on no worker, so its jobs can go nowhere",
@@ -153,11 +155,11 @@ def adopt_queues(platform: Platform) -> list[Data]:
             )
             continue
         # A queue that the manager does not dispatch is one like any other there.
-        own = workers if dispatched else {cluster: _without(spec, checks_there) for cluster, spec in specs.items()}
+        own = workers if is_dispatched else {cluster: _without(spec, checks_there) for cluster, spec in specs.items()}
         flavors = {cluster: set(platform.objects[cluster].of("ResourceFlavor")) for cluster in own}
         entry, problems = merge_queue(name, own, flavors)
         platform.problems += problems
-        if dispatched:
+        if is_dispatched:
             _add_managers(entry, _without(on_manager[name], checks_there))
         if name in fallback:
             entry["fallback"] = fallback[name]["fallback"]
@@ -170,8 +172,8 @@ def adopt_queues(platform: Platform) -> list[Data]:
     return entries
 
 
-def _has_windows(told: Data) -> bool:
-    flavors = (flavor for group in told.get("resourceGroups") or () for flavor in group["flavors"])
+def _has_windows(settings: Data) -> bool:
+    flavors = (flavor for group in settings.get("resourceGroups") or () for flavor in group["flavors"])
     quotas = (quota for flavor in flavors for quota in flavor["resources"])
     return any(
         cluster_quota.get("during")
@@ -234,6 +236,6 @@ def adopt_checks(platform: Platform) -> list[Data]:
             )
             continue
         request = platform.same("ProvisioningRequestConfig", config, config_there)
-        named: Mapping[str, Any] = {} if config == name else {"configName": config}
-        entries.append({**entry, "provisioningRequest": {**named, **request}})
+        config_fields: Mapping[str, Any] = {} if config == name else {"configName": config}
+        entries.append({**entry, "provisioningRequest": {**config_fields, **request}})
     return entries

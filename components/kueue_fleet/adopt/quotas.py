@@ -25,7 +25,7 @@ def merge_queue(name: str, specs: Mapping[str, Data], flavors: Mapping[str, set[
     entry["resourceGroups"] = _merge_groups(path, specs, problems)
     every = [flavor["name"] for group in entry["resourceGroups"] for flavor in group["flavors"]]
     for cluster, spec in specs.items():
-        used = {flavor["name"] for group in spec.get("resourceGroups", ()) for flavor in group["flavors"]}
+        used_flavors = {flavor["name"] for group in spec.get("resourceGroups", ()) for flavor in group["flavors"]}
         problems += [
             IMPORT_DIFFERENCE.at(
                 f"{cluster}.{path}.resourceGroups",
@@ -33,7 +33,7 @@ def merge_queue(name: str, specs: Mapping[str, Data], flavors: Mapping[str, set[
                 "give it a quota of 0 there first",
             )
             for flavor in every
-            if flavor in flavors[cluster] and flavor not in used
+            if flavor in flavors[cluster] and flavor not in used_flavors
         ]
     return entry, problems
 
@@ -47,11 +47,11 @@ def merge_cohort(name: str, specs: Mapping[str, Data]) -> tuple[Data, list[Probl
     return ({**entry, "resourceGroups": groups} if groups else entry), problems
 
 
-def differences(path: str, specs: Mapping[str, Data], merged: Set[str] = frozenset()) -> Iterator[Problem]:
-    """Fields, but those that are `merged`, that are not the same on every cluster."""
+def differences(path: str, specs: Mapping[str, Data], merged_names: Set[str] = frozenset()) -> Iterator[Problem]:
+    """Fields, but those that are `merged_names`, that are not the same on every cluster."""
     (first, base), *others = specs.items()
     for cluster, spec in others:
-        for field in sorted({*spec, *base} - merged):
+        for field in sorted({*spec, *base} - merged_names):
             if spec.get(field) != base.get(field):
                 yield IMPORT_DIFFERENCE.at(
                     f"{cluster}.{path}.{field}",
@@ -62,12 +62,12 @@ def differences(path: str, specs: Mapping[str, Data], merged: Set[str] = frozens
 
 def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem]) -> Data:
     """The checks of all clusters; a check is left out on a cluster that has not got it or its flavors."""
-    merged: dict[str, list[list[str]]] = {}
+    merged_rules: dict[str, list[list[str]]] = {}
     for cluster, spec in specs.items():
         for rule in rules_of(spec):
             on: list[str] = rule.get("onFlavors") or []
-            known = merged.setdefault(rule["name"], [])
-            if any(bool(other) != bool(on) for other in known):
+            flavor_lists = merged_rules.setdefault(rule["name"], [])
+            if any(bool(other) != bool(on) for other in flavor_lists):
                 problems.append(
                     IMPORT_DIFFERENCE.at(
                         f"{cluster}.ClusterQueue {name}.admissionChecksStrategy",
@@ -75,9 +75,9 @@ def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem])
                         "make them the same, or import the clusters one at a time",
                     )
                 )
-            known.append(on)
-    order = merged_order([[rule["name"] for rule in rules_of(spec)] for spec in specs.values()]) or list(merged)
-    flavors = {check: merged_order(value) or [*dict.fromkeys(chain(*value))] for check, value in merged.items()}
+            flavor_lists.append(on)
+    order = merged_order([[rule["name"] for rule in rules_of(spec)] for spec in specs.values()]) or list(merged_rules)
+    flavors = {check: merged_order(value) or [*dict.fromkeys(chain(*value))] for check, value in merged_rules.items()}
     rules = [{"name": check, **({"onFlavors": flavors[check]} if flavors[check] else {})} for check in order]
     return {"admissionChecksStrategy": {"admissionChecks": rules}} if rules else {}
 
@@ -94,15 +94,17 @@ def _merge_groups(path: str, specs: Mapping[str, Data], problems: list[Problem])
         for cluster, spec in specs.items()
     }
     every = _in_order(path, "resource groups", {cluster: list(of) for cluster, of in groups.items()}, problems)
-    merged = []
-    for covered in every:
-        here = {cluster: of[covered] for cluster, of in groups.items() if covered in of}
-        merged.append({"coveredResources": list(covered), "flavors": _merge_flavors(path, covered, here, problems)})
-    return merged
+    merged_groups = []
+    for covered_names in every:
+        here = {cluster: of[covered_names] for cluster, of in groups.items() if covered_names in of}
+        merged_groups.append(
+            {"coveredResources": list(covered_names), "flavors": _merge_flavors(path, covered_names, here, problems)}
+        )
+    return merged_groups
 
 
 def _merge_flavors(
-    path: str, covered: tuple[str, ...], groups: Mapping[str, Data], problems: list[Problem]
+    path: str, covered_names: tuple[str, ...], groups: Mapping[str, Data], problems: list[Problem]
 ) -> list[Data]:
     quotas = {
         cluster: {
@@ -111,18 +113,20 @@ def _merge_flavors(
         }
         for cluster, group in groups.items()
     }
-    merged = []
+    merged_flavors = []
     for name in _in_order(path, "flavors", {cluster: list(of) for cluster, of in quotas.items()}, problems):
         here = {cluster: of[name] for cluster, of in quotas.items() if name in of}
-        resources = [{c: of[resource] for c, of in here.items() if resource in of} for resource in covered]
-        merged.append({"name": name, "resources": [_merge_quota(by_cluster) for by_cluster in resources if by_cluster]})
-    return merged
+        resources = [{c: of[resource] for c, of in here.items() if resource in of} for resource in covered_names]
+        merged_flavors.append(
+            {"name": name, "resources": [_merge_quota(by_cluster) for by_cluster in resources if by_cluster]}
+        )
+    return merged_flavors
 
 
 def _in_order(path: str, what: str, parts: Mapping[str, list[_T]], problems: list[Problem]) -> list[_T]:
     """All items of all clusters, in an order that is that of each."""
-    merged = merged_order(parts.values())
-    if merged is None:
+    merged_names = merged_order(parts.values())
+    if merged_names is None:
         parts_text = "; ".join(f"{cluster}: {', '.join(map(_named, items))}" for cluster, items in parts.items())
         problems.append(
             IMPORT_DIFFERENCE.at(
@@ -132,7 +136,7 @@ def _in_order(path: str, what: str, parts: Mapping[str, list[_T]], problems: lis
             )
         )
         return list(dict.fromkeys(item for items in parts.values() for item in items))
-    return merged
+    return merged_names
 
 
 def merged_order(parts: Iterable[Sequence[_T]]) -> list[_T] | None:
@@ -162,16 +166,18 @@ def _merge_quota(by_cluster: Mapping[str, Data]) -> Data:
 
 def once(by_cluster: Mapping[str, Data], always: Collection[str] = ()) -> Data:
     """What all clusters have, and the fields of `always`, with what the first one has; the rest for each cluster."""
-    shared = {
+    shared_fields = {
         field: value
         for field, value in next(iter(by_cluster.values())).items()
         if field in always or all(field in fields_there for fields_there in by_cluster.values())
     }
     own = {
         cluster: {
-            field: value for field, value in fields_there.items() if field not in shared or value != shared[field]
+            field: value
+            for field, value in fields_there.items()
+            if field not in shared_fields or value != shared_fields[field]
         }
         for cluster, fields_there in by_cluster.items()
     }
     different = {cluster: fields for cluster, fields in own.items() if fields}
-    return {**shared, **({"perCluster": different} if different else {})}
+    return {**shared_fields, **({"perCluster": different} if different else {})}

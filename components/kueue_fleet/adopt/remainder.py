@@ -41,32 +41,32 @@ Change = tuple[str, Any, Any]
 def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mapping[str, Object]) -> list[str]:
     """What would be changed, what is left out, and what of Kueue's objects would be made."""
     notes: list[str] = []
-    left: dict[Key, list[str]] = {}
+    paths_left: dict[Key, list[str]] = {}
     beside: dict[Key, list[str]] = {}
-    renamed: dict[Key, list[str]] = {}
+    other_names: dict[Key, list[str]] = {}
     for cluster, objects in platform.objects.items():
-        rendered = {key_of(item): item for item in render_cluster(fleet, cluster)}
+        rendered_objects = {key_of(item): item for item in render_cluster(fleet, cluster)}
         for key, item in objects.given.items():
-            if key not in rendered and not _is_of_installation(key, item):
-                stays_beside = any(_says_it_too(key, item, other, each) for other, each in rendered.items())
-                (beside if stays_beside else left).setdefault(key, []).append(cluster)
-        for key, item in rendered.items():
+            if key not in rendered_objects and not _is_of_installation(key, item):
+                stays_beside = any(_says_it_too(key, item, other, each) for other, each in rendered_objects.items())
+                (beside if stays_beside else paths_left).setdefault(key, []).append(cluster)
+        for key, item in rendered_objects.items():
             if key in objects.given:
                 notes += _changed(f"{_name(key)} on {cluster}", _changes(key, objects.content(key), item))
                 if lost := _lost_marks(objects.content(key), item):
                     notes.append(f"{_name(key)} on {cluster} keeps {listed(lost)}, which the file does not have")
             elif key[0] == KUEUE_GROUP or key[1] in _MADE_BY_NAME:
-                renamed.setdefault(key, []).append(cluster)
+                other_names.setdefault(key, []).append(cluster)
         if cluster in configurations:
             configuration_after = kueue_configuration(fleet, cluster)
             notes += _changed(
                 f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], configuration_after)
             )
     stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
-    notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(left)]
+    notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(paths_left)]
     same = "there beside the fleet's own, which says what it says: delete it once that is made"
     notes += [f"{text} {same}" for text in _grouped(beside)]
-    return notes + [f"{text} new" for text in _grouped(renamed)]
+    return notes + [f"{text} new" for text in _grouped(other_names)]
 
 
 def _says_it_too(key: Key, item: Object, other_key: Key, other: Object) -> bool:

@@ -46,11 +46,11 @@ class _Claim(NamedTuple):
 def adopt_storage(platform: Platform) -> list[Data]:
     """`storage`; a claim is left out that is not a fleet's, or not the same for all namespaces and clusters."""
     regions = {cluster.name: cluster.region for cluster in platform.clusters}
-    named: dict[str, list[_Claim]] = {}
+    claims_by_name: dict[str, list[_Claim]] = {}
     for name, claim in _claims(platform):
-        named.setdefault(name, []).append(claim)
+        claims_by_name.setdefault(name, []).append(claim)
     entries = []
-    for name, claims in named.items():
+    for name, claims in claims_by_name.items():
         existing = {regions[claim.cluster]: claim.existing for claim in claims}
         teams = list(dict.fromkeys(claim.team for claim in claims))
         clusters: Specs = {claim.cluster: {} for claim in claims}
@@ -65,10 +65,10 @@ def adopt_storage(platform: Platform) -> list[Data]:
         )
         if not alike or team_namespaces != {(claim.cluster, claim.namespace) for claim in claims}:
             continue
-        shared = dict(claims[0].shared)
+        shared_data = dict(claims[0].shared)
         zones = list(dict.fromkeys(zone for claim in claims for zone in claim.zones))
-        volume = {**shared.pop("volume"), "existing": existing, **({"zones": zones} if zones else {})}
-        entries.append({"name": name, "teams": teams, "volume": volume, **platform.where(clusters), **shared})
+        volume = {**shared_data.pop("volume"), "existing": existing, **({"zones": zones} if zones else {})}
+        entries.append({"name": name, "teams": teams, "volume": volume, **platform.where(clusters), **shared_data})
     return entries
 
 
@@ -96,20 +96,20 @@ def _claims(platform: Platform) -> Iterator[tuple[str, _Claim]]:
             behind = _behind(inside(spec, "csi"), _gib(inside(volume, "spec", "capacity").get("storage", "0")))
             if behind is not None:
                 kind, existing = behind
-                shared: Data = {"volume": kind}
+                shared_data: Data = {"volume": kind}
                 if kind["type"] == "gcsFuse" or "mountOptions" in spec:
-                    shared["mountOptions"] = spec.get("mountOptions", [])
+                    shared_data["mountOptions"] = spec.get("mountOptions", [])
                 if spec["accessModes"] == ["ReadOnlyMany"] and kind["type"] != "hyperdiskMl":
-                    shared["readOnly"] = True
-                yield name, _Claim(cluster, namespace, team, shared, existing, tuple(_zones(spec)))
+                    shared_data["readOnly"] = True
+                yield name, _Claim(cluster, namespace, team, shared_data, existing, tuple(_zones(spec)))
 
 
 def _spec_of(volume: Object, namespace: str, name: str) -> Data:
     """What a fleet writes into a volume, without what the server adds."""
     spec = inside(volume, "spec")
     fields = ("accessModes", "csi", "persistentVolumeReclaimPolicy", "mountOptions", "nodeAffinity")
-    given = {field: spec[field] for field in fields if field in spec}
-    return {**given, "claimRef": {"namespace": namespace, "name": name}, "storageClassName": ""}
+    spec_fields = {field: spec[field] for field in fields if field in spec}
+    return {**spec_fields, "claimRef": {"namespace": namespace, "name": name}, "storageClassName": ""}
 
 
 def _gib(text: Any) -> int:

@@ -44,11 +44,11 @@ def adopt_teams(platform: Platform) -> Data:
     entries = []
     for team, namespaces in teams.items():
         first = namespaces[0]
-        shared = _shared_queues(queues, namespaces)
+        shared_queues = _shared_queues(queues, namespaces)
         entry: Data = {
             "name": team,
             "namespaces": [] if namespaces == [team] else namespaces,
-            "localQueues": [{"name": name, **queues[first, name]} for name in shared],
+            "localQueues": [{"name": name, **queues[first, name]} for name in shared_queues],
             **_pod_security(platform, first),
             **_account(platform, team, namespaces),
             **_members(platform, namespaces),
@@ -61,7 +61,7 @@ def adopt_teams(platform: Platform) -> Data:
         }
         entries.append({field: value for field, value in entry.items() if value})
         for namespace in namespaces:
-            for name in shared:
+            for name in shared_queues:
                 del queues[namespace, name]
     platform.notes += _without_team(platform, dict.fromkeys(namespace for namespace, _ in queues))
     alone = [{"namespace": namespace, "name": name, **spec} for (namespace, name), spec in queues.items()]

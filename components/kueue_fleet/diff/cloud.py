@@ -108,8 +108,8 @@ def _clusters(change: CloudPlan) -> Iterator[Difference]:
         text = f"{what}: {listed(names)} {is_are} {_AGAIN}, with Kueue and every job"
         if path.endswith(".role"):
             text = f"{what}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
-        protected = _PROTECTED if any(old.protects(name) for name in names) else ""
-        yield consequence(path, text + protected)
+        protection_text = _PROTECTED if any(old.protects(name) for name in names) else ""
+        yield consequence(path, text + protection_text)
 
 
 def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -256,8 +256,8 @@ def _node_pools(change: CloudPlan) -> Iterator[Difference]:
     for cluster in change.clusters_that_stay:
         before, after = _pools(old, cluster), _pools(new, cluster)
         for name, pool in before.items():
-            step, protected = change.step("NodePool", cluster, name), old.protects(cluster, name)
-            for text in _fate_of_pool(step, pool, after.get(name), protected=protected):
+            step, is_protected = change.step("NodePool", cluster, name), old.protects(cluster, name)
+            for text in _fate_of_pool(step, pool, after.get(name), protected=is_protected):
                 names_by_change.setdefault((f"nodePools[{name}]", text), []).append(cluster)
         if old.cluster(cluster).mode == "Standard":
             for field, text in _all_pools(change, cluster):
@@ -296,17 +296,17 @@ def _fate_of_pool(
     protected: bool,
     there: str = "the jobs on them",
 ) -> Iterator[str]:
-    refused = _PROTECTED if protected else ""
+    protection_text = _PROTECTED if protected else ""
     if after is None:
-        yield f"it is deleted, with its nodes and {there}{refused}"
+        yield f"it is deleted, with its nodes and {there}{protection_text}"
         return
     if step.replaces() and not step.replaces(*_OF_ALL_POOLS.values()):
         words = {name: read for name, (prefixes, read) in _POOL_WORDS.items() if step.replaces(*prefixes)}
         sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
-        yield f"it is {_AGAIN}, with its nodes and {there}: {_changed(*sides)}{refused}"
+        yield f"it is {_AGAIN}, with its nodes and {there}: {_changed(*sides)}{protection_text}"
         return
-    if exchanged := _changed(_in_turn(before), _in_turn(after)):
-        yield f"its nodes are exchanged one after another, and {there} start again: {exchanged}"
+    if exchange := _changed(_in_turn(before), _in_turn(after)):
+        yield f"its nodes are exchanged one after another, and {there} start again: {exchange}"
     zones = [zone for zone in before.node_locations if zone not in after.node_locations]
     if zones and after.node_locations:
         yield f"its nodes in {listed(zones)} are removed, with {there}"
@@ -336,8 +336,8 @@ def _source(capacity: Capacity) -> str:
     if isinstance(capacity, Calendar):
         return f"reservation {capacity.reservation}"
     if isinstance(capacity, FlexStart):
-        queued = ", queued" if capacity.queued_provisioning else ""
-        return f"flexStart for {capacity.max_run_duration}{queued}"
+        queue_text = ", queued" if capacity.queued_provisioning else ""
+        return f"flexStart for {capacity.max_run_duration}{queue_text}"
     if isinstance(capacity, OnDemand) and capacity.affinity == "Any":
         return "onDemand, of any reservation first"
     return "spot" if isinstance(capacity, Spot) else "onDemand"
@@ -483,10 +483,10 @@ def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     after = {entry.name: entry for entry in new.commitments}
     for entry in old.commitments:
         path = f"commitments[{entry.name}]"
-        protected = _PROTECTED if old.deletion_protection else ""
+        protection_text = _PROTECTED if old.deletion_protection else ""
         if entry.name not in after:
             text = "it cannot be cancelled: it is only removed from this file, and paid to its end"
-            yield consequence(path, text + protected)
+            yield consequence(path, text + protection_text)
         elif after[entry.name] != entry:
             text = "it cannot be changed: `pulumi up` fails; add another one under another name, and keep this as it is"
             yield consequence(path, text)

@@ -146,12 +146,12 @@ def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
 
 def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
-    upgraded: dict[tuple[str, str], list[str]] = {}
+    upgraded_clusters: dict[tuple[str, str], list[str]] = {}
     for name in stay:
         before, after = old.kueue_on(name).version, new.kueue_on(name).version
         if before != after:
-            upgraded.setdefault((before, after), []).append(name)
-    for (before, after), names in upgraded.items():
+            upgraded_clusters.setdefault((before, after), []).append(name)
+    for (before, after), names in upgraded_clusters.items():
         text = (
             f"Kueue {before} becomes {after} and restarts on {listed(names)}: no job is admitted "
             "until it has; running jobs continue"
@@ -160,16 +160,22 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
     yield from _other_configuration(
         old,
         new,
-        [name for name in stay if not any(name in clusters_upgraded for clusters_upgraded in upgraded.values())],
+        [
+            name
+            for name in stay
+            if not any(name in clusters_upgraded for clusters_upgraded in upgraded_clusters.values())
+        ],
     )
     if old.kueue.namespace != new.kueue.namespace:
-        protected = [name for name in stay if old.protects(name)]
+        protected_names = [name for name in stay if old.protects(name)]
         text = (
             f"Kueue is uninstalled on {listed(stay)} and installed again, and with it go all queues and Workloads; "
             "running jobs are stopped, and queue again"
         )
-        if protected:
-            text += f"; it is protected on {listed(protected)}: set deletionProtection to false and apply that first"
+        if protected_names:
+            text += (
+                f"; it is protected on {listed(protected_names)}: set deletionProtection to false and apply that first"
+            )
         yield consequence("kueue.namespace", text)
     if old.job_set.enabled and not new.job_set.enabled:
         text = f"JobSet is uninstalled on {listed(stay)}: jobs of JobSets no longer start or end"
@@ -187,14 +193,14 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
 
 def _other_configuration(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
     """The clusters where Kueue restarts for what the file says in its section `kueue`, or of a cluster."""
-    written = [
+    written_names = [
         name
         for name in stay
         if (old.kueue.configuration, old.cluster(name).kueue) != (new.kueue.configuration, new.cluster(name).kueue)
         and kueue_configuration(old, name) != kueue_configuration(new, name)
     ]
-    if written:
-        text = f"Kueue restarts on {listed(written)}: no job is admitted until it has; running jobs continue"
+    if written_names:
+        text = f"Kueue restarts on {listed(written_names)}: no job is admitted until it has; running jobs continue"
         yield consequence("kueue.configuration", text)
 
 
@@ -202,15 +208,15 @@ def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Dif
     """Namespaces that go, with everything in them; and those that another entry is to make."""
     after = _owners(new)
     gone: dict[str, list[str]] = {}
-    moved: dict[str, list[str]] = {}
+    moved_namespaces: dict[str, list[str]] = {}
     for namespace, owner in _owners(old).items():
         if after.get(namespace) != owner:
-            (moved if namespace in after else gone).setdefault(owner, []).append(namespace)
+            (moved_namespaces if namespace in after else gone).setdefault(owner, []).append(namespace)
     for owner, names in gone.items():
         subject, there = _counted(names)
         text = f"{subject} deleted on {listed(stay)}, with all jobs in {there}"
         yield consequence(owner, text, whole=owner.startswith("teams[") and owner not in set(after.values()))
-    for owner, names in moved.items():
+    for owner, names in moved_namespaces.items():
         subject, there = _counted(names)
         text = (
             f"{subject} to be made for {listed([*dict.fromkeys(after[name] for name in names)])} now, and `pulumi up` "
@@ -321,8 +327,8 @@ def _immutable(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
 def _is_refused(before: ResourceFlavorSpec, after: ResourceFlavorSpec) -> bool:
     """A flavor with a topology keeps it, and its labels and tolerations."""
-    fixed = [(side.topology_name, dict(side.node_labels), side.tolerations) for side in (before, after)]
-    return before.topology_name is not None and fixed[0] != fixed[1]
+    fixed_fields = [(side.topology_name, dict(side.node_labels), side.tolerations) for side in (before, after)]
+    return before.topology_name is not None and fixed_fields[0] != fixed_fields[1]
 
 
 def _accounts(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:

@@ -70,9 +70,9 @@ def _compare(old: _Value, new: _Value, path: str) -> Iterator[Difference]:
     if before is not None and after is not None:
         for name in dict.fromkeys((*before, *after)):
             yield from _compare(before.get(name, _ABSENT), after.get(name, _ABSENT), f"{path}[{name}]")
-        shared = [[name for name in side if name in other] for side, other in ((before, after), (after, before))]
-        if shared[0] != shared[1]:
-            yield Difference("settings", path, f"order: {', '.join(shared[0])} -> {', '.join(shared[1])}")
+        shared_names = [[name for name in side if name in other] for side, other in ((before, after), (after, before))]
+        if shared_names[0] != shared_names[1]:
+            yield Difference("settings", path, f"order: {', '.join(shared_names[0])} -> {', '.join(shared_names[1])}")
         return
     yield Difference("settings", path, _change(old, new))
 
@@ -125,9 +125,13 @@ def _only(side: _Value) -> str:
 
 
 def _of_lists(old: list[Any], new: list[Any]) -> str:
-    added, removed = ([item for item in one if item not in other] for one, other in ((new, old), (old, new)))
+    added_items, removed_items = (
+        [item for item in one if item not in other] for one, other in ((new, old), (old, new))
+    )
     parts = [
-        f"{verb} {listed([*map(in_words, items)])}" for verb, items in (("adds", added), ("removes", removed)) if items
+        f"{verb} {listed([*map(in_words, items)])}"
+        for verb, items in (("adds", added_items), ("removes", removed_items))
+        if items
     ]
     return " and ".join(parts) or f"order: {', '.join(map(in_words, old))} -> {', '.join(map(in_words, new))}"
 

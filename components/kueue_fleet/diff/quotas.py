@@ -56,8 +56,8 @@ def _pools(fleet: FleetSpec) -> dict[tuple[str, str], ResolvedNodePool]:
 def _size(pool: ResolvedNodePool | None) -> str:
     if pool is None:
         return "nothing"
-    fixed = pool.min_nodes == pool.max_nodes
-    nodes = f"{pool.max_nodes}" if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
+    is_fixed = pool.min_nodes == pool.max_nodes
+    nodes = f"{pool.max_nodes}" if is_fixed else f"{pool.min_nodes} to {pool.max_nodes}"
     accelerators = pool.max_nodes * pool.accelerators_per_node
     shares = f" in {pool.max_nodes * pool.devices_per_node} shares" if pool.sharing != WHOLE else ""
     gpus = f" ({accelerators} {pool.accelerator}{shares})" if pool.accelerators_per_node else ""
@@ -206,8 +206,8 @@ def compare_costs(old: FleetSpec, new: FleetSpec, prices: Prices) -> Iterator[Di
     totals = [(cost.always * HOURS_PER_MONTH, cost.in_use * HOURS_PER_MONTH) for cost in (before, after)]
     if text := _change(totals, "a month"):
         yield Difference("cost", "", f"in all {text}; prices of {prices.date}")
-    changed = [line for line in (*before.lines, *after.lines) if (line in before.lines) != (line in after.lines)]
-    prices_of_changed = [f"the price of {machine}" for line in changed if line.most for machine in line.missing]
+    changed_lines = [line for line in (*before.lines, *after.lines) if (line in before.lines) != (line in after.lines)]
+    prices_of_changed = [f"the price of {machine}" for line in changed_lines if line.most for machine in line.missing]
     others = [unknown for unknown in after.unknown if unknown not in before.unknown]
     for unknown in dict.fromkeys((*prices_of_changed, *others)):
         yield Difference("cost", "", f"not in these sums: {unknown}")

@@ -63,15 +63,15 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     """The upgrade of every cluster of `fleet` to the version `to`; `manifests` are objects of its clusters."""
     after = nearest(to)
     before = {cluster.name: fleet.kueue_on(cluster.name).version for cluster in fleet.clusters}
-    upgraded, moves = with_version(fleet, to), upgrade_moves(fleet, to)
-    known = check_fleet(fleet)
+    upgraded_fleet, moves = with_version(fleet, to), upgrade_moves(fleet, to)
+    known_problems = check_fleet(fleet)
     # What is different is listed as if it were the release whose rules are checked.
-    problems = [problem for problem in known if problem.rule == OTHER_KUEUE]
-    problems += [problem for problem in check_fleet(upgraded) if problem not in known]
+    problems = [problem for problem in known_problems if problem.rule == OTHER_KUEUE]
+    problems += [problem for problem in check_fleet(upgraded_fleet) if problem not in known_problems]
     problems += _older(before, to)
     problems += _between(fleet, to, moves)
     problems += _other_release(before, manifests)
-    changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded, name))
+    changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded_fleet, name))
     steps = _steps(fleet, to, moves, goes_out=bool(_gone(before, after)))
     return Upgrade(before, to, problems, list(changes), list(steps))
 
@@ -136,10 +136,10 @@ def object_problems(item: Mapping[str, Any], to: str) -> Iterator[Problem]:
         wrong = f"is in {api}, which Kueue {after.version} does not serve"
         yield RELEASE_API.at(path, wrong, f"write it in {after.served[-1]}")
     elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
-        stored = inside(item, "status").get("storedVersions")
+        stored_versions = inside(item, "status").get("storedVersions")
         gone = (
-            [str(stored_version) for stored_version in stored if stored_version not in after.served]
-            if isinstance(stored, list)
+            [str(stored_version) for stored_version in stored_versions if stored_version not in after.served]
+            if isinstance(stored_versions, list)
             else []
         )
         if gone:
@@ -147,26 +147,26 @@ def object_problems(item: Mapping[str, Any], to: str) -> Iterator[Problem]:
             yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
 
 
-def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[str]:
+def _changes(fleet: FleetSpec, fleet_spec: FleetSpec, cluster: str) -> Iterator[str]:
     """What Kueue does otherwise on a cluster by default."""
-    before, after = fleet.kueue_on(cluster).release, upgraded.kueue_on(cluster).release
+    before, after = fleet.kueue_on(cluster).release, fleet_spec.kueue_on(cluster).release
     if before == after:
         return
     configurations = (fleet.kueue.configuration, *(cluster.kueue.configuration for cluster in fleet.clusters))
-    written = {name for configuration in configurations for name in configuration.feature_gates or {}}
+    written_gates = {name for configuration in configurations for name in configuration.feature_gates or {}}
     for name, gate in after.gates.items():
         was = before.gates.get(name)
-        if name not in written and gate.on is not (was is not None and was.on):
+        if name not in written_gates and gate.on is not (was is not None and was.on):
             yield f"feature gate {name} is {'' if was else 'new and '}{'on' if gate.on else 'off'} by default"
     for behaviour, is_so in after.behaviours.items():
         was_so = before.behaviours.get(behaviour)
         if {was_so, is_so} == {"yes", "no"}:
             yield f"{behaviour}: {was_so} before, {is_so} after"
-    built = {row["framework"]: row["version"] for row in before.table("frameworks")}
+    built_versions = {row["framework"]: row["version"] for row in before.table("frameworks")}
     for row in after.table("frameworks"):
-        if row["framework"] in fleet.operators.frameworks and row["version"] != built.get(row["framework"]):
-            yield f"{row['framework']}: built with {row['version']}, before {built.get(row['framework'])}"
-    old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, upgraded))
+        if row["framework"] in fleet.operators.frameworks and row["version"] != built_versions.get(row["framework"]):
+            yield f"{row['framework']}: built with {row['version']}, before {built_versions.get(row['framework'])}"
+    old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, fleet_spec))
     for path, was_set, value in _different(old, new):
         yield f"Configuration {path}: {value or 'not written'}, before {was_set or 'not written'}"
     defaults = (
@@ -174,7 +174,7 @@ def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[st
     )
     for path, was_set, value in _different(*defaults):
         # A section by itself says nothing; its fields do.
-        if value != "{}" and not any(f"{added}.".startswith(f"{path}.") for added in new):
+        if value != "{}" and not any(f"{added_path}.".startswith(f"{path}.") for added_path in new):
             yield f"Configuration {path}: {value or 'not set'} by default, before {was_set or 'not set'}"
     yield from _chart_changes(before, after)
 
@@ -226,10 +226,10 @@ def upgrade_moves(fleet: FleetSpec, to: str) -> list[Move]:
         and BY_ANNOTATION in nearest(to).gates
         and BY_ANNOTATION not in fleet.kueue_on(manager.name).release.gates
     )
-    ordered = [*fleet.worker_names, home]
+    ordered_clusters = [*fleet.worker_names, home]
     if _is_older(to, fleet.kueue_on(home).version):
-        ordered = [home, *fleet.worker_names]
-    *others, last = [name for name in ordered if name in behind] or [home]
+        ordered_clusters = [home, *fleet.worker_names]
+    *others, last = [name for name in ordered_clusters if name in behind] or [home]
     first = [Move(home, by_label=True)] if by_label else []
     return [*first, *map(Move, others), Move(last, whole_fleet=True)]
 
