@@ -25,6 +25,6 @@ def more_than_workers_have(fleet: FleetSpec, queue: str, requests: Iterable[tupl
     for resource, amount in requests:
         here = most.get(resource, {})
         if here and all(amount > capacity for capacity in here.values()):
-            listed = ", ".join(f"{format_request(resource, value)} on {name}" for name, value in here.items())
-            return f"it asks for {format_request(resource, amount)} {resource}, and a flavor has at most {listed}"
+            amount_texts = ", ".join(f"{format_request(resource, value)} on {name}" for name, value in here.items())
+            return f"it asks for {format_request(resource, amount)} {resource}, and a flavor has at most {amount_texts}"
     return ""

@@ -95,10 +95,12 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
         SimulationError: there is no such template, or several.
     """
     team, _, name = template.rpartition("/")
-    known = [(team, one) for team in fleet.teams for one in team.job_templates]
-    templates = [(team_entry, one) for team_entry, one in known if one.name == name and team in ("", team_entry.name)]
+    team_templates = [(team, one) for team in fleet.teams for one in team.job_templates]
+    templates = [
+        (team_entry, one) for team_entry, one in team_templates if one.name == name and team in ("", team_entry.name)
+    ]
     if len(templates) != 1:
-        names = [f"{team_entry.name}/{one.name}" for team_entry, one in known]
+        names = [f"{team_entry.name}/{one.name}" for team_entry, one in team_templates]
         fix = instead(template, names, "templates") if names else "add it to jobTemplates of the team"
         several = f"may be {', '.join(f'{team_entry.name}/{name}' for team_entry, _ in templates)}"
         raise SimulationError([JOB.at("template", f"{template} {several if templates else 'is not in the file'}", fix)])
@@ -106,7 +108,10 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
     says = {
         "queue": f"{owner.namespace_names[0]}/{new_job.queue}" if new_job.queue else None,
         "seconds": None if new_job.time is None else int(new_job.time.seconds),
-        **{each: getattr(new_job, each) for each in ("image", "nodes", "gpus", "cpu", "memory", "priority")},
+        **{
+            field_name: getattr(new_job, field_name)
+            for field_name in ("image", "nodes", "gpus", "cpu", "memory", "priority")
+        },
     }
     fields = {name: value for name, value in (says | _without_none(given)).items() if value is not None}
     return JobRequest(
@@ -119,11 +124,11 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
     )
 
 
-def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def job_for(fleet: FleetSpec, wanted: JobRequest, namespace: str = "") -> dict[str, Any]:
+def job_for(fleet: FleetSpec, job_request: JobRequest, namespace: str = "") -> dict[str, Any]:
     """The manifest of a Job, or of a JobSet where several pods have to find each other.
 
     Of LocalQueues of one name that is meant which is in `namespace`.
@@ -131,36 +136,36 @@ def job_for(fleet: FleetSpec, wanted: JobRequest, namespace: str = "") -> dict[s
     Raises:
         SimulationError: with every field that is wrong; what `check_manifests` finds in the manifest is not among them.
     """
-    problems: list[Problem] = list(_wrong(wanted))
-    queue_there = _queue(fleet, wanted.queue, namespace, problems)
+    problems: list[Problem] = list(_wrong(job_request))
+    queue_there = _queue(fleet, job_request.queue, namespace, problems)
     if queue_there is None:
         raise SimulationError(problems)
     namespace, name, queue = queue_there
     places = _Places(fleet, queue)
-    requests = dict(_requests(places, wanted, problems))
-    kind = KINDS[JOBSET_FRAMEWORK if wanted.nodes > 1 else _JOB]
-    if wanted.nodes > 1 and JOBSET_FRAMEWORK not in (
+    requests = dict(_requests(places, job_request, problems))
+    kind = KINDS[JOBSET_FRAMEWORK if job_request.nodes > 1 else _JOB]
+    if job_request.nodes > 1 and JOBSET_FRAMEWORK not in (
         kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
     ):
-        wrong = f"is {wanted.nodes}, and the fleet's Kueue does not manage JobSets, by which pods find each other"
+        wrong = f"is {job_request.nodes}, and the fleet's Kueue does not manage JobSets, by which pods find each other"
         problems.append(
             JOB.at("nodes", wrong, f"add {JOBSET_FRAMEWORK} to kueue.configuration.integrations.frameworks")
         )
     if problems:
         raise SimulationError(problems)
-    labels = {QUEUE_LABEL: name} | ({PRIORITY_LABEL: wanted.priority} if wanted.priority else {})
+    labels = {QUEUE_LABEL: name} | ({PRIORITY_LABEL: job_request.priority} if job_request.priority else {})
     annotations = {}
-    if wanted.seconds is not None and places.asks_dws:
-        annotations[RUN_DURATION_ANNOTATION] = str(wanted.seconds)
-    job = _job_spec(wanted, _template(fleet, places, wanted, requests, namespace))
-    if (wanted.tasks or 1) > 1 and not fleet.is_dispatched(queue.name):
+    if job_request.seconds is not None and places.asks_dws:
+        annotations[RUN_DURATION_ANNOTATION] = str(job_request.seconds)
+    job = _job_spec(job_request, _template(fleet, places, job_request, requests, namespace))
+    if (job_request.tasks or 1) > 1 and not fleet.is_dispatched(queue.name):
         annotations[LEAST_PODS_ANNOTATION] = "1"
-    metadata = {"name": wanted.name, "namespace": namespace, "labels": labels}
+    metadata = {"name": job_request.name, "namespace": namespace, "labels": labels}
     return {
         "apiVersion": f"{kind.group}/{kind.version}",
         "kind": kind.kind,
         "metadata": metadata | ({"annotations": annotations} if annotations else {}),
-        "spec": {"suspend": True, **(_together(job) if wanted.nodes > 1 else job)},
+        "spec": {"suspend": True, **(_together(job) if job_request.nodes > 1 else job)},
     }
 
 
@@ -186,8 +191,8 @@ class _Places:
     @property
     def topology_level(self) -> str:
         """The widest level of the topology that all flavors have; empty: they have none, or different ones."""
-        named = {flavor.topology_name for flavor in self.flavors}
-        levels = [topology.levels for topology in self._fleet.topologies if named == {topology.name}]
+        topology_names = {flavor.topology_name for flavor in self.flavors}
+        levels = [topology.levels for topology in self._fleet.topologies if topology_names == {topology.name}]
         return levels[0][0].node_label if levels else ""
 
     def accelerator(self) -> str:
@@ -221,24 +226,24 @@ class _Places:
                     yield {quota.name: quota.nominal_quota.counted(quota.name) for quota in quotas}
 
 
-def _lower(found: dict[str, int], name: str, amount: int) -> None:
-    found[name] = min(amount, found.get(name, amount))
+def _lower(amounts: dict[str, int], name: str, amount: int) -> None:
+    amounts[name] = min(amount, amounts.get(name, amount))
 
 
-def _wrong(wanted: JobRequest) -> Iterator[Problem]:
+def _wrong(job_request: JobRequest) -> Iterator[Problem]:
     """What no fleet can run."""
     counts = {
-        "nodes": (wanted.nodes, 1),
-        "gpus": (wanted.gpus, 0),
-        "seconds": (wanted.seconds, 1),
-        "tasks": (wanted.tasks, 1),
+        "nodes": (job_request.nodes, 1),
+        "gpus": (job_request.gpus, 0),
+        "seconds": (job_request.seconds, 1),
+        "tasks": (job_request.tasks, 1),
     }
     for name, (number, least) in counts.items():
         if number is not None and number < least:
             yield JOB.at(name, f"is {number}", f"write at least {least}")
-    if wanted.tasks is not None and wanted.nodes > 1:
+    if job_request.tasks is not None and job_request.nodes > 1:
         yield JOB.at("tasks", "is set, with several nodes", "use one node for each task, or submit several jobs")
-    yield from form_problems(None, {}, wanted.env, wanted.mounts)
+    yield from form_problems(None, {}, job_request.env, job_request.mounts)
 
 
 def _queue(
@@ -246,42 +251,44 @@ def _queue(
 ) -> tuple[str, str, ClusterQueueEntry] | None:
     """Namespace and name of the LocalQueue, with its ClusterQueue; of several that which is in the usual namespace."""
     space, _, name = text.rpartition("/")
-    known = local_queues(fleet)
-    queues_there = [queue_key for queue_key in known if queue_key[1] == name and space in ("", queue_key[0])]
+    known_queues = local_queues(fleet)
+    queues_there = [queue_key for queue_key in known_queues if queue_key[1] == name and space in ("", queue_key[0])]
     queues_there = [queue_key for queue_key in queues_there if queue_key[0] == usual] or queues_there
     if len(queues_there) > 1:
-        listed = ", ".join(f"{namespace}/{name}" for namespace, name, _ in queues_there)
-        problems.append(JOB.at("queue", f"{text} may be {listed}", "name one with its namespace"))
+        queue_names = ", ".join(f"{namespace}/{name}" for namespace, name, _ in queues_there)
+        problems.append(JOB.at("queue", f"{text} may be {queue_names}", "name one with its namespace"))
     elif not queues_there:
-        names = [f"{namespace}/{name}" if space else name for namespace, name, _ in known]
+        names = [f"{namespace}/{name}" if space else name for namespace, name, _ in known_queues]
         problems.append(JOB.at("queue", f"there is no LocalQueue {text}", instead(text, names, "LocalQueues")))
     elif queue := fleet.queue(queues_there[0][2].cluster_queue):
         return queues_there[0][0], name, queue
     return None
 
 
-def _requests(places: _Places, wanted: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _requests(places: _Places, job_request: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     """What each pod asks for: quantities by resource, CPUs first."""
     usual: Mapping[str, int] = {"cpu": 1000, "memory": 4 * _GIB}
-    if wanted.gpus > 0:
+    if job_request.gpus > 0:
         if GPU_RESOURCE not in places.resources:
             has = "TPUs" if TPU_RESOURCE in places.resources else "no GPUs"
             fix = "write the job yourself" if has == "TPUs" else "name another queue"
-            problems.append(JOB.at("gpus", f"is {wanted.gpus}, and queue {wanted.queue} has {has}", fix))
+            problems.append(JOB.at("gpus", f"is {job_request.gpus}, and queue {job_request.queue} has {has}", fix))
             return
-        usual = places.share(wanted.gpus)
+        usual = places.share(job_request.gpus)
     amounts = {
-        "cpu": wanted.cpu or _cpus(usual.get("cpu", 0)),
-        "memory": wanted.memory or _bytes(usual.get("memory", 0)),
+        "cpu": job_request.cpu or _cpus(usual.get("cpu", 0)),
+        "memory": job_request.memory or _bytes(usual.get("memory", 0)),
     }
     for name, amount in amounts.items():
         if amount:
             yield name, amount
         else:
-            wrong = f"is not given, and what goes with {wanted.gpus} GPUs in queue {wanted.queue} is not known"
+            wrong = (
+                f"is not given, and what goes with {job_request.gpus} GPUs in queue {job_request.queue} is not known"
+            )
             problems.append(JOB.at(name, wrong, "give that of each pod"))
-    if wanted.gpus > 0:
-        yield GPU_RESOURCE, str(wanted.gpus)
+    if job_request.gpus > 0:
+        yield GPU_RESOURCE, str(job_request.gpus)
 
 
 def _cpus(milli: int) -> str:
@@ -299,27 +306,27 @@ def _bytes(amount: int) -> str:
 
 
 def _template(
-    fleet: FleetSpec, places: _Places, wanted: JobRequest, requests: Mapping[str, str], namespace: str
+    fleet: FleetSpec, places: _Places, job_request: JobRequest, requests: Mapping[str, str], namespace: str
 ) -> dict[str, Any]:
     """The pods."""
-    sources = {path: f"mount-{number}" for number, path in enumerate(wanted.mounts)}
+    sources = {path: f"mount-{number}" for number, path in enumerate(job_request.mounts)}
     mounts = [{"name": name, "mountPath": path} for path, name in sources.items()]
-    volumes = [{"name": name, **_volume(wanted.mounts[path])} for path, name in sources.items()]
-    if wanted.gpus > 0:
+    volumes = [{"name": name, **_volume(job_request.mounts[path])} for path, name in sources.items()]
+    if job_request.gpus > 0:
         # NCCL and PyTorch's loaders need more than the 64 MiB that a container has.
         mounts.append({"name": _SHARED_MEMORY, "mountPath": "/dev/shm"})  # noqa: S108
         volumes.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}})
-    variables = {**_own_variables(wanted), **wanted.env}
+    variables = {**_own_variables(job_request), **job_request.env}
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     container: dict[str, Any] = {
         "name": _CONTAINER,
-        "image": wanted.image,
-        **({"command": list(wanted.command)} if wanted.command else {}),
+        "image": job_request.image,
+        **({"command": list(job_request.command)} if job_request.command else {}),
         **({"env": [{"name": name, "value": value} for name, value in variables.items()]} if variables else {}),
         "resources": {"requests": dict(requests), **({"limits": limits} if limits else {})},
         **({"volumeMounts": mounts} if mounts else {}),
     }
-    kind = places.accelerator() if wanted.gpus and places.on_autopilot else ""
+    kind = places.accelerator() if job_request.gpus and places.on_autopilot else ""
     team = fleet.team_in(namespace)
     spec = {
         "restartPolicy": "Never",
@@ -330,23 +337,23 @@ def _template(
     }
     claims = claims_in(fleet, namespace)
     buckets = {name for name, entry in claims.items() if isinstance(entry.volume, GcsFuse)}
-    mounted = any(_is_bucket(mount) or mount in buckets for mount in wanted.mounts.values())
-    annotations = {GCS_FUSE_VOLUMES: "true"} if mounted else {}
-    if wanted.nodes > 1 and places.topology_level:
+    has_mount = any(_is_bucket(mount) or mount in buckets for mount in job_request.mounts.values())
+    annotations = {GCS_FUSE_VOLUMES: "true"} if has_mount else {}
+    if job_request.nodes > 1 and places.topology_level:
         annotations[_TOPOLOGY] = places.topology_level
     pods = ({"metadata": {"annotations": annotations}} if annotations else {}) | {"spec": spec}
-    if wanted.nodes > 1 and wanted.gpus > 0:
+    if job_request.nodes > 1 and job_request.gpus > 0:
         add_networks(places.pools, pods)
     return pods
 
 
-def _own_variables(wanted: JobRequest) -> dict[str, str]:
+def _own_variables(job_request: JobRequest) -> dict[str, str]:
     """What a program needs to find the others, in the names that torchrun's own options have."""
-    if wanted.nodes == 1:
+    if job_request.nodes == 1:
         return {}
     return {
-        "NNODES": str(wanted.nodes),
-        "MASTER_ADDR": f"{wanted.name}-{_CONTAINER}-0-0.{wanted.name}",
+        "NNODES": str(job_request.nodes),
+        "MASTER_ADDR": f"{job_request.name}-{_CONTAINER}-0-0.{job_request.name}",
         "MASTER_PORT": _PORT,
     }
 
@@ -364,10 +371,10 @@ def _volume(source: str) -> dict[str, Any]:
     return {"persistentVolumeClaim": {"claimName": source}}
 
 
-def _job_spec(wanted: JobRequest, template: Mapping[str, Any]) -> dict[str, Any]:
+def _job_spec(job_request: JobRequest, template: Mapping[str, Any]) -> dict[str, Any]:
     """Without `suspend`, which is on the outermost object."""
-    pods = wanted.tasks or wanted.nodes
-    retries = {"backoffLimitPerIndex": 3} if wanted.tasks else {"backoffLimit": 3 if wanted.nodes == 1 else 0}
+    pods = job_request.tasks or job_request.nodes
+    retries = {"backoffLimitPerIndex": 3} if job_request.tasks else {"backoffLimit": 3 if job_request.nodes == 1 else 0}
     return {
         "completionMode": "Indexed",
         "parallelism": pods,
@@ -375,7 +382,7 @@ def _job_spec(wanted: JobRequest, template: Mapping[str, Any]) -> dict[str, Any]
         **retries,
         # A pod that a node or a more urgent job ended is not a failure of the job.
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
-        **({"activeDeadlineSeconds": wanted.seconds} if wanted.seconds is not None else {}),
+        **({"activeDeadlineSeconds": job_request.seconds} if job_request.seconds is not None else {}),
         "template": dict(template),
     }
 

@@ -56,31 +56,31 @@ UNNAMED: Final = Sources("", "")
 def check_jobs(
     fleet: FleetSpec,
     file: WorkloadFile,
-    submitted: Sequence[Submission],
+    submissions: Sequence[Submission],
     manifests: Sequence[Document],
     sources: Sources,
 ) -> Iterator[Problem]:
     """Every problem that can be seen before the jobs are read as Kueue reads them."""
     yield from _behind(sources.fleet, _check_dispatcher(fleet))
     yield from _behind(sources.jobs, _check_file(fleet, file))
-    yield from _behind(sources.jobs, _check_names(submitted, manifests))
+    yield from _behind(sources.jobs, _check_names(submissions, manifests))
     yield from check_kinds(fleet, manifests)
     yield from check_forms(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
-    if not submitted and not manifests:
+    if not submissions and not manifests:
         yield from _behind(sources.jobs, [JOB.at("jobs", "there are none", "add some, or give --jobs")])
 
 
 def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Objects that no simulation submits, and jobs that the fleet's Kueue does not manage or dispatch."""
-    enabled = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
+    enabled_frameworks = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
     for where, data in manifests:
         kind = data["kind"]
-        framework = next((name for name, known in KINDS.items() if known.kind == kind), "")
+        framework = next((name for name, job_kind in KINDS.items() if job_kind.kind == kind), "")
         version = managed_version(framework)
         if not is_job(data):
             yield JOB.at("", f"is {with_article(kind)}", _not_a_job(kind)).behind(where)
-        elif framework not in enabled:
+        elif framework not in enabled_frameworks:
             wrong = f"is {with_article(kind)}, which the fleet's Kueue does not manage"
             fix = f"add {framework} to kueue.configuration.integrations.frameworks"
             yield JOB.at("", wrong, fix).behind(where)
@@ -91,8 +91,8 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
 
 def managed_version(framework: str) -> str:
     """The `apiVersion` of the jobs of a framework; empty where it is not known."""
-    known = KINDS.get(framework)
-    return "" if known is None else f"{known.group}/{known.version}".removeprefix("/")
+    job_kind = KINDS.get(framework)
+    return "" if job_kind is None else f"{job_kind.group}/{job_kind.version}".removeprefix("/")
 
 
 def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
@@ -132,8 +132,8 @@ def _not_a_job(kind: str) -> str:
         return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
     if kind == "CronJob":
         return f"give the Job of its spec.jobTemplate, which needs the label {QUEUE_LABEL} there"
-    known = ", ".join(QUEUED[1:])
-    return f"give jobs only, the fleet has the rest; kinds of jobs are {known}"
+    kind_names = ", ".join(QUEUED[1:])
+    return f"give jobs only, the fleet has the rest; kinds of jobs are {kind_names}"
 
 
 def as_in_files(
@@ -180,17 +180,17 @@ def _check_dispatcher(fleet: FleetSpec) -> Iterator[Problem]:
 
 
 def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
-    known = {
+    known_names = {
         "cluster": list(fleet.cluster_names),
         "flavor": [flavor.name for flavor in fleet.flavors],
         "check": [check.name for check in fleet.admission_checks],
     }
     for index, wait in enumerate(file.waits):
-        yield from _unknown(f"waits[{index}]", {name: getattr(wait, name) for name in known}, known)
+        yield from _unknown(f"waits[{index}]", {name: getattr(wait, name) for name in known_names}, known_names)
     for index, reclaim in enumerate(file.reclaims):
-        yield from _unknown(f"reclaims[{index}]", {"cluster": reclaim.cluster, "flavor": reclaim.flavor}, known)
+        yield from _unknown(f"reclaims[{index}]", {"cluster": reclaim.cluster, "flavor": reclaim.flavor}, known_names)
     for index, out in enumerate(file.stock_outs):
-        yield from _unknown(f"stockOuts[{index}]", {"cluster": out.cluster, "flavor": out.flavor}, known)
+        yield from _unknown(f"stockOuts[{index}]", {"cluster": out.cluster, "flavor": out.flavor}, known_names)
     for index, outage in enumerate(file.outages):
         yield from _unknown(f"outages[{index}]", {"cluster": outage.cluster}, {"cluster": fleet.worker_names})
     classes = {item.name for item in fleet.workload_priority_classes}
@@ -218,16 +218,18 @@ def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:
         yield fault.rule.at(f"jobs[{job.name}].maxRunSeconds", fault.wrong, fault.fix)
 
 
-def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    for name, value in given.items():
-        if value is not None and value not in known[name]:
-            names_known = ", ".join(sorted(known[name])) or "none"
+def _unknown(
+    path: str, names_by_kind: Mapping[str, str | None], known_names: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
+    for name, value in names_by_kind.items():
+        if value is not None and value not in known_names[name]:
+            names_known = ", ".join(sorted(known_names[name])) or "none"
             yield UNKNOWN_NAME.at(f"{path}.{name}", f"the fleet has no {name} {value}", f"it has {names_known}")
 
 
-def _check_names(submitted: Iterable[Submission], manifests: Iterable[Document]) -> Iterator[Problem]:
+def _check_names(submissions: Iterable[Submission], manifests: Iterable[Document]) -> Iterator[Problem]:
     job_keys = {key_of(data) for _, data in manifests if data["kind"] == "Job"}
-    for entry, name, _, _ in submitted:
+    for entry, name, _, _ in submissions:
         key = f"{entry.namespace}/{name}"
         if key in job_keys:
             yield LISTED_TWICE.at(f"jobs[{entry.name}].name", f"{key} is listed twice", "name it differently")

@@ -21,12 +21,12 @@ from kueue_fleet.jobs.queued_job import job_fault
 
 def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator[Problem]:
     """The first of those that are alike; one whose other requests Kueue does not ignore waits instead."""
-    seen = set()
+    seen_keys = set()
     for job in jobs:
-        name, requested = job.record.cluster_queue, dict(job.workload.requests)
-        alike = (name, *sorted(requested))
-        if alike not in seen and (fault := uncounted(fleet, name, requested)):
-            seen.add(alike)
+        name, requested_amounts = job.record.cluster_queue, dict(job.workload.requests)
+        alike = (name, *sorted(requested_amounts))
+        if alike not in seen_keys and (fault := uncounted(fleet, name, requested_amounts)):
+            seen_keys.add(alike)
             path = f"workload {job.record.namespace}/{job.record.name}"
             yield fault.rule.at(path, fault.wrong, fault.fix, severity="warning")
 
@@ -37,18 +37,18 @@ def uncounted(fleet: FleetSpec, queue: str, requests: Mapping[str, int]) -> Faul
     Source of a cluster that runs its own jobs: https://github.com/kubernetes-sigs/kueue/issues/891.
     """
     entry, home = fleet.queue(queue), fleet.home
-    covered = covered_on(fleet, entry, home) if entry is not None else ()
+    resources = covered_on(fleet, entry, home) if entry is not None else ()
     waits = any(requests.values()) and not ignores_undeclared(fleet, home)
-    counts = EVERY_POD in covered or not requests.keys().isdisjoint(covered)
-    if not covered or waits or counts or may_be_added(fleet, queue):
+    counts = EVERY_POD in resources or not requests.keys().isdisjoint(resources)
+    if not resources or waits or counts or may_be_added(fleet, queue):
         return None
-    fix = f"request {' or '.join(sorted(covered))} in its containers"
+    fix = f"request {' or '.join(sorted(resources))} in its containers"
     if needs_a_counted_request(fleet, home):
         return Fault(not_dispatched(fleet, queue), fix, JOB_NEVER_STARTS)
     if not fleet.cluster(home).runs_jobs:
         return None
     wrong = (
-        f"requests nothing that queue {queue} counts ({' or '.join(covered)}), so that Kueue admits any number of such "
-        "jobs, gives them no flavor, and their pods run on any node"
+        f"requests nothing that queue {queue} counts ({' or '.join(resources)}), so that Kueue admits any number of "
+        "such jobs, gives them no flavor, and their pods run on any node"
     )
     return job_fault(wrong, f"{fix}, or cover {EVERY_POD} in the queue")

@@ -54,7 +54,7 @@ def parse_knob(text: str, data: Any) -> Knob:
     """The knob that `PATH[*N],...=LOW..HIGH[/STEP]`, or `PATH,...=TEXT,...`, says of a file's data. Raises
     SimulationError."""
     paths, equals, values_text = text.rpartition("=")
-    listed = [part.strip() for part in paths.split(",")]
+    path_list = [part.strip() for part in paths.split(",")]
     match = _LEVELS.fullmatch(values_text)
     fields: dict[str, Any] = {"values": [part.strip() for part in values_text.split(",")]}
     if match is not None:
@@ -63,7 +63,7 @@ def parse_knob(text: str, data: Any) -> Knob:
         fix = "write it as nodePools[l4].nodeCount=0..8, or nodePools[l4].nodeCount,reservations[l4].count=0..8/2"
         raise _refused(text, "is not PATH=LOW..HIGH", fix)
     try:
-        return knob_of(read_model(MayChange, {"paths": listed, **fields}), data, text)
+        return knob_of(read_model(MayChange, {"paths": path_list, **fields}), data, text)
     except FaultError as wrong:
         raise _refused(text, wrong.fault.wrong, wrong.fault.fix) from None
     except SpecError as wrong:
@@ -131,8 +131,8 @@ class Question:
 
     def changes(self, point: Point) -> list[Change]:
         """What is other than in the file."""
-        changed = [change for knob, level in zip(self.knobs, point, strict=True) for change in knob.changes(level)]
-        return [parse_change(f"{path}={text}") for path, text in changed]
+        change_list = [change for knob, level in zip(self.knobs, point, strict=True) for change in knob.changes(level)]
+        return [parse_change(f"{path}={text}") for path, text in change_list]
 
     def form(self, point: Point) -> tuple[FleetSpec | None, list[Problem]]:
         """The fleet of a point as far as it could be read, and what is wrong with its form."""
@@ -156,18 +156,18 @@ class Question:
         """One simulation. Unless `whole`, it ends when a goal is sure to be missed, or at risk."""
         fleet = self.fleet(point)
         replay = Replay(fleet, self.past, window or self.window, self.queues)
-        recorded = seed == self.seed or replay.window != self.window
-        stop = _Hopeless(replay, by_week=recorded)
+        is_recorded = seed == self.seed or replay.window != self.window
+        stop = _Hopeless(replay, by_week=is_recorded)
         begun = (lambda _: None) if whole else stop.begun
-        jobs = replay.run(seed, self.growth, begun, redrawn=not recorded)
+        jobs = replay.run(seed, self.growth, begun, redrawn=not is_recorded)
         if stop.is_missed:
             return Tried(stopped=True)
         hours = (replay.window.end - replay.window.begin) / 3600
-        used, unpriced = _used(fleet, jobs, 3600 * hours, self.prices)
-        judged = list(_judged(replay, jobs) if recorded else goals_in(replay, [jobs]))
-        goals = tuple(GoalFound(verdict.standing, verdict.why) for verdict in judged)
+        usage, unpriced_usage = _used(fleet, jobs, 3600 * hours, self.prices)
+        verdicts = list(_judged(replay, jobs) if is_recorded else goals_in(replay, [jobs]))
+        goals = tuple(GoalFound(verdict.standing, verdict.why) for verdict in verdicts)
         wait = _mean_wait(jobs, 3600 * hours)
-        return Tried(False, goals, used / hours, 168 * unpriced / hours, wait, sum(map(_missed, judged)))
+        return Tried(False, goals, usage / hours, 168 * unpriced_usage / hours, wait, sum(map(_missed, verdicts)))
 
 
 class _Hopeless:
@@ -214,11 +214,11 @@ def _late(records: Iterable[Record], limit: float, now: float) -> int:
     return sum(wait > limit for wait in waits)
 
 
-def _weeks(goal: Goal, jobs: Sequence[_Job], arrived: Callable[[_Job], float]) -> Iterator[list[_Job]]:
+def _weeks(goal: Goal, jobs: Sequence[_Job], arrival_time: Callable[[_Job], float]) -> Iterator[list[_Job]]:
     """The jobs of each week, from the first on, in which they are enough for the quantile of a goal."""
     weeks: dict[int, list[_Job]] = {}
     for job in jobs:
-        weeks.setdefault(int(arrived(job) // WEEK), []).append(job)
+        weeks.setdefault(int(arrival_time(job) // WEEK), []).append(job)
     enough = 1 / (1 - goal.quantile) - 1e-9
     yield from (of_week for _, of_week in sorted(weeks.items()) if len(of_week) >= enough)
 
@@ -227,26 +227,26 @@ def _judged(replay: Replay, jobs: Sequence[Replayed]) -> Iterator[Judged]:
     """How the goals fare. One that a week misses is at risk: `status` and the alert look at no more than a week."""
     length = replay.window.end - replay.window.begin
     jobs_there = jobs_seen(replay, jobs)
-    for judged in judge(goals_of(replay.fleet), jobs_there, 0.0, length, length + LATER):
-        goal = judged.goal
+    for verdict in judge(goals_of(replay.fleet), jobs_there, 0.0, length, length + LATER):
+        goal = verdict.goal
         own = [job for job in jobs_there if job.arrived >= 0 and goal.is_of(job)] if goal.of == "wait" else []
         weeks = [judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, _arrived)]
-        missed = [week for week in weeks if week.standing is Standing.MISSED]
-        if missed and judged.standing is not Standing.MISSED:
-            why = f"{judged.why}; but in {len(missed)} of {len(weeks)} weeks it is missed: {missed[0].why}"
-            judged = replace(judged, standing=Standing.AT_RISK, why=why)
-        yield judged
+        missed_weeks = [week for week in weeks if week.standing is Standing.MISSED]
+        if missed_weeks and verdict.standing is not Standing.MISSED:
+            why = f"{verdict.why}; but in {len(missed_weeks)} of {len(weeks)} weeks it is missed: {missed_weeks[0].why}"
+            verdict = replace(verdict, standing=Standing.AT_RISK, why=why)
+        yield verdict
 
 
 def _arrived(job: Seen) -> float:
     return job.arrived
 
 
-def _missed(judged: Judged) -> float:
-    figure, limit = judged.found, judged.goal.limit
-    if judged.standing is not Standing.MISSED or figure is None:
-        return _SCARCE if judged.standing is Standing.AT_RISK else 0.0
-    more, less = (figure, limit) if judged.goal.of == "wait" else (limit, figure)
+def _missed(verdict: Judged) -> float:
+    figure, limit = verdict.found, verdict.goal.limit
+    if verdict.standing is not Standing.MISSED or figure is None:
+        return _SCARCE if verdict.standing is Standing.AT_RISK else 0.0
+    more, less = (figure, limit) if verdict.goal.of == "wait" else (limit, figure)
     return min(more / less, FAR) if less else FAR
 
 
@@ -267,15 +267,20 @@ def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Pri
             begin, end = max(0.0, run.admitted_at), min(length, length if run.ended_at is None else run.ended_at)
             if resource in ACCELERATOR_RESOURCES and end > begin:
                 edges.setdefault((run.cluster or fleet.home, flavor), []).extend([(begin, count), (end, -count)])
-    known, each_hour, usd, unpriced = accelerator_usd(fleet, prices), accelerator_usd(fleet, prices.at_most), 0.0, 0.0
+    known_usd, each_hour, usd, unpriced_amounts = (
+        accelerator_usd(fleet, prices),
+        accelerator_usd(fleet, prices.at_most),
+        0.0,
+        0.0,
+    )
     for place, changes in edges.items():
         paid, hours, count_held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
         for at, count in sorted(changes):
             hours += max(0, count_held - paid) * (at - since) / 3600
             count_held, since = count_held + count, at
         usd += hours * each_hour.get(place, 0.0)
-        unpriced += 0.0 if place in known else hours
-    return usd, unpriced
+        unpriced_amounts += 0.0 if place in known_usd else hours
+    return usd, unpriced_amounts
 
 
 def _paid_anyway(fleet: FleetSpec, cluster: str, flavor: str) -> float:
@@ -333,8 +338,8 @@ def _about(problem: Problem) -> tuple[str, str]:
     return problem.rule.code, problem.path
 
 
-def missed_by(tried: Sequence[Tried]) -> float:
+def missed_by(trials: Sequence[Tried]) -> float:
     """How far simulations of a fleet miss goals, or put them at risk; 0: not at all."""
-    if any(trial.stopped for trial in tried):
+    if any(trial.stopped for trial in trials):
         return math.inf
-    return sum(trial.missed for trial in tried) / len(tried)
+    return sum(trial.missed for trial in trials) / len(trials)

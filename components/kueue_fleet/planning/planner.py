@@ -121,8 +121,10 @@ class Planner:
         self._whole: dict[Point, Candidate] = {}
         self._goals = [goal.path for goal in goals_of(question.fleet(question.today))]
         sizes = [len(knob.levels) for knob in question.knobs]
-        unordered = frozenset(number for number, knob in enumerate(question.knobs) if not knob.is_ordered)
-        self._search = Search(sizes, self._evaluate, self._terms.floor, most, budget, unordered, paid=self._terms.paid)
+        unordered_knobs = frozenset(number for number, knob in enumerate(question.knobs) if not knob.is_ordered)
+        self._search = Search(
+            sizes, self._evaluate, self._terms.floor, most, budget, unordered_knobs, paid=self._terms.paid
+        )
 
     def answer(self, held_out: Window | None) -> Answer:
         """The search, and what is made of it. Raises NoGoalKnownError."""
@@ -148,21 +150,21 @@ class Planner:
 
     def _evaluate(self, point: Point, whole: bool) -> Outcome:
         result = self._simulate(point, whole=whole)
-        missed = self._missed(result)
+        missed_goals = self._missed(result)
         paid = self._terms.floor(point) or 0.0
-        cost = math.inf if math.isinf(missed) else self._cost(point, paid, result).cost
+        cost = math.inf if math.isinf(missed_goals) else self._cost(point, paid, result).cost
         search = self._search
         now = search.evaluated.get(search.best)
         best_text = "" if now is None else f", the best one costs {now.cost:,.0f} USD a month"
         goals = " and misses goals" if now is not None and now.missed else ""
         self._say(f"{len(search.evaluated) + 1} of at most {search.most} fleets simulated{best_text}{goals}")
-        return Outcome(missed, cost)
+        return Outcome(missed_goals, cost)
 
-    def _cost(self, point: Point, paid: float, found: Sequence[Tried]) -> Candidate:
-        used = HOURS_PER_MONTH * mean(trial.used for trial in found)
-        wait, unpriced = mean(trial.wait for trial in found), mean(trial.unpriced for trial in found)
+    def _cost(self, point: Point, paid: float, trials: Sequence[Tried]) -> Candidate:
+        usage = HOURS_PER_MONTH * mean(trial.used for trial in trials)
+        wait, unpriced_mean = mean(trial.wait for trial in trials), mean(trial.unpriced for trial in trials)
         self._whole[point] = candidate = Candidate(
-            point, paid, used, wait, unpriced, self._judged(found), self._missed(found)
+            point, paid, usage, wait, unpriced_mean, self._judged(trials), self._missed(trials)
         )
         return candidate
 
@@ -172,21 +174,21 @@ class Planner:
             self._cost(point, self._terms.floor(point) or 0.0, self._simulate(point, whole=True))
         return self._whole[point]
 
-    def _missed(self, found: Sequence[Tried]) -> float:
+    def _missed(self, trials: Sequence[Tried]) -> float:
         """How far goals are missed; most of all by a fleet in which one is not known that is known today."""
         today = self._whole.get(self._question.today)
         lost = 0
-        if today is not None and not any(trial.stopped for trial in found):
+        if today is not None and not any(trial.stopped for trial in trials):
             lost = sum(
                 now.standing is Standing.NOT_KNOWN is not was.standing
-                for now, was in zip(self._judged(found), today.goals, strict=True)
+                for now, was in zip(self._judged(trials), today.goals, strict=True)
             )
-        return missed_by(found) + FAR * lost
+        return missed_by(trials) + FAR * lost
 
-    def _judged(self, found: Sequence[Tried]) -> tuple[Goal, ...]:
+    def _judged(self, trials: Sequence[Tried]) -> tuple[Goal, ...]:
         return tuple(
             Goal(path, *min(of_goal, key=lambda each: _WORSE.index(each.standing)))
-            for path, of_goal in zip(self._goals, zip(*(trial.goals for trial in found), strict=True), strict=True)
+            for path, of_goal in zip(self._goals, zip(*(trial.goals for trial in trials), strict=True), strict=True)
         )
 
     def _with_today(self, point: Point, number: int) -> Point:
@@ -196,19 +198,19 @@ class Planner:
     def _kept_as_today(self, best: Point) -> Point:
         """The same without changes that save nothing, and without which no goal is missed."""
         for number in range(len(best)):
-            kept = self._with_today(best, number)
-            if kept == best or self._terms.floor(kept) is None:
+            trial_there = self._with_today(best, number)
+            if trial_there == best or self._terms.floor(trial_there) is None:
                 continue
-            one, other = self._candidate(best), self._candidate(kept)
+            one, other = self._candidate(best), self._candidate(trial_there)
             if (other.short, other.cost) <= (one.short, one.cost):
-                best = kept
+                best = trial_there
         return best
 
     def _reasons(self, best: Point) -> Iterator[Reason]:
         for number, (level, today) in enumerate(zip(best, self._question.today, strict=True)):
             if level != today:
-                kept = self._with_today(best, number)
-                yield Reason(number, None if self._terms.floor(kept) is None else self._candidate(kept))
+                trial_there = self._with_today(best, number)
+                yield Reason(number, None if self._terms.floor(trial_there) is None else self._candidate(trial_there))
 
     def _around(self, best: Point) -> Iterator[Point]:
         """Fleets that are a step away, for the frontier."""
@@ -228,22 +230,22 @@ def _frontier(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
             yield each
 
 
-def not_known(question: Question, found: Candidate) -> Iterator[str]:
+def not_known(question: Question, candidate: Candidate) -> Iterator[str]:
     """What the history cannot say of a fleet."""
-    fleet = question.fleet(found.point)
+    fleet = question.fleet(candidate.point)
     replay = Replay(fleet, question.past, question.window, question.queues)
     for why, number in sorted(replay.left_out.items()):
         yield f"jobs {why} are left out: {number}"
     for what, number in sorted(replay.scaled.items()):
         yield f"jobs {what} are scaled to what a node allocates: {number}"
-    for goal in found.goals:
+    for goal in candidate.goals:
         if goal.standing is Standing.NOT_KNOWN:
             yield f"whether {goal.path} meets a goal: {goal.why}"
     yield from _unseen_waits(fleet, replay)
     yield from _unseen_flavors(fleet, question)
-    if found.unpriced:
+    if candidate.unpriced:
         reason = "they count as on demand, which is not less, or as nothing where that is not known either"
-        yield f"what {found.unpriced:,.0f} GPU hours a week cost, of flavors without a price: {reason}"
+        yield f"what {candidate.unpriced:,.0f} GPU hours a week cost, of flavors without a price: {reason}"
     for unknown_price in cost_of(fleet, question.prices).unknown:
         yield unknown_price if unknown_price.startswith("the price of ") else f"the cost of {unknown_price}"
 

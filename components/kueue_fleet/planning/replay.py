@@ -114,7 +114,7 @@ def _for_nodes(past: Past, fleet: FleetSpec) -> dict[str, float]:
 
     Quota does not say which node has room: two GPUs may be free on two nodes, and a pod that asks for both waits.
     """
-    fixed = {
+    fixed_places = {
         (cluster, flavor.name)
         for cluster in fleet.job_clusters
         for flavor in fleet.flavors
@@ -124,7 +124,9 @@ def _for_nodes(past: Past, fleet: FleetSpec) -> dict[str, float]:
         job.arrival.uid: run.started - run.admitted
         for job in past.jobs
         for run in job.runs[-1:]
-        if run.started is not None and not run.interruptions and any((run.cluster, f) in fixed for f in run.flavors)
+        if run.started is not None
+        and not run.interruptions
+        and any((run.cluster, f) in fixed_places for f in run.flavors)
     }
     usual = median(seconds_by_uid.values()) if len(seconds_by_uid) >= FEW else math.inf
     return {uid: seconds - usual for uid, seconds in seconds_by_uid.items() if seconds > usual}
@@ -139,11 +141,11 @@ def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
 def observe(past: Past, fleet: FleetSpec) -> Observed:
     """What the history shows. Waits and losses of nodes count in the region where they were, and elsewhere if only that
     is known."""
-    found = Observed(between=_between_runs(past), for_nodes=_for_nodes(past, fleet))
+    observation = Observed(between=_between_runs(past), for_nodes=_for_nodes(past, fleet))
     for job in past.jobs:
-        if (ran := found.ran(job)) is not None:
+        if (ran := observation.ran(job)) is not None:
             for name in _classes(job):
-                found.run_times.setdefault(name, []).append(ran)
+                observation.run_times.setdefault(name, []).append(ran)
     waits: dict[tuple[str, str, str], list[Waited]] = {}
     for wait in past.waits:
         for flavor in wait.flavors or ("",):
@@ -151,7 +153,7 @@ def observe(past: Past, fleet: FleetSpec) -> Observed:
                 waits.setdefault((region, wait.check, flavor), []).append(wait)
     clusters = {name: fleet.cluster(name).place for name in fleet.cluster_names}
     places = [*clusters.items(), ("", "")]
-    found.file = WorkloadFile(
+    observation.file = WorkloadFile(
         waits=tuple(
             WaitEntry(cluster=cluster or None, flavor=flavor or None, check=check, seconds=observed(seconds))
             for cluster, of_cluster in places
@@ -160,7 +162,7 @@ def observe(past: Past, fleet: FleetSpec) -> Observed:
         ),
         reclaims=tuple(_reclaims(past, places)),
     )
-    return found
+    return observation
 
 
 def ready_after(waits: Iterable[Waited]) -> list[float]:
@@ -170,15 +172,15 @@ def ready_after(waits: Iterable[Waited]) -> list[float]:
     seen. It is the estimate of Kaplan and Meier, as weights that are given to the right (Efron 1967); where the longest
     wait was cut off, that counts as its end.
     """
-    ordered = sorted(waits, key=lambda wait: (wait.seconds, not wait.is_ready))
+    ordered_waits = sorted(waits, key=lambda wait: (wait.seconds, not wait.is_ready))
     seconds, share, share_taken = list[float](), 1.0, 0.0
-    for number, wait in enumerate(ordered):
-        left = len(ordered) - number
-        if wait.is_ready or left == 1:
-            share_taken += share / left
-            share -= share / left
-            seconds += [wait.seconds] * (round(share_taken * len(ordered)) - len(seconds))
-    return seconds if any(wait.is_ready for wait in ordered) else []
+    for number, wait in enumerate(ordered_waits):
+        wait_count = len(ordered_waits) - number
+        if wait.is_ready or wait_count == 1:
+            share_taken += share / wait_count
+            share -= share / wait_count
+            seconds += [wait.seconds] * (round(share_taken * len(ordered_waits)) - len(seconds))
+    return seconds if any(wait.is_ready for wait in ordered_waits) else []
 
 
 def _reclaims(past: Past, places: Iterable[tuple[str, str]]) -> Iterator[ReclaimEntry]:
@@ -238,8 +240,8 @@ class Replay:
         self.targets = cluster_queue_of(self.fleet)
         self._jobs: list[tuple[PastJob, Workload]] = []
         self._sizes: dict[object, str] = {}
-        parsed = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
-        self._objects: dict[str, Objects] = {name: value.objects for name, value in parsed.items()}
+        fleet_objects = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
+        self._objects: dict[str, Objects] = {name: value.objects for name, value in fleet_objects.items()}
 
     def queue_of(self, job: PastJob) -> str:
         """The LocalQueue that it goes to now, as `namespace/name`."""
@@ -267,7 +269,7 @@ class Replay:
                 if not all(fitting):
                     self.left_out[f"of which a pod asks for {what}, more than any node has"] += 1
                     continue
-                workload = replace(workload, pod_sets=tuple(each for each in fitting if each is not None))
+                workload = replace(workload, pod_sets=tuple(item for item in fitting if item is not None))
                 self.scaled[f"of whole nodes, of which a pod asks for {what}"] += 1
             self._jobs.append((job, workload))
             yield workload
@@ -363,15 +365,15 @@ class Replay:
 
 
 def _order(arrival: tuple[float, float, PastJob, Workload, bool]) -> tuple[float, float, float]:
-    at, reserved, job, _, _ = arrival
-    return at, reserved, job.arrival.time
+    at, reservation_time, job, _, _ = arrival
+    return at, reservation_time, job.arrival.time
 
 
 def _redrawn(
     came: Iterable[tuple[float, PastJob, Workload]], window: Window, seed: int
 ) -> Iterator[tuple[float, PastJob, Workload]]:
     """Other weeks that are like those of the window: of each weekday, days are drawn with replacement."""
-    whole, left = divmod(window.end - window.begin, _DAY)
+    whole, rest_seconds = divmod(window.end - window.begin, _DAY)
     days: dict[int, list[tuple[float, PastJob, Workload]]] = {}
     for at, job, workload in came:
         if at < window.begin:
@@ -379,7 +381,7 @@ def _redrawn(
         else:
             days.setdefault(int((at - window.begin) // _DAY), []).append((at, job, workload))
     source = random.Random(f"{seed}:days")  # noqa: S311 - a simulation, not a secret
-    for day in range(math.ceil(whole + left / _DAY)):
+    for day in range(math.ceil(whole + rest_seconds / _DAY)):
         other = source.choice([*range(day % 7, int(whole), 7)] or [day])
         for at, job, workload in days.get(other, ()):
             if (later := at + (day - other) * _DAY) < window.end:

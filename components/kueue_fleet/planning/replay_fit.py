@@ -70,21 +70,23 @@ class Fit:
 
 def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
     """How simulations without any change compare with what happened."""
-    counted = [[job for job in run if _counts(replay, job) and not has_left(job) and _is_known(job)] for run in runs]
+    counted_runs = [
+        [job for job in run if _counts(replay, job) and not has_left(job) and _is_known(job)] for run in runs
+    ]
 
-    def was(each: Replayed) -> float:
-        return _recorded(replay, each)
+    def was(job: Replayed) -> float:
+        return _recorded(replay, job)
 
-    def found(each: Replayed) -> float:
+    def found(job: Replayed) -> float:
         """Of a job that waited at the end of the record, only an admission before that is one that did not happen."""
-        at = each.record.first_admitted_at
+        at = job.record.first_admitted_at
         late = at is not None and at > replay.window.end - replay.window.begin
-        return math.inf if late and math.isinf(was(each)) else _wait(each)
+        return math.inf if late and math.isinf(was(job)) else _wait(job)
 
-    close = [sum(_fits(was(job), found(job)) for job in run) / len(run) for run in counted if run]
+    close = [sum(_fits(was(job), found(job)) for job in run) / len(run) for run in counted_runs if run]
     return Fit(
-        waits_of(replay, counted[:1], was),
-        waits_of(replay, counted, found),
+        waits_of(replay, counted_runs[:1], was),
+        waits_of(replay, counted_runs, found),
         median(close) if close else None,
         list(_not_explained(replay, runs)),
     )
@@ -118,8 +120,8 @@ def waits_of(
 def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]:
     """How the goals fare in these simulations: as in the middle one, and at risk where one is missed in another."""
     goals, length = goals_of(replay.fleet), replay.window.end - replay.window.begin
-    judged = [judge(goals, jobs_seen(replay, run), 0.0, length, length + LATER) for run in runs]
-    return [_middle(of_goal) for of_goal in zip(*judged, strict=True)]
+    verdicts = [judge(goals, jobs_seen(replay, run), 0.0, length, length + LATER) for run in runs]
+    return [_middle(of_goal) for of_goal in zip(*verdicts, strict=True)]
 
 
 def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
@@ -128,59 +130,59 @@ def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
     return [_seen(replay, job, length) for job in run if not has_left(job)]
 
 
-def _seen(replay: Replay, each: Replayed, length: float) -> Seen:
-    job_seen = seen(each.record, replay.fleet.team_of.get(each.record.namespace, ""), length)
-    early = each.job.arrival.time - replay.window.begin
+def _seen(replay: Replay, job: Replayed, length: float) -> Seen:
+    job_seen = seen(job.record, replay.fleet.team_of.get(job.record.namespace, ""), length)
+    early = job.job.arrival.time - replay.window.begin
     return dataclasses.replace(job_seen, arrived=early) if early < 0 else job_seen
 
 
-def _middle(judged: Sequence[Judged]) -> Judged:
+def _middle(verdicts: Sequence[Judged]) -> Judged:
     order = [Standing.NOT_KNOWN, Standing.MET, Standing.AT_RISK, Standing.MISSED]
-    middle = sorted(judged, key=lambda each: order.index(each.standing))[(len(judged) - 1) // 2]
-    missed = sum(verdict.standing is Standing.MISSED for verdict in judged)
-    if not missed or len(judged) == 1:
+    middle = sorted(verdicts, key=lambda each: order.index(each.standing))[(len(verdicts) - 1) // 2]
+    missed_count = sum(verdict.standing is Standing.MISSED for verdict in verdicts)
+    if not missed_count or len(verdicts) == 1:
         return middle
     standing = middle.standing if middle.standing is Standing.MISSED else Standing.AT_RISK
-    why = f"{middle.why}; missed in {missed} of {len(judged)} simulations"
+    why = f"{middle.why}; missed in {missed_count} of {len(verdicts)} simulations"
     return dataclasses.replace(middle, standing=standing, why=why)
 
 
-def _counts(replay: Replay, each: Replayed) -> bool:
-    return replay.window.begin <= each.job.arrival.time < replay.window.end
+def _counts(replay: Replay, job: Replayed) -> bool:
+    return replay.window.begin <= job.job.arrival.time < replay.window.end
 
 
-def _is_known(each: Replayed) -> bool:
+def _is_known(job: Replayed) -> bool:
     """Whether the history says how long it waited, or that it waits."""
-    return bool(each.job.runs) or each.job.ended is None
+    return bool(job.job.runs) or job.job.ended is None
 
 
-def has_left(each: Replayed) -> bool:
+def has_left(job: Replayed) -> bool:
     """Whether it was deleted before it was admitted."""
-    return each.job.is_deleted and not each.job.runs
+    return job.job.is_deleted and not job.job.runs
 
 
-def _wait(each: Replayed) -> float:
-    record = each.record
+def _wait(job: Replayed) -> float:
+    record = job.record
     return math.inf if record.first_admitted_at is None else record.first_admitted_at - record.arrived_at
 
 
-def _recorded(replay: Replay, each: Replayed) -> float:
-    job = each.job
-    known = job.wait is not None and job.runs[0].admitted <= replay.window.end
-    return job.wait if known and job.wait is not None else math.inf
+def _recorded(replay: Replay, each_job: Replayed) -> float:
+    job = each_job.job
+    is_known = job.wait is not None and job.runs[0].admitted <= replay.window.end
+    return job.wait if is_known and job.wait is not None else math.inf
 
 
-def _fits(was: float, found: float) -> bool:
-    return was == found or abs(was - found) <= max(CLOSE_SECONDS, CLOSE * was)
+def _fits(was: float, value: float) -> bool:
+    return was == value or abs(was - value) <= max(CLOSE_SECONDS, CLOSE * was)
 
 
 def _spread(numbers: Iterable[float]) -> Spread:
-    ordered = sorted(numbers)
-    return Spread(ordered[(len(ordered) - 1) // 2], ordered[0], ordered[-1])
+    ordered_numbers = sorted(numbers)
+    return Spread(ordered_numbers[(len(ordered_numbers) - 1) // 2], ordered_numbers[0], ordered_numbers[-1])
 
 
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+def _quantile(ordered_numbers: Sequence[float], share: float) -> float:
+    return ordered_numbers[max(0, math.ceil(share * len(ordered_numbers)) - 1)] if ordered_numbers else 0.0
 
 
 def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterable[str]:
@@ -196,13 +198,13 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
     counts["requests for nodes that found no capacity, which make the waits that are drawn, each by itself"] = sum(
         window.begin <= stock_out.time <= window.end for stock_out in replay.past.stock_outs
     )
-    for each in first:
-        job, record = each.job, each.record
-        was, is_admitted = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
+    for name in first:
+        job, record = name.job, name.record
+        was, is_admitted = math.isfinite(_recorded(replay, name)), record.first_admitted_at is not None
         counts["run times that are not recorded, drawn from those of jobs like them"] += job.run_seconds is None
-        counts["jobs that were deleted while they waited"] += has_left(each)
-        counts["jobs without a record of when they started"] += not (has_left(each) or _is_known(each))
-        if not has_left(each) and _is_known(each):
+        counts["jobs that were deleted while they waited"] += has_left(name)
+        counts["jobs without a record of when they started"] += not (has_left(name) or _is_known(name))
+        if not has_left(name) and _is_known(name):
             counts["jobs that were admitted, and are not in the replay"] += was and not is_admitted
             counts["jobs that were not admitted, and are in the replay"] += is_admitted and not was
         counts["jobs that ran on another cluster than in the replay"] += bool(
@@ -218,6 +220,6 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
 
 
 def _unseen_checks(replay: Replay) -> set[str]:
-    known = {entry.check for entry in replay.drawn.file.waits}
+    known_checks = {entry.check for entry in replay.drawn.file.waits}
     checks_asking = {check.name for check in replay.fleet.admission_checks if check.provisioning_request is not None}
-    return checks_asking - known
+    return checks_asking - known_checks

@@ -76,10 +76,10 @@ class Search:
 
     def _any(self, points: Iterator[Point]) -> bool:
         """Move to each that is better, and say whether one was; the next ones are those of the new point."""
-        moved = False
+        has_moved = False
         for point in points:
-            moved = self._consider(point) or moved
-        return moved
+            has_moved = self._consider(point) or has_moved
+        return has_moved
 
     def _neighbours(self, steps: Sequence[int]) -> Iterator[Point]:
         """What saves most comes first."""
@@ -143,10 +143,10 @@ class Search:
     def _has_less(self, point: Point) -> bool:
         """Whether a point with no less of anything misses a goal."""
         return any(
-            tried.missed
+            trial.missed
             and all(mine <= its for mine, its in zip(point, other, strict=True))
             and all(point[number] == other[number] for number in self.unordered)
-            for other, tried in self.evaluated.items()
+            for other, trial in self.evaluated.items()
         )
 
     def _consider(self, point: Point) -> bool:
@@ -166,8 +166,8 @@ class Search:
         return is_better
 
     def _rank(self, point: Point) -> tuple[float, float]:
-        missed, cost = self.evaluated[point]
-        return max(missed, 0.0 if cost <= self.budget else cost / self.budget), cost
+        missed_goals, cost = self.evaluated[point]
+        return max(missed_goals, 0.0 if cost <= self.budget else cost / self.budget), cost
 
     @property
     def is_good(self) -> bool:

@@ -99,8 +99,8 @@ def _quotas(needs: Needs, facts: Facts) -> Iterator[Finding]:
 
 
 def _counted_as(need: QuotaNeed, facts: Facts) -> Metric:
-    counted = need.standard if without_preemptible(need, facts.quotas) else None
-    return counted if counted is not None and counted in facts.quotas else need.metric
+    counted_need = need.standard if without_preemptible(need, facts.quotas) else None
+    return counted_need if counted_need is not None and counted_need in facts.quotas else need.metric
 
 
 def _quota(metric: Metric, amount: int, reasons: dict[str, int], facts: Facts) -> Finding:
@@ -121,8 +121,8 @@ def _quota(metric: Metric, amount: int, reasons: dict[str, int], facts: Facts) -
 
 
 def _compared(metric: Metric, what: str, amount: int, reasons: dict[str, int], quota: Quota) -> Finding:
-    used = "" if quota.usage is None else f", {quota.usage:.0f} in use"
-    has = "no limit" if quota.limit < 0 else f"{quota.limit:.0f}{used}"
+    usage_text = "" if quota.usage is None else f", {quota.usage:.0f} in use"
+    has = "no limit" if quota.limit < 0 else f"{quota.limit:.0f}{usage_text}"
     if quota.limit < 0 or amount + (quota.usage or 0) <= quota.limit:
         return Finding("quotas", what, str(amount), has, "fits")
     takes = _takes(reasons)
@@ -148,7 +148,7 @@ def _machines(needs: Needs, facts: Facts) -> Iterator[Finding]:
 
 
 def _machine(need: MachineNeed, facts: Facts) -> Iterator[Finding]:
-    for name, kind, known in (
+    for name, kind, offers in (
         (need.machine_type, "machine types", facts.machine_types),
         (need.accelerator, "accelerators", facts.accelerators),
     ):
@@ -158,10 +158,10 @@ def _machine(need: MachineNeed, facts: Facts) -> Iterator[Finding]:
         unread = _unread(facts, "machines", what, "offered", need.zone, kind)
         if unread is not None:
             yield unread
-        elif (need.zone, name) in known:
+        elif (need.zone, name) in offers:
             yield Finding("machines", what, "offered", "offered", "fits")
         else:
-            others = sorted(zone for zone, offered in known if offered == name)
+            others = sorted(zone for zone, offered in offers if offered == name)
             region = need.zone.rpartition("-")[0]
             near = [zone for zone in others if zone.startswith(f"{region}-")]
             where = f"of {region} it is in {listed(near)}" if near else f"it is in no zone of {region}"
@@ -235,16 +235,16 @@ def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
         subnets_there = [
             subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)
         ]
-        missing = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets_there}]
+        missing_names = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets_there}]
         field = f"network.existing.subnets[{need.region}]"
         if not subnets_there:
             wrong = f"network {needs.network} of {needs.network_project} has no such subnet"
             yield Finding(
                 "addresses", what, subnet_text, "not there", "ask", wrong, f"write the name of one in {field}"
             )
-        elif missing:
+        elif missing_names:
             fix = f"have it added, or write another name in {field}"
-            wrong = f"it has no secondary range {listed(missing)}"
+            wrong = f"it has no secondary range {listed(missing_names)}"
             yield Finding("addresses", what, subnet_text, "there", "ask", wrong, fix)
         else:
             yield Finding("addresses", what, subnet_text, "there", "fits")
@@ -279,12 +279,12 @@ def _roles(needs: Needs, facts: Facts) -> Iterator[Finding]:
         if unread is not None:
             yield unread
             continue
-        missing = [name for name in need.permissions if name not in facts.permissions]
-        if not missing:
+        missing_permissions = [name for name in need.permissions if name not in facts.permissions]
+        if not missing_permissions:
             yield Finding("permissions", need.role, permissions_text, "all", "fits")
             continue
-        has = f"{len(need.permissions) - len(missing)} of {len(need.permissions)}"
-        wrong = f"you lack {listed(missing)}, for {need.reason}"
+        has = f"{len(need.permissions) - len(missing_permissions)} of {len(need.permissions)}"
+        wrong = f"you lack {listed(missing_permissions)}, for {need.reason}"
         yield Finding(
             "permissions", need.role, permissions_text, has, "ask", wrong, f"ask for {need.role} in {needs.project}"
         )

@@ -212,13 +212,13 @@ class _Reader:
         with self._reading("quotas"):
             project = self._google.answer(self._compute("projects").get(project=self._needs.project, fields="quotas"))
             quotas |= _quotas_of(project, "")
-            listed = self._google.pages(
+            region_pages = self._google.pages(
                 self._compute("regions"),
                 "list",
                 project=self._needs.project,
                 fields="items(name,quotas,quotaStatusWarning),nextPageToken",
             )
-            for region in (region for page in listed for region in page.get("items", ())):
+            for region in (region for page in region_pages for region in page.get("items", ())):
                 quotas |= _quotas_of(region, region["name"])
                 if "quotaStatusWarning" in region:
                     message = region["quotaStatusWarning"].get("message", "for a reason that it does not say")
@@ -241,13 +241,13 @@ class _Reader:
         parent = f"projects/{self._needs.project}/services/compute.googleapis.com"
         with self._reading(f"quotas {next(iter(names.values()))}"):
             for page in self._google.pages(quotas, "list", parent=parent, view="FULL", pageSize=100):
-                for each in page.get("metrics", ()):
-                    limits = each.get("consumerQuotaLimits", ()) if each["metric"] in names else ()
+                for metric_data in page.get("metrics", ()):
+                    limits = metric_data.get("consumerQuotaLimits", ()) if metric_data["metric"] in names else ()
                     # Quotas by zone are beside those by region.
-                    found = [
+                    quota_buckets = [
                         bucket for limit in limits if "{zone}" not in limit["unit"] for bucket in limit["quotaBuckets"]
                     ]
-                    buckets.setdefault(names.get(each["metric"], ""), []).extend(found)
+                    buckets.setdefault(names.get(metric_data["metric"], ""), []).extend(quota_buckets)
         limits = {metric: _effective(buckets.get(metric.name, []), metric) for metric in metrics}
         return {metric: Quota(limit, None) for metric, limit in limits.items() if limit is not None}
 
@@ -345,8 +345,8 @@ class _Reader:
             host_grants += [
                 need
                 for need in self._needs.host_grants
-                if (granted := (need.role, f"serviceAccount:{need.agent.format(self._number)}")) in in_project
-                or (need.subnets and all(granted in of_subnets[subnet] for subnet in need.subnets))
+                if (grant := (need.role, f"serviceAccount:{need.agent.format(self._number)}")) in in_project
+                or (need.subnets and all(grant in of_subnets[subnet] for subnet in need.subnets))
             ]
         return frozenset(host_grants)
 
@@ -377,27 +377,27 @@ def _effective(buckets: Iterable[Mapping[str, Any]], metric: Metric) -> float | 
     """The limit of the bucket that says most about METRIC."""
     family = "tpu_family" if metric.name == TPU_FAMILY_METRIC else "gpu_family"
     dimensions = {"region": metric.region} | ({family: metric.family} if metric.family else {})
-    known = [bucket for bucket in buckets if (bucket.get("dimensions") or {}).items() <= dimensions.items()]
-    best = max(known, key=lambda each: len(each.get("dimensions") or {}), default=None)
+    known_buckets = [bucket for bucket in buckets if (bucket.get("dimensions") or {}).items() <= dimensions.items()]
+    best = max(known_buckets, key=lambda each: len(each.get("dimensions") or {}), default=None)
     return None if best is None or best.get("effectiveLimit") is None else float(best["effectiveLimit"])
 
 
-def _reservation(found: Mapping[str, Any], zone: str) -> Reservation:
-    machines = found.get("specificReservation", {})
+def _reservation(reservation: Mapping[str, Any], zone: str) -> Reservation:
+    machines = reservation.get("specificReservation", {})
     properties = machines.get("instanceProperties", {})
-    share = found.get("shareSettings", {})
+    share = reservation.get("shareSettings", {})
     gpus = [
         (guest_accelerator["acceleratorType"].rpartition("/")[2], int(guest_accelerator["acceleratorCount"]))
         for guest_accelerator in properties.get("guestAccelerators", ())
     ]
     return Reservation(
         zone=zone,
-        status=found.get("status", ""),
+        status=reservation.get("status", ""),
         machine_type=properties.get("machineType", ""),
         accelerators=tuple(gpus),
         machines=int(machines.get("count", 0)),
         in_use=int(machines.get("inUseCount", 0)),
-        specific=bool(found.get("specificReservationRequired", False)),
+        specific=bool(reservation.get("specificReservationRequired", False)),
         share_type=share.get("shareType", "LOCAL"),
         shared_with=frozenset(share.get("projectMap", {})),
     )
@@ -410,31 +410,31 @@ def _ranges(subnet: Mapping[str, Any], region: str) -> Iterator[Subnet]:
         yield Subnet(subnet["name"], region, secondary_ip_range["ipCidrRange"], secondary_ip_range["rangeName"])
 
 
-def _wait(refused: HttpError, attempt: int) -> float | None:
+def _wait(error: HttpError, attempt: int) -> float | None:
     """Seconds until the next try; None: there is none."""
-    again = refused.status_code in _AGAIN or (
-        refused.status_code == 403 and any(reason in _reasons(refused) for reason in _RATE_LIMITS)
+    again = error.status_code in _AGAIN or (
+        error.status_code == 403 and any(reason in _reasons(error) for reason in _RATE_LIMITS)
     )
-    after = str(refused.resp.get("retry-after", ""))
+    after = str(error.resp.get("retry-after", ""))
     wait = float(after) if after.isdigit() else 2.0 ** (attempt - 1)
     return wait if again and wait <= LONGEST_WAIT_SECONDS else None
 
 
-def _reasons(refused: HttpError) -> list[str]:
-    details = refused.error_details if isinstance(refused.error_details, list) else []
+def _reasons(error: HttpError) -> list[str]:
+    details = error.error_details if isinstance(error.error_details, list) else []
     return [str(detail.get("reason")) for detail in details if isinstance(detail, dict) and "reason" in detail]
 
 
-def _refused(refused: HttpError, method: str, tries: int) -> RefusedError:
-    status, reason = refused.status_code, _first_line(refused.reason or "").rstrip(".")
+def _refused(error: HttpError, method: str, tries: int) -> RefusedError:
+    status, reason = error.status_code, _first_line(error.reason or "").rstrip(".")
     api = f"{method.partition('.')[0]}.googleapis.com"
-    if status == 403 and {"SERVICE_DISABLED", "accessNotConfigured"} & set(_reasons(refused)):
+    if status == 403 and {"SERVICE_DISABLED", "accessNotConfigured"} & set(_reasons(error)):
         return RefusedError(f"{api} is not enabled, so that {method} cannot be asked", "enable it", status)
     if status == 403:
         fix = "ask for a role that may, such as roles/viewer and roles/serviceusage.serviceUsageConsumer"
         return RefusedError(f"you may not call {method}: {reason}", fix, status)
     if status in _AGAIN:
-        after = refused.resp.get("retry-after")
+        after = error.resp.get("retry-after")
         later = f"in {after} s" if after else "later"
         wrong = f"Google answers {method} with {status} ({reason}) after {tries} tries"
         return RefusedError(wrong, f"try again {later}", status)

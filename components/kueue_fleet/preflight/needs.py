@@ -135,12 +135,16 @@ def _machines(fleet: FleetSpec, project: str) -> Iterable[MachineNeed]:
     for pool in _pools(fleet):
         if fleet.project_of(pool.cluster) != project:
             continue
-        attached = pool.accelerator if pool.machine is None or pool.machine.attached else None
+        attached_accelerator = pool.accelerator if pool.machine is None or pool.machine.attached else None
         for zone in pool.node_locations:
-            pools_by_machine.setdefault((zone, pool.machine_type, attached), []).append(f"{pool.cluster}/{pool.name}")
+            pools_by_machine.setdefault((zone, pool.machine_type, attached_accelerator), []).append(
+                f"{pool.cluster}/{pool.name}"
+            )
     for entry in fleet.reservations if project == fleet.project else ():
-        attached = entry.accelerator.type if entry.accelerator else None
-        pools_by_machine.setdefault((entry.zone, entry.machine_type, attached), []).append(f"reservation {entry.name}")
+        attached_accelerator = entry.accelerator.type if entry.accelerator else None
+        pools_by_machine.setdefault((entry.zone, entry.machine_type, attached_accelerator), []).append(
+            f"reservation {entry.name}"
+        )
     return [
         MachineNeed(*key, tuple(reasons))
         for key, reasons in sorted(pools_by_machine.items(), key=lambda each: str(each[0]))

@@ -124,4 +124,4 @@ def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
 
 
 def _role(role: str, reason: str, *permissions: tuple[str, bool]) -> RoleNeed:
-    return RoleNeed(role, reason, tuple(name for name, used in permissions if used))
+    return RoleNeed(role, reason, tuple(name for name, is_used in permissions if is_used))

@@ -134,10 +134,10 @@ class _Demand:
             self._standard[metric] = standard
 
     def needs(self) -> list[QuotaNeed]:
-        ordered = sorted(self._amounts, key=lambda metric: (metric.region == "", metric.region, metric))
+        ordered_metrics = sorted(self._amounts, key=lambda metric: (metric.region == "", metric.region, metric))
         return [
             QuotaNeed(metric, sum(self._amounts[metric].values()), self._standard.get(metric), self._amounts[metric])
-            for metric in ordered
+            for metric in ordered_metrics
         ]
 
     def gpus(self, kind: str, region: str, count: int, reason: str, *, preemptible: bool) -> None:
@@ -269,8 +269,8 @@ def _is_queued(fleet: FleetSpec, flavor: str, cluster: str) -> bool:
         for rule in queue_on(fleet, queue, cluster).check_rules:
             check = fleet.check(rule.name)
             request = check.provisioning_request if check is not None else None
-            queued = request is not None and request.provisioning_class_name == QUEUED_PROVISIONING_CLASS
-            if queued and (not rule.on_flavors or flavor in rule.on_flavors):
+            is_queued = request is not None and request.provisioning_class_name == QUEUED_PROVISIONING_CLASS
+            if is_queued and (not rule.on_flavors or flavor in rule.on_flavors):
                 return True
     return False
 

@@ -26,12 +26,12 @@ def reservation_problems(
         there = [reservation for reservation in there if reservation.zone in need.zones]
         if not there:
             return None
-    used = [reservation for reservation in there if not need.zones or reservation.zone in need.zones]
+    used_reservations = [reservation for reservation in there if not need.zones or reservation.zone in need.zones]
     problems = [*_missing(need, there)]
-    for reservation in used:
+    for reservation in used_reservations:
         problems += [*_machines(need, reservation), *_use(need, reservation, project_number)]
-    total = sum(reservation.machines for reservation in used)
-    if used and not need.own and total < need.nodes:
+    total = sum(reservation.machines for reservation in used_reservations)
+    if used_reservations and not need.own and total < need.nodes:
         wrong = f"it has {total} machines, but pools grow to {need.nodes} nodes"
         problems.append(
             RESERVATION_THERE.at(need.path, wrong, f"lower their limits to {total} nodes in all, or have it enlarged")
@@ -71,10 +71,10 @@ def _use(need: ReservationNeed, there: Reservation, project_number: str) -> Iter
         yield RESERVATION_THERE.at(need.path, wrong, "have it made with specificReservationRequired")
     if there.status != "READY":
         yield RESERVATION_THERE.at(need.path, f"it is {there.status} in {there.zone}", "wait until it is READY")
-    missing = [project for project in need.shared_with if not _is_shared(need, project, there, project_number)]
-    if missing:
-        wrong = f"it is not shared with {listed(missing)} in {there.zone}"
-        yield RESERVATION_THERE.at(need.path, wrong, f"have it shared with {listed(missing)}")
+    missing_projects = [project for project in need.shared_with if not _is_shared(need, project, there, project_number)]
+    if missing_projects:
+        wrong = f"it is not shared with {listed(missing_projects)} in {there.zone}"
+        yield RESERVATION_THERE.at(need.path, wrong, f"have it shared with {listed(missing_projects)}")
 
 
 def _is_shared(need: ReservationNeed, project: str, there: Reservation, project_number: str) -> bool:

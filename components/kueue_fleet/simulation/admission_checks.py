@@ -57,8 +57,8 @@ class Checks:
         section = fleet.admission_controller
         self._rules = {check.name: check_rules(check) for check in fleet_checks(fleet)}
         self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
-        enforced = enforced_budgets(fleet)
-        self.budgets = None if enforced is None else HeldBack(enforced)
+        enforced_teams = enforced_budgets(fleet)
+        self.budgets = None if enforced_teams is None else HeldBack(enforced_teams)
         self._begin = file.begin.timestamp() if file.begin is not None else 0.0
 
     def own(self, names: Iterable[str]) -> list[str]:
@@ -109,11 +109,11 @@ class Checks:
         config = entry.provisioning_request if entry is not None else None
         if config is None or config.provisioning_class_name != QUEUED_PROVISIONING_CLASS:
             return ()
-        managed = set(config.managed_resources or ())
+        managed_resources = set(config.managed_resources or ())
         return tuple(
             pod_set.name
             for pod_set in job.admissions[cluster].pod_sets
-            if not managed or any(resource in managed for resource, _ in pod_set.flavors)
+            if not managed_resources or any(resource in managed_resources for resource, _ in pod_set.flavors)
         )
 
     def _by_rules(self, job: FleetJob, name: str, at: float) -> Iterator[Answer]:
@@ -134,8 +134,8 @@ class Checks:
         entry = self._fleet.check(check)
         if entry is None or entry.provisioning_request is None:
             return True
-        managed = set(entry.provisioning_request.managed_resources or ())
-        return not managed or bool(managed & resources)
+        managed_resources = set(entry.provisioning_request.managed_resources or ())
+        return not managed_resources or bool(managed_resources & resources)
 
     def take_back(self, job: FleetJob, worker: str, asked_at: float, now: float) -> bool:
         """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""

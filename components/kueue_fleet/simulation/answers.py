@@ -39,9 +39,9 @@ class Answers:
         states = self._clusters[cluster].engine.workloads[job.record.key].checks
         for name in names:
             if states[name].state is CheckState.PENDING:
-                refused = self._checks.refused(job, name)
-                if refused:
-                    job.why[cluster] = job.record.message = refused
+                refusal = self._checks.refused(job, name)
+                if refusal:
+                    job.why[cluster] = job.record.message = refusal
                     continue
                 for answer in self._checks.answers(job, cluster, name, at):
                     if answer.state is CheckState.PENDING and answer.message != states[name].message:
@@ -66,8 +66,8 @@ class Answers:
         self, job: FleetJob, cluster: str, name: str, answer: Answer, state: CheckState, now: float
     ) -> bool:
         """Whether the check has its state; not if that waits for nodes of DWS."""
-        requested = self._checks.requested(job, cluster, name)
-        why = self._nodes[cluster].place(job, now, requested) if requested else ""
+        request_state = self._checks.requested(job, cluster, name)
+        why = self._nodes[cluster].place(job, now, request_state) if request_state else ""
         if why:
             job.why[cluster] = job.record.message = f"DWS waits: {why}"
             return False

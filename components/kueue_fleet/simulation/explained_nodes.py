@@ -26,31 +26,31 @@ from kueue_fleet.gke.labels import (
 )
 
 
-def with_nodes(snapshot: Snapshot, made: Explanation) -> Explanation:
+def with_nodes(snapshot: Snapshot, explanation: Explanation) -> Explanation:
     """The explanation with what the nodes of its flavors are, and whether they refuse its pods."""
-    workload = next((workload for workload in snapshot.workloads if workload.key == made.workload), None)
-    names = {holding.flavor for holding in made.holdings or made.flavors}
+    workload = next((workload for workload in snapshot.workloads if workload.key == explanation.workload), None)
+    names = {holding.flavor for holding in explanation.holdings or explanation.flavors}
     flavors = [flavor for flavor in snapshot.objects.flavors if flavor.name in names]
     if workload is None or not flavors:
-        return made
-    notes = [*made.nodes, *(note for flavor in flavors for note in _notes(snapshot, flavor, made))]
+        return explanation
+    notes = [*explanation.nodes, *(note for flavor in flavors for note in _notes(snapshot, flavor, explanation))]
     refusals = [text for flavor in flavors for text in _refusals(snapshot, flavor, workload)]
-    made = replace(made, nodes=(*notes, *(f"A node would refuse its pods: {text}" for text in refusals)))
-    if made.state != "Admitted" or not refusals:
-        return made
+    explanation = replace(explanation, nodes=(*notes, *(f"A node would refuse its pods: {text}" for text in refusals)))
+    if explanation.state != "Admitted" or not refusals:
+        return explanation
     return replace(
-        made,
+        explanation,
         headline=f"It is admitted, and its nodes refuse its pods (UnexpectedAdmissionError): {refusals[0]}.",
         nodes=tuple(notes),
         next_step=f"Submit it again with 1 {GPU_RESOURCE} for each container, in more pods if it needs more.",
     )
 
 
-def _notes(snapshot: Snapshot, flavor: ResourceFlavor, made: Explanation) -> Iterator[str]:
+def _notes(snapshot: Snapshot, flavor: ResourceFlavor, explanation: Explanation) -> Iterator[str]:
     labels = dict(flavor.node_labels)
     sharing, kind = GpuSharing.of_labels(labels), accelerator_of(labels) or "GPU"
     shares = if_known(lambda: sharing.shares(accelerator_of(labels)))
-    gpus = sum(amount for request in made.requests for name, amount in request.amounts if name == GPU_RESOURCE)
+    gpus = sum(amount for request in explanation.requests for name, amount in request.amounts if name == GPU_RESOURCE)
     if gpus and sharing.labels:
         parts = [f"parts of {sharing.partition_size}"] if sharing.partition_size else []
         parts += [f"shared by {sharing.labels[GPU_SHARING_STRATEGY]}"] if sharing.strategy else []
@@ -85,9 +85,9 @@ def _refusals(snapshot: Snapshot, flavor: ResourceFlavor, workload: Workload) ->
     limits = {if_known(partial(sharing.most_in_container, accelerator_of(labels), count)) for count in gpus}
     most = max((limit for limit in limits if limit is not None), default=0)
     for pod_set in workload.pod_sets if None not in limits else ():
-        asked = dict(pod_set.in_container).get(GPU_RESOURCE, 0)
-        if gpus_by_node.get(pod_set.name, flavor.name) == flavor.name and asked > most:
+        chips = dict(pod_set.in_container).get(GPU_RESOURCE, 0)
+        if gpus_by_node.get(pod_set.name, flavor.name) == flavor.name and chips > most:
             yield (
-                f"a container of pod set {pod_set.name} requests {asked} {GPU_RESOURCE}, but those of flavor "
+                f"a container of pod set {pod_set.name} requests {chips} {GPU_RESOURCE}, but those of flavor "
                 f"{flavor.name} are shared, and a container gets at most {most}"
             )

@@ -48,16 +48,16 @@ class Fallback:
         begun = job.record.admitted_at
         since = now
         if begun is None:
-            reserved = job.record.reserved_at or 0.0
-            since = waits_on_workers_since(reserved, now, job.given_up.values(), self._timeout)
+            reservation_time = job.record.reserved_at or 0.0
+            since = waits_on_workers_since(reservation_time, now, job.given_up.values(), self._timeout)
         self._look(job, where, since, begun, now)
 
     def _look(self, job: FleetJob, where: str, since: float, begun: float | None, now: float) -> None:
         """`begun` is when it was admitted; where that is different now, another look is planned."""
         record, admission = job.record, job.admissions[where]
         rules = self._rules.get(admission.cluster_queue)
-        started = record.admitted_at is not None and record.runs[-1].started_at is not None
-        if rules is None or started or begun != record.admitted_at or not self._holds_quota(job):
+        has_started = record.admitted_at is not None and record.runs[-1].started_at is not None
+        if rules is None or has_started or begun != record.admitted_at or not self._holds_quota(job):
             return
         waits = {flavor: since for pod_set in admission.pod_sets for _, flavor in pod_set.flavors}
         decision = decide_fallback(rules, waits, job.workload.allowed_flavors, now)

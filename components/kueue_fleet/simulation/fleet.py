@@ -69,20 +69,20 @@ def prepare_fleet(
     Without `until` it ends when nothing more happens. `prices`, by default the library's, are for budgets.
     Raises SimulationError with every problem, paths as in the files, behind their names in `sources`.
     """
-    named = name_documents(manifests)
-    run = _run_of(fleet, file, delays, seed, named, sources)
+    named_documents = name_documents(manifests)
+    run = _run_of(fleet, file, delays, seed, named_documents, sources)
 
     def go(watch: Watch | None) -> Result:
         end = run.drive(0.0, until, watch)
         return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
-    jobs, _ = claims_apart(named)
-    undispatched = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
-    queued = tuple(queued_jobs(fleet, jobs))
+    jobs, _ = claims_apart(named_documents)
+    dispatch_problems = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
+    queued_list = tuple(queued_jobs(fleet, jobs))
     warnings = (
-        *(warning for job in queued for warning in stays_pending(fleet, job)),
-        *(warning for job in queued for warning in warn_of_pods_together(fleet, job)),
-        *undispatched,
+        *(warning for job in queued_list for warning in stays_pending(fleet, job)),
+        *(warning for job in queued_list for warning in warn_of_pods_together(fleet, job)),
+        *dispatch_problems,
         *warn_of_many(fleet, file.jobs, jobs),
     )
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
@@ -138,30 +138,30 @@ def fleet_run(
 
 
 def _run_of(
-    fleet: FleetSpec, file: WorkloadFile, delays: Delays, seed: int, named: Sequence[Document], sources: Sources
+    fleet: FleetSpec, file: WorkloadFile, delays: Delays, seed: int, documents: Sequence[Document], sources: Sources
 ) -> FleetRun:
-    submitted = list(file.submissions(seed))
-    manifests, claims = claims_apart(named)
-    problems = [*check_jobs(fleet, file, submitted, manifests, sources), *check_domains(fleet, claims)]
+    submissions = list(file.submissions(seed))
+    manifests, claims = claims_apart(documents)
+    problems = [*check_jobs(fleet, file, submissions, manifests, sources), *check_domains(fleet, claims)]
     if problems:
         raise SimulationError(problems)
-    ordered = by_kind(manifests)
+    ordered_documents = by_kind(manifests)
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
-        manifest_list = [*claim_templates(claims), *(as_placed(document.data) for document in ordered)]
-        parsed = parse_fleet_objects(fleet, home, manifest_list, first_of_each(entries))
+        manifest_list = [*claim_templates(claims), *(as_placed(document.data) for document in ordered_documents)]
+        fleet_objects = parse_fleet_objects(fleet, home, manifest_list, first_of_each(entries))
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
-    run = FleetRun(fleet, file, home, {name: value.objects for name, value in parsed.items()}, delays, seed)
-    workloads = parsed[home].workloads
-    first = {workload.key: workload for workload in workloads[len(ordered) :]}
-    for entry, name, at, seconds in submitted:
+    run = FleetRun(fleet, file, home, {name: value.objects for name, value in fleet_objects.items()}, delays, seed)
+    workloads = fleet_objects[home].workloads
+    first = {workload.key: workload for workload in workloads[len(ordered_documents) :]}
+    for entry, name, at, seconds in submissions:
         key = f"{entry.namespace}/{name}"
         alike = first[f"{entry.namespace}/{entry.job_name(1)}"]
         workload = replace(alike, name=name, uid=key, job_uid=key, created=at)
         run.expect(workload, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=BACKOFF_LIMIT)
-    for document, workload in zip(ordered, workloads, strict=False):
+    for document, workload in zip(ordered_documents, workloads, strict=False):
         step = str(inside(document.data, "metadata", "labels").get(STEP_LABEL, ""))
         expect_job(run, document, replace(workload, created=file.steps.get(step, 0.0)))
     return run
@@ -177,12 +177,12 @@ def expect_job(run: FleetRun, document: Document, workload: Workload) -> None:
     metadata = document.data["metadata"]
     raw_labels = metadata.get("labels") or {}
     labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
-    for name, each in named_workloads(document.data, workload, workload.name):
-        if each.key in run.jobs:
+    for name, expected_job in named_workloads(document.data, workload, workload.name):
+        if expected_job.key in run.jobs:
             # Jobs of two kinds may have the same name; their Workloads never have.
-            each = replace(each, name=f"{document.data['kind'].lower()}-{name}")
+            expected_job = replace(expected_job, name=f"{document.data['kind'].lower()}-{name}")
         run.expect(
-            each,
+            expected_job,
             run_seconds_of(document),
             name=name,
             labels=labels,
@@ -209,21 +209,21 @@ def parse_fleet_objects(
 ) -> Mapping[str, Parsed]:
     """The objects of each cluster, and on `home`, where jobs are submitted, their workloads: those of `jobs`, and then
     those of `more`. Raises SimulationError."""
-    parsed: dict[str, Parsed] = {}
+    parsed_clusters: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:
             configuration = parse_configuration(kueue_configuration(fleet, cluster), fleet.kueue_on(cluster).release)
             nodes = topology_nodes(fleet, cluster)
             manifests = [*render_cluster(fleet, cluster), *nodes]
             if cluster == home:
-                parsed[cluster] = parse_objects([*manifests, *jobs], configuration, more)
+                parsed_clusters[cluster] = parse_objects([*manifests, *jobs], configuration, more)
             else:
-                parsed[cluster] = parse_objects(manifests, configuration)
+                parsed_clusters[cluster] = parse_objects(manifests, configuration)
     except ObjectError as error:
         raise SimulationError(error.problems) from None
     except NotModelledError as error:
         raise SimulationError([error.problem]) from None
-    problems = list(check_references(parsed[home]))
+    problems = list(check_references(parsed_clusters[home]))
     if problems:
         raise SimulationError(problems)
-    return parsed
+    return parsed_clusters

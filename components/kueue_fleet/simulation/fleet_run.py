@@ -155,8 +155,10 @@ class FleetRun(ClusterRun[FleetJob]):
                     for flavor in {flavor for _, flavor in pods.flavors if not self._nodes[where].has(flavor)}:
                         nodes[where, flavor] = nodes.get((where, flavor), 0) + pods.count
         several = len({where for where, _ in nodes}) > 1
-        named = {f"{where}/{name}" if several else name: number for (where, name), number in sorted(nodes.items())}
-        self.snapshots.append(Snapshot(now, dict(sorted(queues.items())), named))
+        node_numbers = {
+            f"{where}/{name}" if several else name: number for (where, name), number in sorted(nodes.items())
+        }
+        self.snapshots.append(Snapshot(now, dict(sorted(queues.items())), node_numbers))
 
     def handle(self, cluster: str, event: Event) -> None:
         """Give a cluster an event now."""
@@ -283,11 +285,11 @@ class FleetRun(ClusterRun[FleetJob]):
         for check in sorted(self._dispatch_checks & set(self.clusters[self.home].engine.workloads[key].checks)):
             self.handle(self.home, CheckStateChanged(now, key, check, state, message))
 
-    def _withdraw(self, job: FleetJob, kept: str | None, now: float) -> None:
+    def _withdraw(self, job: FleetJob, kept_cluster: str | None, now: float) -> None:
         """Delete the copies, but for one."""
-        for worker in [name for name in job.offered if name != kept]:
+        for worker in [name for name in job.offered if name != kept_cluster]:
             self._take_copy(job, worker, now)
-        if kept is None:
+        if kept_cluster is None:
             self._nodes[self.home].leave(job.record.key, now)
             self.dispatcher.withdrawn(job)
             job.winner = job.record.cluster = None
@@ -344,8 +346,8 @@ class FleetRun(ClusterRun[FleetJob]):
         self.lost.add(worker)
         for job in self.jobs.values():
             if job.winner == worker and job.record.finished_at is None:
-                admitted = job.record.admitted_at
-                since = now if self._keeps_lost or admitted is None else admitted
+                admission_time = job.record.admitted_at
+                since = now if self._keeps_lost or admission_time is None else admission_time
                 self._plan_for(max(now, since + self._lost_timeout), job, self.home, partial(self._miss, job, worker))
 
     def _miss(self, job: FleetJob, worker: str, now: float) -> None:

@@ -63,8 +63,8 @@ class Forecast:
 
     def quantile(self, share: float) -> float | None:
         """Seconds within which this share of the simulations started it; None: fewer did at all."""
-        ordered = sorted(math.inf if start is None else start for start in self.starts)
-        value = ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+        ordered_starts = sorted(math.inf if start is None else start for start in self.starts)
+        value = ordered_starts[max(0, math.ceil(share * len(ordered_starts)) - 1)]
         return value if math.isfinite(value) else None
 
     @property
@@ -77,13 +77,15 @@ class RunTimes:
     """How long jobs run: as a job says itself, as the workload file does, as finished jobs of its LocalQueue ran, else
     `usual`."""
 
-    def __init__(self, file: WorkloadFile, finished: Iterable[PrintedWorkload], usual: Distribution | None) -> None:
+    def __init__(
+        self, file: WorkloadFile, printed_workloads: Iterable[PrintedWorkload], usual: Distribution | None
+    ) -> None:
         self._entries, self._usual = file.jobs, usual
         self._finished: dict[str, list[float]] = {}
-        for workload in finished:
-            began, ended = workload.since("Admitted"), workload.since("Finished")
-            if began is not None and ended is not None and ended >= began:
-                self._finished.setdefault(workload.local_queue, []).append(ended - began)
+        for workload in printed_workloads:
+            began, end_time = workload.since("Admitted"), workload.since("Finished")
+            if began is not None and end_time is not None and end_time >= began:
+                self._finished.setdefault(workload.local_queue, []).append(end_time - began)
 
     def find(self, workload: PrintedWorkload) -> tuple[str, Distribution | Sequence[float]] | None:
         """Where the run time of a workload is from, and what it is drawn from; None: nothing is known."""
@@ -92,11 +94,15 @@ class RunTimes:
             return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(reasons))
         names = [workload.name, *(owner.name for owner in workload.owners)]
         for entry in self._entries:
-            numbered = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
-            if entry.namespace == workload.namespace and entry.run_seconds and (entry.name in names or any(numbered)):
+            has_numbers = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
+            if (
+                entry.namespace == workload.namespace
+                and entry.run_seconds
+                and (entry.name in names or any(has_numbers))
+            ):
                 return "the workload file", entry.run_seconds
-        if finished := self._finished.get(workload.local_queue):
-            return "finished jobs of their LocalQueue", finished
+        if finished_runs := self._finished.get(workload.local_queue):
+            return "finished jobs of their LocalQueue", finished_runs
         return None if self._usual is None else ("--run-time", self._usual)
 
 
@@ -129,11 +135,11 @@ def forecast(
     queues = _queues(fleet)
     here = [workload for workload in map(PrintedWorkload.of, workloads) if workload.local_queue in queues]
     live = [workload for workload in here if not workload.is_true("Finished") and workload.is_active]
-    submitted = [] if isinstance(job, str) else _submitted(fleet, job)
-    objects, jobs = _read(fleet, live, submitted)
+    submissions = [] if isinstance(job, str) else _submitted(fleet, job)
+    objects, jobs = _read(fleet, live, submissions)
     target = job if isinstance(job, str) else jobs[-1].key
     times = RunTimes(file, (workload for workload in here if workload.is_true("Finished")), usual)
-    plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submitted[0].data if submitted else {})
+    plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submissions[0].data if submissions else {})
     unknown = [step.workload.key for step in plan.steps if step.times is None and step.workload.key != target]
     if unknown:
         raise SimulationError(
@@ -202,15 +208,15 @@ def _submitted(fleet: FleetSpec, job: Document) -> list[Document]:
 
 
 def _read(
-    fleet: FleetSpec, live: Sequence[PrintedWorkload], submitted: Sequence[Document]
+    fleet: FleetSpec, live: Sequence[PrintedWorkload], documents: Sequence[Document]
 ) -> tuple[dict[str, Objects], list[Workload]]:
     """The objects of each cluster, and the workloads as they were submitted."""
     manifests: list[Manifest] = [{**workload.fields.data, "kind": "Workload", "status": {}} for workload in live]
     try:
-        parsed = parse_fleet_objects(fleet, fleet.home, [*manifests, *(document.data for document in submitted)])
+        fleet_objects = parse_fleet_objects(fleet, fleet.home, [*manifests, *(document.data for document in documents)])
     except SimulationError as refused:
-        raise SimulationError(as_in_files(refused.problems, (), submitted, UNNAMED)) from None
-    return {name: value.objects for name, value in parsed.items()}, list(parsed[fleet.home].workloads)
+        raise SimulationError(as_in_files(refused.problems, (), documents, UNNAMED)) from None
+    return {name: value.objects for name, value in fleet_objects.items()}, list(fleet_objects[fleet.home].workloads)
 
 
 def _steps(
@@ -218,11 +224,11 @@ def _steps(
 ) -> Iterator[_Step]:
     """Everything in its order: what has quota, by when it got it, and then what waits, as Kueue's queues have it."""
     steps = []
-    for printed, workload in zip(live, jobs, strict=False):
-        admitted, reserved = printed.since("Admitted"), printed.since("QuotaReserved")
-        place = printed.cluster_name if admitted is not None else ""
-        labels = dict(printed.metadata.pairs("labels"))
-        steps.append(_Step(workload, labels, times.find(printed), reserved, admitted, place))
+    for printed_workload, workload in zip(live, jobs, strict=False):
+        admission_time, reservation_time = printed_workload.since("Admitted"), printed_workload.since("QuotaReserved")
+        place = printed_workload.cluster_name if admission_time is not None else ""
+        labels = dict(printed_workload.metadata.pairs("labels"))
+        steps.append(_Step(workload, labels, times.find(printed_workload), reservation_time, admission_time, place))
     if len(jobs) > len(live):
         steps.append(_Step(replace(jobs[-1], created=now), {}, None))
     yield from sorted(

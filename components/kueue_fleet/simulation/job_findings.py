@@ -51,29 +51,29 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     `form_only`: of their form and kind; Kueue finds the others.
     """
     try:
-        named, claims = claims_apart(name_documents(manifests))
+        named_documents, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
-    problems = [*check_kinds(fleet, named), *check_forms(named), *check_domains(fleet, claims)]
+    problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_domains(fleet, claims)]
     if problems or form_only:
         return JobFindings(problems, [])
     fleet = fleet_opened(fleet)
-    ordered = by_kind(named)
+    ordered_documents = by_kind(named_documents)
     try:
-        given = [*claim_templates(claims), *(as_placed(document.data) for document in ordered)]
-        parsed = parse_fleet_objects(fleet, fleet.home, given)
+        manifests_there = [*claim_templates(claims), *(as_placed(document.data) for document in ordered_documents)]
+        fleet_objects = parse_fleet_objects(fleet, fleet.home, manifests_there)
     except SimulationError as refused:
-        return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
-    problems = [problem for job in queued_jobs(fleet, named, claims) for problem in check_job(fleet, job)]
+        return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), [])
+    problems = [problem for job in queued_jobs(fleet, named_documents, claims) for problem in check_job(fleet, job)]
     job_findings = JobFindings(
         list(errors_of(problems)), [problem for problem in problems if problem.severity == "warning"]
     )
     if job_findings.problems:
         return job_findings
-    times = QuotaTimes(fleet, {name: value.objects for name, value in parsed.items()}, None)
+    times = QuotaTimes(fleet, {name: value.objects for name, value in fleet_objects.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     queues = cluster_queue_of(fleet)
-    for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
+    for document, workload in zip(ordered_documents, fleet_objects[fleet.home].workloads, strict=True):
         # What starts while some window is open starts then.
         starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
         faults = list(itertools.takewhile(bool, starts))

@@ -71,10 +71,10 @@ class Nodes:
         self._cluster = cluster
         self._stock_outs = [stock_out for stock_out in file.stock_outs if stock_out.cluster in (None, cluster)]
 
-    def place(self, job: FleetJob, now: float, requested: Collection[str] = ()) -> str:
+    def place(self, job: FleetJob, now: float, requested_names: Collection[str] = ()) -> str:
         """Give the pods their places, all or none, but for pod sets that have theirs. Empty, or why not.
 
-        `requested`: only these pod sets, which DWS was asked for, on new nodes of their own.
+        `requested_names`: only these pod sets, which DWS was asked for, on new nodes of their own.
         """
         if not self._fleet.cluster(self._cluster).runs_jobs:
             return not_dispatched(self._fleet, job.record.cluster_queue)
@@ -87,7 +87,7 @@ class Nodes:
         places: dict[str, list[_Place]] = {}
         by_name = {pod_set.name: pod_set for pod_set in job.workload.pod_sets}
         for assignment in job.admissions[self._cluster].pod_sets:
-            if assignment.name in have or (requested and assignment.name not in requested):
+            if assignment.name in have or (requested_names and assignment.name not in requested_names):
                 continue
             flavors = {flavor for _, flavor in assignment.flavors}
             pools = self._pools_of(flavors)
@@ -101,7 +101,9 @@ class Nodes:
             else:
                 requests = (*by_name[assignment.name].node_requests, ("pods", 1))
                 for _ in range(assignment.count):
-                    place = _find(pools, requests, job.record.key, requested=bool(requested), grows=not flavors & out)
+                    place = _find(
+                        pools, requests, job.record.key, requested=bool(requested_names), grows=not flavors & out
+                    )
                     if place is None:
                         why = _why_not(pools, requests, sorted(flavors))
                         break
@@ -188,10 +190,10 @@ class Nodes:
 
     def _pools_of(self, flavors: set[str]) -> Sequence[_Pool] | None:
         """Pools to which every flavor leads that leads to any; None if no flavor does."""
-        limited = [self._pools[flavor] for flavor in sorted(flavors) if flavor in self._pools]
-        if not limited:
+        limited_pools = [self._pools[flavor] for flavor in sorted(flavors) if flavor in self._pools]
+        if not limited_pools:
             return None
-        return [pool for pool in limited[0] if all(pool in others for others in limited[1:])]
+        return [pool for pool in limited_pools[0] if all(pool in others for others in limited_pools[1:])]
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:

@@ -95,11 +95,11 @@ class KueueDispatcher:
     def offer(self, job: FleetJob, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
         workers = self._fleet.dispatch_workers(job.record.cluster_queue)
-        started = now if job.offered_since is None else job.offered_since
-        job.offered_since = started
+        offer_time = now if job.offered_since is None else job.offered_since
+        job.offered_since = offer_time
         if self._step is None:
             return Offer(tuple(sorted(workers)))
-        rounds, next_round = rounds_begun(started, ROUND_SECONDS, now)
+        rounds, next_round = rounds_begun(offer_time, ROUND_SECONDS, now)
         seconds = self._step * rounds
         workers = tuple(sorted(workers)) if self._by_name else workers
         return Offer(workers[:seconds], next_round if seconds < len(workers) else None)
@@ -170,8 +170,8 @@ class FleetDispatcher:
                 self._waiting.gone(job.record.key, name)
         given_up = decision.action is Action.GIVE_UP
         job.gave_up = given_up
-        rejected = decision.message if decision.action is Action.REJECT else ""
-        return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejected)
+        rejection = decision.message if decision.action is Action.REJECT else ""
+        return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejection)
 
     def _worker(self, job: FleetJob, name: str, lost: frozenset[str], now: float) -> Worker:
         region = self._fleet.cluster(name).place

@@ -83,8 +83,8 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
         side(fleet, runs or before),
         side(after, after.kueue_on(fleet.home).release),
     ]
-    compared = _compare(sides, [document for document in documents if document.data["kind"] in QUEUED])
-    return replace(compared, notes=(*notes, *compared.notes))
+    comparison = _compare(sides, [document for document in documents if document.data["kind"] in QUEUED])
+    return replace(comparison, notes=(*notes, *comparison.notes))
 
 
 def _read(data: Mapping[str, Any], kueue: Release) -> Configuration:
@@ -96,8 +96,8 @@ def _read(data: Mapping[str, Any], kueue: Release) -> Configuration:
         raise SimulationError([refused.problem]) from None
 
 
-def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], named: Iterable[Document]) -> Compared:
-    results, versions, refused = [], [], []
+def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], documents: Iterable[Document]) -> Compared:
+    results, versions, refusals = [], [], []
     for version, prepare in sides:
         versions.append(version)
         try:
@@ -106,12 +106,12 @@ def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], named: Iterabl
             if any(problem.rule != NOT_MODELLED for problem in failed.problems):
                 raise
             why = f", so what Kueue {version} decides is not known"
-            refused += [replace(problem, wrong=problem.wrong + why) for problem in failed.problems]
-    if refused:
-        return Compared(0, (), refused)
+            refusals += [replace(problem, wrong=problem.wrong + why) for problem in failed.problems]
+    if refusals:
+        return Compared(0, (), refusals)
     before, after = results
     changes = differences(before, after)
-    places = {_place(document.data["metadata"]): document.where for document in named}
+    places = {_place(document.data["metadata"]): document.where for document in documents}
     unsure = f"Kueue {versions[-1]} never ran here: what it decides is known from its source and changelog alone"
     notes = () if nearest(versions[-1]).run_here else (unsure,)
     return Compared(
@@ -123,11 +123,11 @@ def _place(metadata: Mapping[str, Any]) -> _Place:
     return str(metadata.get("namespace") or "default"), str(metadata["name"])
 
 
-def _problem(each: Mapping[str, Any], versions: Sequence[str], places: Mapping[_Place, str]) -> Problem:
-    key = each["namespace"], each["name"]
-    texts = [_told(each[side]) for side in ("before", "after")]
+def _problem(problem_data: Mapping[str, Any], versions: Sequence[str], places: Mapping[_Place, str]) -> Problem:
+    key = problem_data["namespace"], problem_data["name"]
+    texts = [_told(problem_data[side]) for side in ("before", "after")]
     if texts[0] == texts[1]:
-        texts = [f"{text}, {_when(each[side])}" for text, side in zip(texts, ("before", "after"), strict=True)]
+        texts = [f"{text}, {_when(problem_data[side])}" for text, side in zip(texts, ("before", "after"), strict=True)]
     wrong = "; ".join(f"with Kueue {version} {text}" for version, text in zip(versions, texts, strict=True))
     fix = "see docs/releases.md, and change the job or its queue first where it must not be so"
     problem = DECIDED_OTHERWISE.at("/".join(key), f"is decided differently: {wrong}", fix)

@@ -48,9 +48,9 @@ class Recorder:
             NotModelledError: a Workload is one that the admission core cannot read.
         """
         copies = {
-            name: {key_of(copy): copy for copy in listed} for name, listed in workloads.items() if name != self._home
+            name: {key_of(copy): copy for copy in copies} for name, copies in workloads.items() if name != self._home
         }
-        by_job = {name: _by_job(map(PrintedPod.of, listed)) for name, listed in pods.items()}
+        by_job = {name: _by_job(map(PrintedPod.of, printed_pods)) for name, printed_pods in pods.items()}
         for workload in map(PrintedWorkload.of, workloads[self._home]):
             if workload.parent:
                 continue
@@ -79,19 +79,21 @@ class Recorder:
     ) -> None:
         there = copies.get(record.runs[-1].cluster or "", workload) if record.runs else workload
         self._evict(record, workload, there)
-        reserved, admitted = workload.since("QuotaReserved"), workload.since("Admitted")
+        reservation_time, admission_time = workload.since("QuotaReserved"), workload.since("Admitted")
         if not workload.is_true("Evicted") and not there.is_true("Evicted"):
-            if reserved is not None and record.reserved_at is None:
+            if reservation_time is not None and record.reserved_at is None:
                 admission = self._admission(workload)
-                record.take(QuotaReserved(reserved, record.key, admission), _not_before(record, reserved))
-            if admitted is not None and record.reserved_at is not None and record.admitted_at is None:
-                self._admit(record, workload, copies, admitted)
+                record.take(
+                    QuotaReserved(reservation_time, record.key, admission), _not_before(record, reservation_time)
+                )
+            if admission_time is not None and record.reserved_at is not None and record.admitted_at is None:
+                self._admit(record, workload, copies, admission_time)
         if record.admitted_at is not None:
             self._run(record, pods.get(record.cluster or "", {}).get((record.namespace, record.name), ()))
         record.reason = _reason(workload)
-        finished = workload.since("Finished")
-        if finished is not None:
-            record.finish(_not_before(record, finished))
+        finish_time = workload.since("Finished")
+        if finish_time is not None:
+            record.finish(_not_before(record, finish_time))
             record.reason = workload.reason("Finished") or "Finished"
 
     def _evict(self, record: Record, *places: PrintedWorkload) -> None:
@@ -112,11 +114,11 @@ class Recorder:
         self, record: Record, workload: PrintedWorkload, copies: Mapping[str, PrintedWorkload], at: float
     ) -> None:
         """It runs where a worker has admitted its copy; without a copy, where it was submitted."""
-        chosen = [
+        chosen_names = [
             name for name, copy in sorted(copies.items()) if copy.is_true("Admitted") and not copy.is_true("Evicted")
         ]
-        record.cluster = chosen[0] if chosen else workload.cluster_name or self._home
-        record.admission = self._admission(copies[chosen[0]] if chosen else workload)
+        record.cluster = chosen_names[0] if chosen_names else workload.cluster_name or self._home
+        record.admission = self._admission(copies[chosen_names[0]] if chosen_names else workload)
         record.admitted_at = at = _not_before(record, at)
         record.first_admitted_at = at if record.first_admitted_at is None else record.first_admitted_at
         record.begin(at)

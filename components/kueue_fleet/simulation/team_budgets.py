@@ -38,9 +38,9 @@ def simulated_budgets(
     fleet: FleetSpec, prices: Prices, records: Sequence[Record], end: float
 ) -> Iterator[SimulatedBudget]:
     """Each amount of each budget, where it is used up most; `end` is when the simulation is over."""
-    budgeted = [team for team in fleet.teams if team.budget is not None]
-    usage = list(_held(fleet, records, end)) if budgeted else []
-    for team in budgeted:
+    budgeted_teams = [team for team in fleet.teams if team.budget is not None]
+    usage = list(_held(fleet, records, end)) if budgeted_teams else []
+    for team in budgeted_teams:
         assert team.budget is not None
         length = _SECONDS[team.budget.per]
         own = [use for use in usage if use.team == team.name]
@@ -100,8 +100,8 @@ class HeldBack:
             self._ledger.count((run for job_runs in self._running.values() for run in self._runs(job_runs)), now)
             self._running = {key: value for key, value in self._running.items() if value.record.finished_at is None}
             over = self._ledger.over(team, now)
-        left = self._rules.left_to(team, job.record.cluster_queue)
-        return decide_budget(over, Exemption(), left, job.workload.allowed_flavors, now)
+        rest_of_budget = self._rules.left_to(team, job.record.cluster_queue)
+        return decide_budget(over, Exemption(), rest_of_budget, job.workload.allowed_flavors, now)
 
     def _runs(self, job: FleetJob) -> Iterator[TeamRun]:
         for run in job.record.runs:

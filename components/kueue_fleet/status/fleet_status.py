@@ -102,26 +102,26 @@ def _active(item: Printed) -> tuple[bool, str]:
     return (True, "") if item.is_true("Active") else (False, text)
 
 
-def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | None) -> ClusterStatus:
-    workloads = [workload for workload in found.workloads if not workload.is_true("Finished")]
+def _cluster(name: str, cluster_objects: ClusterObjects, connection: tuple[bool, str] | None) -> ClusterStatus:
+    workloads = [workload for workload in cluster_objects.workloads if not workload.is_true("Finished")]
     # What was evicted or deleted is not admitted any more, whatever it still holds.
-    admitted = sum(workload.is_true("Admitted") and workload.left_at is None for workload in workloads)
-    reserved = sum(workload.is_true("QuotaReserved") for workload in workloads) - admitted
-    known = found.knows("workloads")
+    admitted_count = sum(workload.is_true("Admitted") and workload.left_at is None for workload in workloads)
+    reserved_count = sum(workload.is_true("QuotaReserved") for workload in workloads) - admitted_count
+    is_known = cluster_objects.knows("workloads")
     return ClusterStatus(
         name=name,
-        role=found.role,
-        reachable=not found.unreachable,
-        message=found.unreachable or (connection[1] if connection else ""),
+        role=cluster_objects.role,
+        reachable=not cluster_objects.unreachable,
+        message=cluster_objects.unreachable or (connection[1] if connection else ""),
         connected=connection[0] if connection else None,
-        pending=len(workloads) - admitted - reserved if known else None,
-        reserved=reserved if known else None,
-        admitted=admitted if known else None,
+        pending=len(workloads) - admitted_count - reserved_count if is_known else None,
+        reserved=reserved_count if is_known else None,
+        admitted=admitted_count if is_known else None,
     )
 
 
-def _queues(cluster: str, found: ClusterObjects) -> Iterator[QueueStatus]:
-    for queue in found.of("clusterqueues"):
+def _queues(cluster: str, cluster_objects: ClusterObjects) -> Iterator[QueueStatus]:
+    for queue in cluster_objects.of("clusterqueues"):
         active, reason = _active(queue)
         yield QueueStatus(
             name=queue.name,
@@ -135,13 +135,13 @@ def _queues(cluster: str, found: ClusterObjects) -> Iterator[QueueStatus]:
 
 
 def _use(queue: Printed) -> Iterator[Use]:
-    reserved = {
+    reserved_amounts = {
         (flavor.text("name"), resource.text("name")): resource.data
         for flavor in queue.status.children("flavorsReservation")
         for resource in flavor.children("resources")
     }
     for flavor, quota in quotas_in(queue):
-        reserved_here = reserved.get((flavor, quota.text("name")), {})
+        reserved_here = reserved_amounts.get((flavor, quota.text("name")), {})
         yield Use(
             flavor=flavor,
             resource=quota.text("name"),
@@ -183,8 +183,8 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
         )
 
 
-def _requests(cluster: str, found: ClusterObjects, now: datetime) -> Iterator[RequestStatus]:
-    for request in found.of("provisioningrequests"):
+def _requests(cluster: str, cluster_objects: ClusterObjects, now: datetime) -> Iterator[RequestStatus]:
+    for request in cluster_objects.of("provisioningrequests"):
         state = next(filter(request.is_true, _REQUEST_STATES), "Pending")
         if state == "Provisioned":
             continue

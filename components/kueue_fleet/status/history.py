@@ -26,23 +26,23 @@ Clusters = Mapping[str, ClusterObjects]
 
 
 def team_weeks(
-    fleet: FleetSpec, clusters: Clusters, held: Sequence[Held] | None, prices: Prices, now: datetime
+    fleet: FleetSpec, clusters: Clusters, holdings: Sequence[Held] | None, prices: Prices, now: datetime
 ) -> Iterator[TeamWeek]:
-    """What each team used in the week of `now`, and how long its jobs waited; `held` is from `held_by_teams`."""
-    if held is None:
+    """What each team used in the week of `now`, and how long its jobs waited; `holdings` is from `held_by_teams`."""
+    if holdings is None:
         return
     begin = period_start(now, "week").timestamp()
-    used = spending(fleet, held, prices, begin, now.timestamp())
+    usage = spending(fleet, holdings, prices, begin, now.timestamp())
     waits: dict[str, list[float]] = {team.name: [] for team in fleet.teams}
     waiting = {team.name: 0.0 for team in fleet.teams}
     for team, workload in _of_teams(fleet, clusters):
-        created = workload.created or 0.0
-        admitted = workload.since("Admitted")
-        if admitted is not None and admitted >= begin:
-            waits[team].append(admitted - created)
-        if admitted is None and not workload.is_true("Finished"):
-            waiting[team] = max(waiting[team], now.timestamp() - created)
-    for team, use in used.items():
+        creation_time = workload.created or 0.0
+        admission_time = workload.since("Admitted")
+        if admission_time is not None and admission_time >= begin:
+            waits[team].append(admission_time - creation_time)
+        if admission_time is None and not workload.is_true("Finished"):
+            waiting[team] = max(waiting[team], now.timestamp() - creation_time)
+    for team, use in usage.items():
         times = waits[team]
         yield TeamWeek(
             team=team,
@@ -51,7 +51,7 @@ def team_weeks(
             usd_least=round(use.usd_least, 2),
             usd_most=round(use.usd_most, 2),
             unpriced=use.unpriced_hours,
-            not_in_usd=tuple(dict.fromkeys(unpriced.why for _, unpriced in use.unpriced)),
+            not_in_usd=tuple(dict.fromkeys(amount.why for _, amount in use.unpriced)),
             started=len(times),
             mean_wait_seconds=sum(times) / len(times) if times else None,
             longest_wait_seconds=max(times, default=None),
@@ -59,9 +59,9 @@ def team_weeks(
         )
 
 
-def budgets(fleet: FleetSpec, held: Sequence[Held] | None, prices: Prices, now: datetime) -> Iterator[BudgetUse]:
-    """How far the budgets of teams are used up in the week or month of `now`; `held` is from `held_by_teams`."""
-    if held is None:
+def budgets(fleet: FleetSpec, holdings: Sequence[Held] | None, prices: Prices, now: datetime) -> Iterator[BudgetUse]:
+    """How far the budgets of teams are used up in the week or month of `now`; `holdings` is from `held_by_teams`."""
+    if holdings is None:
         return
     periods: dict[Period, Mapping[str, Spending]] = {}
     for team in fleet.teams:
@@ -70,7 +70,7 @@ def budgets(fleet: FleetSpec, held: Sequence[Held] | None, prices: Prices, now: 
         per = team.budget.per
         if per not in periods:
             begin = period_start(now, per).timestamp()
-            periods[per] = spending(fleet, held, prices, begin, now.timestamp())
+            periods[per] = spending(fleet, holdings, prices, begin, now.timestamp())
         yield from budget_use(team.name, team.budget, periods[per][team.name])
 
 
@@ -118,8 +118,8 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
         if since is None:
             continue
         begin = since - workload.status.integer("accumulatedPastExecutionTimeSeconds")
-        finished = workload.since("Finished")
-        end = since if not workload.is_true("Admitted") else now.timestamp() if finished is None else finished
+        finish_time = workload.since("Finished")
+        end = since if not workload.is_true("Admitted") else now.timestamp() if finish_time is None else finish_time
         cluster = workload.cluster_name or ("" if fleet.manager is not None else fleet.home)
         copy = copies.get((cluster, workload.key))
         queue = queues.get((workload.namespace, workload.queue), "")

@@ -53,13 +53,13 @@ def _kinds() -> dict[str, str]:
     return kinds
 
 
-def jobs_called(wanted: JobName, workloads: Iterable[PrintedWorkload]) -> list[PrintedWorkload]:
+def jobs_called(job_name: JobName, workloads: Iterable[PrintedWorkload]) -> list[PrintedWorkload]:
     """The Workloads of the job, or those that have this name themselves; the latest of a job's is the first."""
     printed_workloads = []
     for workload in workloads:
         kind, name = owner_of(workload)
-        own = workload.name == wanted.name and not wanted.kind
-        if own or (name == wanted.name and wanted.kind in ("", kind)):
+        own = workload.name == job_name.name and not job_name.kind
+        if own or (name == job_name.name and job_name.kind in ("", kind)):
             printed_workloads.append(workload)
     return sorted(printed_workloads, key=lambda each: each.created or 0.0, reverse=True)
 
@@ -175,7 +175,7 @@ def job_status(
 
     `events` has the latest event of pods, and of a job without pods, by name.
     """
-    known = events or {}
+    known_events = events or {}
     state = workload.state
     kind, name = owner_of(workload)
     reasons = dominant_reasons(home, workload, copies)
@@ -196,8 +196,8 @@ def job_status(
         cluster=runs_on(home, workload),
         nominated=workload.nominated,
         reasons=reasons,
-        pods=tuple(_pod(pod, known.get(pod.name, "")) for pod in pods),
-        event="" if pods else known.get(name, ""),
+        pods=tuple(_pod(pod, known_events.get(pod.name, "")) for pod in pods),
+        event="" if pods else known_events.get(name, ""),
         says=workload.message(WAITING_CONDITION),
     )
 
@@ -222,8 +222,8 @@ def _told(state: str, message: str) -> str:
 
 def runs_on(home: str, workload: PrintedWorkload) -> str:
     """The cluster with its pods: the worker that won it, or the one it was submitted to; empty: none yet."""
-    admitted = workload.state in (WorkloadState.FINISHED, WorkloadState.ADMITTED)
-    return workload.cluster_name or (home if admitted else "")
+    is_admitted = workload.state in (WorkloadState.FINISHED, WorkloadState.ADMITTED)
+    return workload.cluster_name or (home if is_admitted else "")
 
 
 def latest_event(events: Sequence[Mapping[str, Any]]) -> str:

@@ -45,8 +45,10 @@ def ledger(fleet: FleetSpec, past: Past, prices: Prices, per: Period) -> Iterato
 
 def without_times(fleet: FleetSpec, past: Past) -> int:
     """Jobs with GPUs or TPUs of which only how long they ran is known, not when, so that they are in no week."""
-    known = [job for job in past.jobs if not job.runs and job.run_seconds and job.arrival.namespace in fleet.team_of]
-    return sum(bool(ACCELERATOR_RESOURCES & (job.arrival.requests or {}).keys()) for job in known)
+    known_jobs = [
+        job for job in past.jobs if not job.runs and job.run_seconds and job.arrival.namespace in fleet.team_of
+    ]
+    return sum(bool(ACCELERATOR_RESOURCES & (job.arrival.requests or {}).keys()) for job in known_jobs)
 
 
 def _held(fleet: FleetSpec, past: Past) -> Iterator[Held]:
@@ -61,6 +63,6 @@ def _held(fleet: FleetSpec, past: Past) -> Iterator[Held]:
         for run in job.runs if team in teams else ():
             for resource, count in counts.items():
                 possible = possible_places(fleet, run.cluster, queue, resource)
-                known = frozenset(place for place in possible if place[1] in run.flavors)
+                known_places = frozenset(place for place in possible if place[1] in run.flavors)
                 end = past.end if run.ended is None else run.ended
-                yield Held(team, resource, count, known or possible, run.admitted, end)
+                yield Held(team, resource, count, known_places or possible, run.admitted, end)

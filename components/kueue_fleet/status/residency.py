@@ -79,11 +79,11 @@ class Recorded:
 
 
 def residency_evidence(
-    fleet: FleetSpec, recorded: Recorded, teams: Sequence[str], begin: float, end: float
+    fleet: FleetSpec, recorded_past: Recorded, teams: Sequence[str], begin: float, end: float
 ) -> Evidence:
     """Where jobs of these teams ran from `begin` to `end`, in seconds, judged by the file as it is now."""
-    stays = sorted(_stays(fleet, recorded.events, set(teams), begin, end), key=lambda stay: (stay.begin, stay.uid))
-    return Evidence(stays, [*_gaps(fleet, recorded, teams, begin, end), *_gaps_of(stays)])
+    stays = sorted(_stays(fleet, recorded_past.events, set(teams), begin, end), key=lambda stay: (stay.begin, stay.uid))
+    return Evidence(stays, [*_gaps(fleet, recorded_past, teams, begin, end), *_gaps_of(stays)])
 
 
 def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: float, end: float) -> Iterator[Stay]:
@@ -91,10 +91,10 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
     regions = {team.name: fleet.allowed_regions(team) or None for team in fleet.teams}
     labels = {(e.namespace, e.workload): e.labels or {} for e in events if e.kind is Kind.ARRIVED}
     copies = {(e.namespace, e.workload, e.cluster) for e in events if e.kind is Kind.ADMITTED and e.copy}
-    left: dict[tuple[str, str], list[float]] = {}
+    stays_by_job: dict[tuple[str, str], list[float]] = {}
     for event in events:
         if event.kind in _LEFT:
-            left.setdefault((event.uid, event.cluster), []).append(event.time)
+            stays_by_job.setdefault((event.uid, event.cluster), []).append(event.time)
     for event in events:
         team = fleet.team_of.get(event.namespace, event.team)  # As the file of that time says, whoever recorded it.
         if event.kind is not Kind.ADMITTED or team not in teams:
@@ -102,7 +102,7 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
         cluster = event.worker or event.cluster
         if event.worker and (event.namespace, event.workload, cluster) in copies:
             continue
-        ends = [time for time in left.get((event.uid, event.cluster), ()) if time >= event.time]
+        ends = [time for time in stays_by_job.get((event.uid, event.cluster), ()) if time >= event.time]
         if event.time >= end or (ends and min(ends) <= begin):
             continue
         nowhere = cluster == fleet.manager_name
@@ -127,25 +127,25 @@ def _region(fleet: FleetSpec, cluster: str) -> str:
     return fleet.cluster(cluster).place if cluster in fleet.cluster_names else ""
 
 
-def _gaps(fleet: FleetSpec, recorded: Recorded, teams: Sequence[str], begin: float, end: float) -> Iterator[str]:
+def _gaps(fleet: FleetSpec, recorded_past: Recorded, teams: Sequence[str], begin: float, end: float) -> Iterator[str]:
     """The parts of the time that the history lacks."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for cluster in fleet.cluster_names:
-        alike.setdefault(tuple(_missed(recorded.followed.get(cluster, ()), begin, end)), []).append(cluster)
-    for missed, clusters in alike.items():
-        if missed:
-            times = ", ".join(f"{format_time(start)} to {format_time(stop)}" for start, stop in missed[:_NAMED])
-            more = f" and {len(missed) - _NAMED} times more" if len(missed) > _NAMED else ""
+        alike.setdefault(tuple(_missed(recorded_past.followed.get(cluster, ()), begin, end)), []).append(cluster)
+    for missed_stay, clusters in alike.items():
+        if missed_stay:
+            times = ", ".join(f"{format_time(start)} to {format_time(stop)}" for start, stop in missed_stay[:_NAMED])
+            more = f" and {len(missed_stay) - _NAMED} times more" if len(missed_stay) > _NAMED else ""
             where = ", ".join(clusters)
             yield f"{where}: not followed {times}{more}; a job that came and went in that time left nothing"
-    for before, team in recorded.pruned:
+    for before, team in recorded_past.pruned:
         if before > begin and team in ("", *teams):
             yield f"events {f'of {team} ' if team else ''}before {format_time(before)} were deleted from the history"
 
 
-def _missed(followed: Iterable[tuple[float, float]], begin: float, end: float) -> Iterator[tuple[float, float]]:
+def _missed(followed_spans: Iterable[tuple[float, float]], begin: float, end: float) -> Iterator[tuple[float, float]]:
     at = begin
-    for start, stop in sorted(followed):
+    for start, stop in sorted(followed_spans):
         if start > at and at < end:
             yield at, min(start, end)
         at = max(at, stop)

@@ -48,26 +48,26 @@ def _stuck_workloads(
                 why, message, began = what
                 yield _stuck(cluster, workload, why, message, moment - began)
         for request in objects.of("provisioningrequests"):
-            accepted = request.since("Accepted")
+            acceptance_time = request.since("Accepted")
             over = any(map(request.is_true, ("Provisioned", "Failed", "BookingExpired")))
-            if accepted is not None and not over and moment >= accepted + settings.provisioning_timeout:
+            if acceptance_time is not None and not over and moment >= acceptance_time + settings.provisioning_timeout:
                 message = f"{request.name} is Accepted, and not Provisioned"
-                yield _stuck(cluster, request, PROVISIONING_TIMEOUT, message, moment - accepted)
+                yield _stuck(cluster, request, PROVISIONING_TIMEOUT, message, moment - acceptance_time)
 
 
 def _of_workload(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
     """Reason, message, and since when."""
     if workload.is_true("Finished"):
         return _lost(workload, settings, now)
-    left = workload.left_at
+    leave_time = workload.left_at
     if workload.is_true("QuotaReserved"):
-        if left is None or now < left + settings.stuck_after:
+        if leave_time is None or now < leave_time + settings.stuck_after:
             return None
         amounts_text = listed([f"{amount} {resource}" for resource, amount in workload.held.items()])
         how = "Evicted" if workload.is_true("Evicted") else "Deleted"
         what = f"{how}, and still has its quota{': ' if amounts_text else ''}{amounts_text}"
         is_copy = ORIGIN_LABEL in workload.labels and not workload.owners
-        return STUCK_COPY if is_copy else STUCK_EVICTION, what, left
+        return STUCK_COPY if is_copy else STUCK_EVICTION, what, leave_time
     if not workload.is_active or workload.deleted_at is not None:
         return None
     checks = [check for check in map(parse_check_state, workload.checks) if check.state is CheckState.RETRY]
@@ -89,21 +89,21 @@ def _lost(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> 
 
 def _not_dispatched(workload: PrintedWorkload, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
     """Of one that the manager, where no pod runs, admitted without a worker."""
-    admitted = workload.since("Admitted")
+    admission_time = workload.since("Admitted")
     why = why_not_dispatched(workload)
-    if not why or admitted is None or now < admitted + settings.stuck_after:
+    if not why or admission_time is None or now < admission_time + settings.stuck_after:
         return None
-    return NOT_DISPATCHED, why, admitted
+    return NOT_DISPATCHED, why, admission_time
 
 
 def _lost_end(
     workload: PrintedWorkload, copy: PrintedWorkload | None, settings: WatchdogSettings, now: float
 ) -> tuple[str, str, float] | None:
     """Of one whose copy is finished, which Kueue cannot copy."""
-    ended = None if copy is None or workload.is_true("Finished") else copy.since("Finished")
-    if ended is None or now < ended + settings.stuck_after:
+    end_time = None if copy is None or workload.is_true("Finished") else copy.since("Finished")
+    if end_time is None or now < end_time + settings.stuck_after:
         return None
-    return LOST_END, f"it ended on {workload.cluster_name}, and goes on here", ended
+    return LOST_END, f"it ended on {workload.cluster_name}, and goes on here", end_time
 
 
 def _stuck(cluster: str, thing: Printed, why: str, message: str, seconds: float) -> StuckWorkload:

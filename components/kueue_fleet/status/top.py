@@ -26,12 +26,16 @@ def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:
             for resource in ACCELERATOR_RESOURCES:
                 quotas = [amount for _, amount in _quotas(queue, resource)]
                 if quotas:
-                    used = sum(reserved(queue, resource, "total").values())
-                    borrowed = sum(reserved(queue, resource, "borrowed").values())
+                    used_amount = sum(reserved(queue, resource, "total").values())
+                    borrowed_amount = sum(reserved(queue, resource, "borrowed").values())
                     quota = sum(quotas)
-                    asked = sum(accelerators_asked(workload, resource) for workload in pending.get(queue.name, ()))
-                    free = max(0, quota - (used - borrowed))
-                    yield QueueTop(queue.name, cluster, resource, quota, used, borrowed, free, asked)
+                    pending_amount = sum(
+                        accelerators_asked(workload, resource) for workload in pending.get(queue.name, ())
+                    )
+                    free = max(0, quota - (used_amount - borrowed_amount))
+                    yield QueueTop(
+                        queue.name, cluster, resource, quota, used_amount, borrowed_amount, free, pending_amount
+                    )
 
 
 def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
@@ -73,10 +77,14 @@ def _ready(
 ) -> Iterator[PrintedNode]:
     """The flavor's ready nodes: of its pools, or that GKE made, as on Autopilot, with its labels and the resource."""
     pools = [pool.name for pool in fleet.flavor_nodes(flavor, cluster) if not pool.outside_gke]
-    wanted = fleet.flavor_on(flavor, cluster).node_labels.items()
+    wanted_labels = fleet.flavor_on(flavor, cluster).node_labels.items()
     for node in nodes:
         labels = node.labels.data
-        is_own = labels.get(NODE_POOL) in pools if pools else wanted <= labels.items() and _allocatable(node, resource)
+        is_own = (
+            labels.get(NODE_POOL) in pools
+            if pools
+            else wanted_labels <= labels.items() and _allocatable(node, resource)
+        )
         if is_own and node.is_true("Ready"):
             yield node
 

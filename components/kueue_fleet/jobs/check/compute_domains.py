@@ -33,8 +33,8 @@ _KINDS: Final = (_DOMAIN, "ResourceClaimTemplate")
 def claims_apart(manifests: Iterable[Document]) -> tuple[list[Document], list[Document]]:
     """The jobs, and beside them the objects by which their pods claim devices."""
     manifest_list = list(manifests)
-    claims = [each for each in manifest_list if each.data["kind"] in _KINDS]
-    return [each for each in manifest_list if each.data["kind"] not in _KINDS], claims
+    claims = [manifest_there for manifest_there in manifest_list if manifest_there.data["kind"] in _KINDS]
+    return [manifest_there for manifest_there in manifest_list if manifest_there.data["kind"] not in _KINDS], claims
 
 
 def claim_templates(claims: Iterable[Document]) -> list[Manifest]:
@@ -80,13 +80,13 @@ def check_channels(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     queue = fleet.queue(job.queue)
     for pods in job.pod_sets if queue is not None else ():
         pools = list(pools_of(fleet, queue, pods)) if queue is not None else []
-        joined = [has_compute_domains(pool.machine_type) for pool in pools]
-        claimed = any(f"{job.namespace}/{each}" in templates for each in _claimed(pods))
-        if claimed and not any(joined):
+        domain_support = [has_compute_domains(pool.machine_type) for pool in pools]
+        has_template = any(f"{job.namespace}/{claim_name}" in templates for claim_name in _claimed(pods))
+        if has_template and not any(domain_support):
             wrong = "claims a channel of a ComputeDomain, which only nodes of A4X have, and comes to none of these"
             yield of_pod_set(job, pods, job_fault(wrong, "remove the claim, or use a queue of A4X"))
-        alone = not claimed and pods.count > 1 and asks_for_gpus(pods)
-        if alone and joined and all(joined) and fleet.nvidia_dra_driver is not None:
+        alone = not has_template and pods.count > 1 and asks_for_gpus(pods)
+        if alone and domain_support and all(domain_support) and fleet.nvidia_dra_driver is not None:
             wrong = "is in no ComputeDomain, so its machines reach each other over the network, not over NVLink"
             fault = job_fault(wrong, "write a ComputeDomain beside it, as docs/tasks/gpu-networks.md shows")
             yield replace(of_pod_set(job, pods, fault), severity="warning")

@@ -72,14 +72,14 @@ def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     classes |= {name: PriorityClassFields.model_construct(value=value) for name, value in SYSTEM_CLASSES.items()}
     for pod_set in job.pod_sets:
         pod = inside(pod_set.template, "spec")
-        named = str(pod.get("priorityClassName") or "")
-        priority = classes.get(named)
+        class_name = str(pod.get("priorityClassName") or "")
+        priority = classes.get(class_name)
         priority_fields = (
             {} if priority is None else {"priority": priority.value, "preemptionPolicy": priority.preemption_policy}
         )
         for field, value in priority_fields.items():
             if pod.get(field) not in (None, value):
-                of = f"of priority class {named}" if named else "of pods without a priority class"
+                of = f"of priority class {class_name}" if class_name else "of pods without a priority class"
                 wrong = f"has {field} {pod[field]}, and Kubernetes makes no pod with another than the {value} {of}"
                 fix = "remove it, and name a priority class if it needs one"
                 yield of_pod_set(job, pod_set, job_fault(wrong, fix))
@@ -126,15 +126,19 @@ def _fields(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:
 
 
 def _object(kind: str, value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Fault]]:
-    known = {name.removesuffix("!"): type_ for name, type_ in _types()[kind].items()}
+    known_fields = {name.removesuffix("!"): type_ for name, type_ in _types()[kind].items()}
     for name, item in value.items():
         at = f"{path}.{name}"
-        if name not in known:
-            near = nearest(str(name), known)
-            fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(sorted(known)[:12])}"
+        if name not in known_fields:
+            near = nearest(str(name), known_fields)
+            fix = (
+                f"did you mean {near}?"
+                if near
+                else f"remove it, or write one of {', '.join(sorted(known_fields)[:12])}"
+            )
             yield at, job_fault("is not a field that Kubernetes has here, and kubectl refuses it", fix)
             continue
-        yield from _fields(known[name], item, at)
+        yield from _fields(known_fields[name], item, at)
     for name in _types()[kind]:
         if name.endswith("!") and value.get(name[:-1]) in (None, "") and kind != "PodSpec":
             yield f"{path}.{name[:-1]}", job_fault("is missing", "write it")
@@ -146,8 +150,8 @@ def _plain(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:
         yield path, _another(value, type_words[0])
 
 
-def _another(value: Any, wanted: type) -> Fault:
+def _another(value: Any, wanted_type: type) -> Fault:
     type_words = next((words for type_, words in _WORDS.items() if type(value) is type_), "of another form")
-    quotes = wanted is str and isinstance(value, bool | int | float)
-    fix = "put it in quotes" if quotes else f"write {_WORDS[wanted]}"
-    return job_fault(f"is {type_words}, and Kubernetes takes {_WORDS[wanted]}", fix)
+    quotes = wanted_type is str and isinstance(value, bool | int | float)
+    fix = "put it in quotes" if quotes else f"write {_WORDS[wanted_type]}"
+    return job_fault(f"is {type_words}, and Kubernetes takes {_WORDS[wanted_type]}", fix)

@@ -42,10 +42,10 @@ def warn_of_networks(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> None:
     """Gives pods, whose first container is the program, what they need on nodes of these pools, if all need one."""
-    needed = {tuple(network.card for network in pool.networks): plugin_of(pool.machine_type) for pool in pools}
-    if len(needed) != 1 or not all(needed):
+    needed_plugins = {tuple(network.card for network in pool.networks): plugin_of(pool.machine_type) for pool in pools}
+    if len(needed_plugins) != 1 or not all(needed_plugins):
         return
-    [(cards, plugin)] = needed.items()
+    [(cards, plugin)] = needed_plugins.items()
     pods.setdefault("metadata", {}).setdefault("annotations", {}).update(annotations_of(plugin, cards))
     if plugin is not None:
         _add_plugin(plugin, pods["spec"])
@@ -91,8 +91,8 @@ def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:
     for key, value in annotations_of(plugin, [network.card for network in pool.networks]).items():
         if key not in annotations:
             yield f"annotation {key}"
-        elif key == INTERFACES and (missing := _networks(value) - _networks(annotations[key])):
-            yield f"{', '.join(sorted(missing))} in annotation {key}"
+        elif key == INTERFACES and (missing_networks := _networks(value) - _networks(annotations[key])):
+            yield f"{', '.join(sorted(missing_networks))} in annotation {key}"
     if plugin is None:
         return
     there = {inside(volume, "hostPath").get("path") for volume in spec.get("volumes") or ()}
@@ -111,8 +111,8 @@ def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:
 def _networks(interfaces: Any) -> set[str]:
     """The networks that the annotation names; none where it is not a list of maps, as GKE has it."""
     try:
-        listed = json.loads(interfaces)
+        annotation_value = json.loads(interfaces)
     except (TypeError, ValueError):
         return set()
-    named = listed if isinstance(listed, list) else []
-    return {str(interface.get("network")) for interface in named if isinstance(interface, Mapping)}
+    interface_list = annotation_value if isinstance(annotation_value, list) else []
+    return {str(interface.get("network")) for interface in interface_list if isinstance(interface, Mapping)}

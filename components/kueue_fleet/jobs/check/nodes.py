@@ -130,8 +130,10 @@ def possible_flavors(
                 continue
             there = fleet.flavor_on(flavor, cluster)
             if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
-                added = (parse_toleration(Fields(toleration.wire(), "", [])) for toleration in there.tolerations)
-                yield flavor, _with(pods, there.node_labels, added)
+                added_tolerations = (
+                    parse_toleration(Fields(toleration.wire(), "", [])) for toleration in there.tolerations
+                )
+                yield flavor, _with(pods, there.node_labels, added_tolerations)
 
 
 def too_large(fleet: FleetSpec, queue: str, pods: PodSet) -> str:
@@ -161,8 +163,8 @@ def as_allocatable(fleet: FleetSpec, queue: str, pods: PodSet) -> PodSet | None:
         less = {name: more for name, more in over.items() if more > 0}
         if all(name in there and pool.allocatable[name] + more <= there[name] for name, more in less.items()):
             requests, on_node = (
-                tuple((name, amount - less.get(name, 0)) for name, amount in asked)
-                for asked in (pods.requests, pods.node_requests)
+                tuple((name, amount - less.get(name, 0)) for name, amount in amounts)
+                for amounts in (pods.requests, pods.node_requests)
             )
             return replace(pods, requests=requests, node_requests=on_node)
     return None
@@ -175,25 +177,25 @@ def _known_pools(fleet: FleetSpec, queue: str, pods: PodSet) -> list[ResolvedNod
         return []
     for cluster in (name for name in fleet.clusters_of(entry) if name in fleet.job_clusters):
         for flavor, _ in possible_flavors(fleet, entry, pods, cluster):
-            found = fleet.flavor_nodes(flavor, cluster)
-            if not found or any(pool.machine is None for pool in found):
+            flavor_pools = fleet.flavor_nodes(flavor, cluster)
+            if not flavor_pools or any(pool.machine is None for pool in flavor_pools):
                 return []
-            pools += found
+            pools += flavor_pools
     return pools
 
 
 def roomier(fleet: FleetSpec, queue: str, template: PodSetTemplate) -> str:
     """The label of GPU nodes that hold a pod of this role, if those of other flavors do not; else empty."""
     entry, pods = fleet.queue(queue), pod_set_of(template)
-    found = [
+    roomier_kinds = [
         (pool.accelerator, all(pool.allocatable.get(name, 0) >= amount for name, amount in pods.node_requests))
         for cluster in (fleet.clusters_of(entry) if entry is not None else ())
         for flavor, _ in (possible_flavors(fleet, entry, pods, cluster) if entry is not None else ())
         for pool in fleet.flavor_nodes(flavor, cluster)
         if pool.accelerator and pool.machine is not None
     ]
-    kinds = {kind for kind, holds in found if holds} - {kind for kind, holds in found if not holds}
-    return f"{ACCELERATOR}: {min(kinds)}" if kinds and len(kinds) < len({kind for kind, _ in found}) else ""
+    kinds = {kind for kind, holds in roomier_kinds if holds} - {kind for kind, holds in roomier_kinds if not holds}
+    return f"{ACCELERATOR}: {min(kinds)}" if kinds and len(kinds) < len({kind for kind, _ in roomier_kinds}) else ""
 
 
 def _refused(
@@ -222,10 +224,10 @@ def _autopilot(pods: ChosenPods, cluster: str) -> Fault | None:
             f"requests {GPU_RESOURCE} and does not select {ACCELERATOR} or {COMPUTE_CLASS} itself, {refuses}",
             f"add nodeSelector {{{ACCELERATOR}: ...}} with the kind of GPU to its pods",
         )
-    shared = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in pods.keys]
-    if len(shared) == 1:
+    shared_keys = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in pods.keys]
+    if len(shared_keys) == 1:
         return job_fault(
-            f"selects {shared[0]} alone, {refuses}", f"select both {GPU_SHARING_STRATEGY} and {MAX_SHARED_CLIENTS}"
+            f"selects {shared_keys[0]} alone, {refuses}", f"select both {GPU_SHARING_STRATEGY} and {MAX_SHARED_CLIENTS}"
         )
     for toleration in pods.tolerations:
         if toleration.key in ACCELERATOR_RESOURCES and toleration.key not in pods.resources:
@@ -249,15 +251,15 @@ def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate
     """Why no cluster has, or makes, a node for the pods; None where one may."""
     pod_set = pod_set_of(template)
     faults = [nowhere_on(fleet, queue, pod_set, name) for name in fleet.clusters_of(queue)]
-    known = [fault for fault in faults if fault is not NO_FLAVOR]
-    return known[0] if known and all(known) else None
+    known_faults = [fault for fault in faults if fault is not NO_FLAVOR]
+    return known_faults[0] if known_faults and all(known_faults) else None
 
 
 def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str) -> Fault | None:
     """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods."""
     reasons = [
-        _without_nodes(fleet, fleet.cluster(cluster), flavor, chosen)
-        for flavor, chosen in possible_flavors(fleet, queue, pods, cluster)
+        _without_nodes(fleet, fleet.cluster(cluster), flavor, flavor_choice)
+        for flavor, flavor_choice in possible_flavors(fleet, queue, pods, cluster)
     ]
     return (reasons[0] if all(reasons) else None) if reasons else NO_FLAVOR
 
@@ -303,15 +305,10 @@ def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: Cluster
                 f"taint {device} only pods that request it tolerate by themselves",
                 f"request {device}, or use a queue with a flavor of nodes without",
             )
-    missing = [key for key in (TPU_ACCELERATOR, TPU_TOPOLOGY) if key not in pods.keys]
-    if (
-        cluster.platform == "Autopilot"
-        and TPU_RESOURCE in pods.resources
-        and missing
-        and COMPUTE_CLASS not in pods.keys
-    ):
+    keys = [key for key in (TPU_ACCELERATOR, TPU_TOPOLOGY) if key not in pods.keys]
+    if cluster.platform == "Autopilot" and TPU_RESOURCE in pods.resources and keys and COMPUTE_CLASS not in pods.keys:
         return job_fault(
-            f"requests {TPU_RESOURCE} and nothing selects {' or '.join(missing)}, without which GKE makes no node for "
+            f"requests {TPU_RESOURCE} and nothing selects {' or '.join(keys)}, without which GKE makes no node for "
             f"it on {cluster.name}",
             "add both to the nodeLabels of the flavor, or to its pods",
         )
@@ -333,9 +330,11 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) 
                 f"selects {key}={value}, and {here} {has}", "select what its nodes have, or label the pool"
             )
     if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
-        listed = ", ".join(dict.fromkeys(requirement.key for term in pods.terms for requirement in term.requirements))
+        label_keys = ", ".join(
+            dict.fromkeys(requirement.key for term in pods.terms for requirement in term.requirements)
+        )
         return job_fault(
-            f"has a node affinity ({listed}) that no node of {here} matches", "change it, or label the pool"
+            f"has a node affinity ({label_keys}) that no node of {here} matches", "change it, or label the pool"
         )
     for each in pool.taints:
         taint = Taint(each.key, each.value or "", each.effect)

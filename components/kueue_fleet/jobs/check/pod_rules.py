@@ -168,16 +168,16 @@ def _is_elastic(job: Manifest) -> bool:
 
 
 def _containers(pod: Manifest) -> Iterator[Fault]:
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         name = str(container.get("name") or "")
         if not name:
             yield job_fault("has a container without a name, and Kubernetes refuses the pod", "name it")
-        elif name in seen:
+        elif name in seen_names:
             yield job_fault(f"has two containers of the name {name}, and Kubernetes refuses the pod", "rename one")
         elif fault := syntax.dns_label(name):
             yield job_fault(f'has a container "{name}", a name that {fault.wrong}', fault.fix)
-        seen.add(name)
+        seen_names.add(name)
 
 
 def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
@@ -187,13 +187,13 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
             if name not in ("cpu", "memory") and not name.startswith("hugepages-"):
                 wrong = f"has {name} in the {field} of the pod, and Kubernetes takes cpu and memory alone there"
                 yield job_fault(wrong, "write it in a container")
-    asked = inside(pod, "resources", "requests")
+    requests_there = inside(pod, "resources", "requests")
     for name in ("cpu", "memory"):
-        if name in asked:
+        if name in requests_there:
             requests = (requests_of(container).get(name, "0") for container in pod.get("containers") or ())
             total = sum(map(Quantity, requests), Quantity(0))
-            if total > Quantity(asked[name]):
-                wrong = f"requests {asked[name]} {name} as a pod, and its containers {total.plain}"
+            if total > Quantity(requests_there[name]):
+                wrong = f"requests {requests_there[name]} {name} as a pod, and its containers {total.plain}"
                 yield job_fault(f"{wrong}, and Kubernetes refuses the pod", f"write {total.plain} or more")
 
 

@@ -146,4 +146,4 @@ def _selects(term: Manifest, labels: Mapping[str, Any]) -> bool:
         )
         for match_expression in maps_in(inside(term, "labelSelector").get("matchExpressions"))
     ]
-    return all(each.matches(labels) for each in requirements)
+    return all(requirement.matches(labels) for requirement in requirements)

@@ -27,20 +27,20 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
     """Why GKE does not take the request for these pods; empty where it does, or where none is made."""
     if config.provisioning_class_name != QUEUED_PROVISIONING_CLASS or len(pod_sets) < 2:
         return ""
-    merged = _merge(config, pod_sets)
-    if len(merged) < 2:
+    merged_sets = _merge(config, pod_sets)
+    if len(merged_sets) < 2:
         return ""
-    names = " and ".join("+".join(pod_set.name for pod_set in group) for group in merged)
-    return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
+    names = " and ".join("+".join(pod_set.name for pod_set in group) for group in merged_sets)
+    return f"GKE refuses a ProvisioningRequest of {len(merged_sets)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
 
 
 @job_check
 def check_provisioning_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What GKE would say of the jobs."""
     for config in requests_of(fleet, job.queue):
-        refused = refused_by_gke(config, job.pod_sets)
-        if refused:
-            yield of_job(job.document, known_message("KF111"), refused, _fix(config, job.pod_sets))
+        refusal = refused_by_gke(config, job.pod_sets)
+        if refusal:
+            yield of_job(job.document, known_message("KF111"), refusal, _fix(config, job.pod_sets))
             break
 
 
@@ -68,18 +68,18 @@ def _fix(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplat
 
 def _merge(config: ProvisioningRequestConfigSpec, pod_sets: Iterable[PodSetTemplate]) -> list[list[PodSetTemplate]]:
     """The pod sets that the request asks for, those that Kueue makes one of together."""
-    managed = frozenset(config.managed_resources)
-    merged: list[list[PodSetTemplate]] = []
+    managed_resources = frozenset(config.managed_resources)
+    merged_sets: list[list[PodSetTemplate]] = []
     for pod_set in pod_sets:
-        if pod_set.count < 1 or (managed and not managed & _resources(pod_set)):
+        if pod_set.count < 1 or (managed_resources and not managed_resources & _resources(pod_set)):
             continue
-        for group in merged:
+        for group in merged_sets:
             if _can_merge(config.pod_set_merge_policy, group[0], pod_set):
                 group.append(pod_set)
                 break
         else:
-            merged.append([pod_set])
-    return merged
+            merged_sets.append([pod_set])
+    return merged_sets
 
 
 def _can_merge(policy: str | None, one: PodSetTemplate, other: PodSetTemplate) -> bool:

@@ -34,13 +34,13 @@ def _annotations(pod_set: PodSetTemplate) -> Mapping[str, Any]:
 
 
 def _slices(pod_set: PodSetTemplate) -> Fault | None:
-    given = _annotations(pod_set)
-    if (_SIZE in given) != (_LEVEL in given):
-        there, missing = (_SIZE, _LEVEL) if _SIZE in given else (_LEVEL, _SIZE)
-        return job_fault(f"has the annotation {there} without {missing}, and Kueue refuses the job", "give both")
-    if _SIZE not in given:
+    annotations_there = _annotations(pod_set)
+    if (_SIZE in annotations_there) != (_LEVEL in annotations_there):
+        there, missing_key = (_SIZE, _LEVEL) if _SIZE in annotations_there else (_LEVEL, _SIZE)
+        return job_fault(f"has the annotation {there} without {missing_key}, and Kueue refuses the job", "give both")
+    if _SIZE not in annotations_there:
         return None
-    size = whole_number(str(given[_SIZE])) or 1
+    size = whole_number(str(annotations_there[_SIZE])) or 1
     if size > pod_set.count:
         return job_fault(
             f"has {pod_set.count} pods, but slices of {size} ({_SIZE}), and Kueue refuses the job",

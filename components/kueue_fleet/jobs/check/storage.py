@@ -79,20 +79,20 @@ def _claim(fleet: FleetSpec, namespace: str, clusters: list[str], name: str) -> 
         else:
             yield "warning", f"{wrong} unless somebody makes it", "add it to storage, or make sure that it is there"
         return
-    missing = [cluster for cluster in clusters if cluster not in fleet.clusters_of(entry)]
-    if missing:
-        wrong = f"mounts claim {name}, which is not on {listed(missing)}, where its queue may send it"
-        severity = "error" if missing == clusters else "warning"
-        yield severity, wrong, f"add {listed(missing)} to storage[{name}].clusters, or use another queue"
+    missing_clusters = [cluster for cluster in clusters if cluster not in fleet.clusters_of(entry)]
+    if missing_clusters:
+        wrong = f"mounts claim {name}, which is not on {listed(missing_clusters)}, where its queue may send it"
+        severity = "error" if missing_clusters == clusters else "warning"
+        yield severity, wrong, f"add {listed(missing_clusters)} to storage[{name}].clusters, or use another queue"
 
 
 def _inline(fleet: FleetSpec, team: TeamEntry | None, bucket: str) -> Iterator[_Found]:
     """A bucket that is mounted by its name; where one is that the file does not have is not known."""
-    allowed = fleet.allowed_regions(team) if team is not None else ()
-    for entry in fleet.storage if allowed else ():
+    allowed_regions = fleet.allowed_regions(team) if team is not None else ()
+    for entry in fleet.storage if allowed_regions else ():
         for place in storage_places(fleet, entry) if isinstance(entry.volume, Bucket) else ():
             where = place.location.lower()
-            if place.name == bucket and where not in allowed:
+            if place.name == bucket and where not in allowed_regions:
                 yield "error", f"mounts bucket {bucket} in {where}, where its team may have no data", "mount another"
 
 
@@ -109,9 +109,13 @@ def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[
 
 def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -> Iterator[_Found]:
     """Images of Artifact Registry say in their names where they are."""
-    allowed = fleet.allowed_regions(team) if team is not None else ()
-    for container in (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if allowed else ():
+    allowed_regions = fleet.allowed_regions(team) if team is not None else ()
+    for container in (
+        (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if allowed_regions else ()
+    ):
         location = repository_location(str(container.get("image")))
-        if location is not None and location not in allowed:
-            wrong = f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed))}"
+        if location is not None and location not in allowed_regions:
+            wrong = (
+                f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed_regions))}"
+            )
             yield "warning", wrong, "use a repository there, or make sure that the image holds nothing of the team's"

@@ -72,8 +72,8 @@ def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Itera
         sums, limits = totals_by_team[namespace], _limits(team)
         over = [name for name, limit in limits.items() if sums[name] > limit]
         if over:
-            listed = [f"{_shown(name, sums[name])} (of {_shown(name, limits[name])})" for name in over[:_MOST_NAMED]]
-            wrong = f"all jobs in namespace {namespace} together have {', '.join(listed)}, and what its ResourceQuota "
+            amounts = [f"{_shown(name, sums[name])} (of {_shown(name, limits[name])})" for name in over[:_MOST_NAMED]]
+            wrong = f"all jobs in namespace {namespace} together have {', '.join(amounts)}, and what its ResourceQuota "
             wrong += "refuses while others are there, ended jobs included, is not simulated"
             fix = "let ended jobs be deleted by ttlSecondsAfterFinished, or raise it"
             yield JOB.at(f"teams[{team.name}].resourceQuota", wrong, fix, severity="warning")
@@ -113,9 +113,9 @@ def _none() -> _Amounts:
     return defaultdict(Decimal)
 
 
-def _add(found: _Amounts, more: Mapping[str, Decimal]) -> None:
+def _add(amounts: _Amounts, more: Mapping[str, Decimal]) -> None:
     for name, amount in more.items():
-        found[name] += amount
+        amounts[name] += amount
 
 
 def _compute_of(name: str) -> tuple[str, str] | None:

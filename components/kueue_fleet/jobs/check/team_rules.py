@@ -57,14 +57,14 @@ def check_team_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 
 def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
-    allowed = allowed_priority_classes(fleet, team)
-    named = {f"metadata.labels[{PRIORITY_LABEL}]": inside(job, "metadata", "labels").get(PRIORITY_LABEL)}
+    allowed_classes = allowed_priority_classes(fleet, team)
+    class_names = {f"metadata.labels[{PRIORITY_LABEL}]": inside(job, "metadata", "labels").get(PRIORITY_LABEL)}
     for pod_set in pod_set_templates(job):
         path = f"priorityClassName of pod set {pod_set.name}"
-        named[path] = inside(pod_set.template, "spec").get("priorityClassName")
-    for path, name in named.items():
-        if name and name not in allowed:
-            fix = f"use {' or '.join(allowed)}" if allowed else "remove it"
+        class_names[path] = inside(pod_set.template, "spec").get("priorityClassName")
+    for path, name in class_names.items():
+        if name and name not in allowed_classes:
+            fix = f"use {' or '.join(allowed_classes)}" if allowed_classes else "remove it"
             yield path, Fault(f"{name} is not a priority class for team {team.name}", fix, JOB)
 
 
@@ -78,8 +78,8 @@ def _places(fleet: FleetSpec, job: Manifest, name: str) -> Iterator[tuple[str, F
         if pod.get("nodeName"):
             wrong = "takes a node past the flavors of its queue"
             yield f"nodeName of pod set {pod_set.name}", Fault(wrong, "use nodeSelector", JOB)
-        tolerated = {toleration.get("key") for toleration in maps_in(pod.get("tolerations"))}
-        asks = QUEUED in tolerated or not inside(pod, "nodeSelector").keys().isdisjoint(QUEUED_LABELS)
+        tolerated_keys = {toleration.get("key") for toleration in maps_in(pod.get("tolerations"))}
+        asks = QUEUED in tolerated_keys or not inside(pod, "nodeSelector").keys().isdisjoint(QUEUED_LABELS)
         if asks and queue is not None and not leads_to_queued_nodes(fleet, queue):
             wrong = f"are for nodes of DWS, and ClusterQueue {name} asks for none"
             path = f"nodeSelector or tolerations of pod set {pod_set.name}"
@@ -138,12 +138,12 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         yield JOB.at(path, wrong, fix, severity="warning").behind(job.document.where)
 
 
-def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:
+def run_duration_fault(fleet: FleetSpec, queue: str, value: object) -> Fault | None:
     """What is wrong with a run time that jobs of a ClusterQueue declare to DWS; None: nothing, or they declare none."""
     asks_dws = any(
         request.provisioning_class_name == QUEUED_PROVISIONING_CLASS for request in requests_of(fleet, queue)
     )
-    if given is None or not asks_dws or 0 < (whole_number(str(given)) or 0) <= FLEX_START_MAX_SECONDS:
+    if value is None or not asks_dws or 0 < (whole_number(str(value)) or 0) <= FLEX_START_MAX_SECONDS:
         return None
-    wrong = f"{given}, but DWS grants 1 to {FLEX_START_MAX_SECONDS} seconds, which is seven days"
+    wrong = f"{value}, but DWS grants 1 to {FLEX_START_MAX_SECONDS} seconds, which is seven days"
     return Fault(wrong, "write less, or cut the job up", JOB)

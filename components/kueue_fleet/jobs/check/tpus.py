@@ -54,9 +54,9 @@ def _fault(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> Fault 
     pools_there = [pool for pool in pools if all(pool.labels.get(key) == value for key, value in selector.items())]
     if not pools_there:
         selector_text = ", ".join(f"{key}={value}" for key, value in selector.items())
-        offered = " or ".join(dict.fromkeys(f"{pool.accelerator} {pool.tpu_topology}" for pool in pools))
+        offers = " or ".join(dict.fromkeys(f"{pool.accelerator} {pool.tpu_topology}" for pool in pools))
         return job_fault(
-            f"selects {selector_text}, but its queue leads to {offered}",
+            f"selects {selector_text}, but its queue leads to {offers}",
             "select one of these, or leave it to the queue",
         )
     whole = [pool for pool in pools_there if pool.accelerators_per_node == asked]
