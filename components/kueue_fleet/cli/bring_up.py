@@ -69,8 +69,8 @@ def checked(session: Session) -> tuple[GivenFleet, FleetSpec]:
         session.declared = source_fleet.data()
     if problems := check_runs_here(fleet):
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
-    if missing := session.missing_parts():
-        raise console.CommandError("Pulumi cannot run here:", problems=missing)
+    if missing_parts := session.missing_parts():
+        raise console.CommandError("Pulumi cannot run here:", problems=missing_parts)
     _ = session.settings  # Raises where they are wrong.
     return source_fleet, fleet
 
@@ -101,23 +101,23 @@ def _planes(number: int) -> str:
     return console.count(number, "control plane")
 
 
-def bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
+def bring_up(session: Session, fleet: FleetSpec, given_given_fleet: GivenFleet) -> None:
     """Run the first `pulumi up` of the session's stack, whose supervisor runs."""
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
     if len(fleet.new_clusters) < len(fleet.clusters) or any(node_pool.existing for node_pool in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
-    update(session, fleet, given)
+    update(session, fleet, given_given_fleet)
 
 
-def update(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
+def update(session: Session, fleet: FleetSpec, given_given_fleet: GivenFleet) -> None:
     """Run `pulumi up`, and write the kubeconfig."""
     with step("pulumi up") as say:
-        declared = _pulumi_up(session, len(fleet.clusters), say)
-    for declaration in declared:
-        if given.declared is None and (len(declared) == 1 or declaration.name == fleet.name):
-            check_same(session.stack_file, given.data(), declaration)
+        declarations = _pulumi_up(session, len(fleet.clusters), say)
+    for declaration in declarations:
+        if given_given_fleet.declared is None and (len(declarations) == 1 or declaration.name == fleet.name):
+            check_same(session.stack_file, given_given_fleet.data(), declaration)
     session.write_kubeconfig(fleet)
 
 
@@ -144,7 +144,7 @@ class LongWaits:
 def _pulumi_up(session: Session, clusters: int, say: Say) -> list[DeclaredFleet]:
     """Returns the fleets of the program."""
     say.now("opening its state")
-    ready = finished = 0
+    ready = finished_count = 0
     long_waits = LongWaits(say.note)
 
     def watch(under_way: Collection[Operation]) -> None:
@@ -157,14 +157,14 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> list[DeclaredFleet]
             for event in run:
                 if event.type == STACK_TYPE or event.failed:
                     continue
-                finished += event.done
+                finished_count += event.done
                 kind = event.type.rsplit(":", 1)[-1]
                 if event.done and event.op == "create" and event.type == CLUSTER:
                     ready += 1
                     say.note(f"{event.name.rpartition('/')[2]} is ready")
                 if event.op != "same":
                     counts = f"{ready} of {_planes(clusters)}, " if ready else ""
-                    say.now(f"{counts}{console.count(finished, 'resource')}; {event.op} {kind} {event.name}")
+                    say.now(f"{counts}{console.count(finished_count, 'resource')}; {event.op} {kind} {event.name}")
         except BaseException:
             say.now("stopping")
             raise

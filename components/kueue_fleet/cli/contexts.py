@@ -42,10 +42,10 @@ def check_readable(kubeconfig: Path | None) -> None:
     if str(kubeconfig) == "-":
         raise console.mistyped("--kubeconfig -: the client reads it from a file; give one")
     for file in files_of(kubeconfig):
-        needed = "a kubeconfig with a context for each cluster"
-        data = read_yaml(file, needed)
+        need = "a kubeconfig with a context for each cluster"
+        data = read_yaml(file, need)
         if not isinstance(data, Mapping):
-            raise console.CommandError(f"{file}: is not a kubeconfig; give {needed}")
+            raise console.CommandError(f"{file}: is not a kubeconfig; give {need}")
 
 
 def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:

@@ -57,9 +57,9 @@ def evidence(
     if first >= last:
         raise console.mistyped(f"--to {end:%Y-%m-%d}: is not after --from; give a later time")
     teams = _teams(fleet, team or [])
-    with opened_store(store) as opened:
-        recorded = Recorded(opened.read(kinds=KINDS), opened.followed, opened.pruned)
-    evidence_rows = residency_evidence(fleet, recorded, [team.name for team in teams], first, last)
+    with opened_store(store) as past:
+        recorded_past = Recorded(past.read(kinds=KINDS), past.followed, past.pruned)
+    evidence_rows = residency_evidence(fleet, recorded_past, [team.name for team in teams], first, last)
     if output is Output.json:
         console.json_document(
             {
@@ -79,16 +79,16 @@ def evidence(
         raise typer.Exit(3)
 
 
-def _teams(fleet: FleetSpec, given: Sequence[str]) -> list[TeamEntry]:
+def _teams(fleet: FleetSpec, team_names: Sequence[str]) -> list[TeamEntry]:
     """Those that are named, or all that are bound to regions. Raises CommandError where there are none."""
-    check_teams("--team", given, fleet)
-    teams = [team for team in fleet.teams if (team.name in given if given else team.allowed_regions)]
+    check_teams("--team", team_names, fleet)
+    teams = [team for team in fleet.teams if (team.name in team_names if team_names else team.allowed_regions)]
     if not teams:
         raise console.CommandError("teams: none has allowedRegions, so each may run anywhere; name one with --team")
     return teams
 
 
-def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None:
+def _show(fleet: FleetSpec, found_evidence: Evidence, teams: Sequence[TeamEntry]) -> None:
     table = Table(
         Column("team"),
         Column("may run in"),
@@ -99,7 +99,7 @@ def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None
     )
     for team in teams:
         may = ", ".join(fleet.allowed_regions(team)) or "every region"
-        of_team = [stay for stay in found.stays if stay.team == team.name]
+        of_team = [stay for stay in found_evidence.stays if stay.team == team.name]
         if not of_team:
             table.add(team.name, may, "-", "0", "-", "-")
         for region in sorted({stay.region for stay in of_team}):
@@ -108,17 +108,19 @@ def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None
             table.add(team.name, may, region or "not known", str(jobs), min(begins), max(begins))
     console.show(table)
     console.line()
-    if not found.outside:
-        of = "whose region is known" if any(not stay.region for stay in found.stays) else "that the history has"
+    if not found_evidence.outside:
+        of = (
+            "whose region is known" if any(not stay.region for stay in found_evidence.stays) else "that the history has"
+        )
         console.paragraph(f"No job {of} ran where it may not.")
-    for stay in found.outside:
+    for stay in found_evidence.outside:
         until = f"to {stay.end}" if stay.end else "on"
         console.paragraph(
             f"{stay.namespace}/{stay.workload} was on {stay.cluster}, in {stay.region}, from {stay.begin} {until}: "
             f"{stay.forbidden}"
         )
-    if found.gaps:
+    if found_evidence.gaps:
         console.line("Not known:")
-    for gap in found.gaps:
+    for gap in found_evidence.gaps:
         console.paragraph(f"- {gap}")
-    console.line(f"SHA-256 of {console.count(len(found.stays), 'stay')}: {found.digest}")
+    console.line(f"SHA-256 of {console.count(len(found_evidence.stays), 'stay')}: {found_evidence.digest}")

@@ -77,11 +77,11 @@ def explain(
         return
     _check_options(context, objects, stack, jobs, second, fair_sharing=fair_sharing)
     check_options(context, workload, objects, second, at, output)
-    simulated, decides = None, options.read_kueue(kueue)
+    simulation, decides = None, options.read_kueue(kueue)
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
 
-        simulated = (
+        simulation = (
             partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
             if stack is None or jobs is None
             else partial(_simulate_stack, stack, jobs, second, seed)
@@ -90,7 +90,7 @@ def explain(
         workload,
         objects,
         at,
-        simulated,
+        simulation,
         fair_sharing=fair_sharing,
         kueue=decides,
         short=short,
@@ -99,20 +99,22 @@ def explain(
     )
 
 
-def _beyond_kueue(stack: Path | None, snapshot: Snapshot, made: Explanation) -> Explanation:
+def _beyond_kueue(stack: Path | None, snapshot: Snapshot, explanation: Explanation) -> Explanation:
     """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.fleet_file.goals import wait_goals
     from kueue_fleet.simulation.explained_nodes import with_nodes
 
-    made = with_nodes(snapshot, made)
-    job = next((workload for workload in snapshot.workloads if workload.key == made.workload), None)
-    if stack is None or job is None or made.state in ("Admitted", "Finished"):
-        return made
+    explanation = with_nodes(snapshot, explanation)
+    job = next((workload for workload in snapshot.workloads if workload.key == explanation.workload), None)
+    if stack is None or job is None or explanation.state in ("Admitted", "Finished"):
+        return explanation
     fleet = load_fleet(stack)
-    if made.cluster != fleet.home and made.cluster in fleet.cluster_names:
-        return made  # Where a copy of it waits, which came later.
-    return replace(made, goals=tuple(wait_goals(fleet, job.local_queue, job.priority, job.created, snapshot.now)))
+    if explanation.cluster != fleet.home and explanation.cluster in fleet.cluster_names:
+        return explanation  # Where a copy of it waits, which came later.
+    return replace(
+        explanation, goals=tuple(wait_goals(fleet, job.local_queue, job.priority, job.created, snapshot.now))
+    )
 
 
 def _check_options(

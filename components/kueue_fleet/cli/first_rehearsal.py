@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kueue_rehearsal.session import Session
 
 
-def show_what_is_known(session: Session, given: GivenFleet, fleet: FleetSpec, jobs: Jobs, build_seconds: float) -> None:
+def show_what_is_known(
+    session: Session, given_fleet: GivenFleet, fleet: FleetSpec, jobs: Jobs, build_seconds: float
+) -> None:
     """The check, the size of the plan and the simulation of the jobs; then how long the engines take."""
     file = session.stack_file
     objects = sum(len(render_cluster(fleet, cluster)) for cluster in fleet.cluster_names)
@@ -25,14 +27,14 @@ def show_what_is_known(session: Session, given: GivenFleet, fleet: FleetSpec, jo
     line("Check", f"{file}: valid")
     line("Plan", f"{places}, {console.count(objects, 'Kubernetes object')}")
     if jobs.none is None:
-        _simulate(session, given, jobs)
+        _simulate(session, given_fleet, jobs)
     minutes = console.count(math.ceil(build_seconds / 60), "minute")
     line("First run", f"builds the engines once, about {minutes}; Ctrl-C keeps what is built")
     line("Meanwhile", f"kueue-fleet render {file}   prints every Kubernetes object")
     line("", f"kueue-fleet simulate fleet {file} --help   answers what a change would do")
 
 
-def _simulate(session: Session, given: GivenFleet, jobs: Jobs) -> None:
+def _simulate(session: Session, given_fleet: GivenFleet, jobs: Jobs) -> None:
     from kueue_admission.cli.simulate_tables import show
     from kueue_admission.cli.simulations import RunOptions
     from kueue_admission.simulate.delays import Delays
@@ -41,9 +43,9 @@ def _simulate(session: Session, given: GivenFleet, jobs: Jobs) -> None:
 
     run = RunOptions(Delays(), seed=session.settings.dws.seed)
     try:
-        result = of_stack(given, None, jobs.file, run, prices=load_prices(None), as_published=session.as_published)(
-            []
-        ).run()
+        result = of_stack(
+            given_fleet, None, jobs.file, run, prices=load_prices(None), as_published=session.as_published
+        )([]).run()
     except SimulationError as refused:
         # A rehearsal takes kinds of jobs that the simulator does not.
         for problem in refused.problems:

@@ -33,9 +33,9 @@ _NO_STACK: Final = "dev"
 class ProgramError(UnreadableError):
     """A program cannot be run, or ended with an error; what it printed is below the message."""
 
-    def __init__(self, name: str, wrong: str, fix: str, printed: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, wrong: str, fix: str, lines: tuple[str, ...] = ()) -> None:
         super().__init__(name, wrong, fix)
-        self.problems = printed
+        self.problems = lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +182,17 @@ def _only(fleets: list[DeclaredFleet], source: str, name: str) -> DeclaredFleet:
     return fleets[0]
 
 
-def check_same(file: Path, in_file: Mapping[str, Any], declared: DeclaredFleet) -> None:
+def check_same(file: Path, in_file: Mapping[str, Any], declared_fleet: DeclaredFleet) -> None:
     """Raises UnreadableError, with the first difference, where the program's fleet is not the file's."""
     from kueue_fleet.program.handed_out import first_difference
 
-    one, other = (read_fleet(data, as_published=True).fleet for data in (in_file, declared.spec))
+    one, other = (read_fleet(data, as_published=True).fleet for data in (in_file, declared_fleet.spec))
     if one is None or other is None:
         return  # What is wrong with either is said where it is read.
     differs = first_difference(one.wire(), other.wire())
     if differs is not None:
         path, here, there = differs
-        wrong = f"{path}: is {_shown(here)}, but in the program's Fleet {declared.name} {_shown(there)}"
+        wrong = f"{path}: is {_shown(here)}, but in the program's Fleet {declared_fleet.name} {_shown(there)}"
         raise UnreadableError(str(file), wrong, f"write the same in both, or remove {PULUMI_KEY} from the file")
 
 

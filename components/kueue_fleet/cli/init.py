@@ -161,11 +161,11 @@ def _refuse(starter: Starter, answers: Iterable[str]) -> None:
         raise console.mistyped("nothing is written:", wrong)
 
 
-def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) -> Starter:
+def _ask(answer: str, starter: Starter, refusal_of: Callable[[Starter], str | None]) -> Starter:
     """The starter with an answer that is right, which is asked for as often as it takes."""
     if answer == "accelerator":
-        offered = [kind for kind in sorted(gpus()) if _is_offered(kind, starter.regions)]
-        console.paragraph(f"Kinds of GPU in {', '.join(starter.regions)}: {', '.join(offered)}")
+        offered_kinds = [kind for kind in sorted(gpus()) if _is_offered(kind, starter.regions)]
+        console.paragraph(f"Kinds of GPU in {', '.join(starter.regions)}: {', '.join(offered_kinds)}")
     default = getattr(starter, answer)
     default_text = ", ".join(default) if isinstance(default, tuple) else str(default)
     while True:
@@ -175,21 +175,21 @@ def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) 
             console.line()  # The question is there without an end.
             raise console.CommandError("the answers end before the last question; nothing is written") from None
         try:
-            answered = replace(starter, **{answer: _PARSED.get(answer, str.strip)(text)})
-            wrong = _wrong(answer, answered)
-            if answer == "name" and not wrong and (there := taken(answered)):
+            starter_there = replace(starter, **{answer: _PARSED.get(answer, str.strip)(text)})
+            wrong = _wrong(answer, starter_there)
+            if answer == "name" and not wrong and (there := refusal_of(starter_there)):
                 wrong = [there]
         except ValueError as refused:
             wrong = [str(refused)]
         if not wrong:
-            return answered
+            return starter_there
         for problem in wrong:
             console.error(problem)
 
 
 def _is_offered(accelerator: str, regions: Iterable[str]) -> bool:
-    known = regions_with(accelerator)
-    return known is None or set(regions) <= set(known)
+    known_regions = regions_with(accelerator)
+    return known_regions is None or set(regions) <= set(known_regions)
 
 
 def _words(answer: str) -> tuple[str, ...]:

@@ -72,14 +72,14 @@ def describe(
 
     live_job = find_job("describe", job, context, namespace, kubeconfig)
     status = live_job.status()
-    explained, refused = [], ""
+    explained, refusal = [], ""
     if status.waits:
         from kueue_fleet.kube.answers import ApiError
 
         try:
             explained = live_job.explanations(fair_sharing=fair_sharing)
         except (ApiError, console.CommandError) as failed:
-            refused = str(failed)
+            refusal = str(failed)
     if output is Output.json:
         from kueue_admission.explain import render_json
 
@@ -88,16 +88,16 @@ def describe(
             {
                 **status.as_json(),
                 "explanations": explanations,
-                "notExplained": refused or None,
+                "notExplained": refusal or None,
                 "problems": live_job.problems,
             }
         )
     else:
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
         console.show(*_described(status, now, with_reasons=not explained))
-        if refused:
+        if refusal:
             console.line()
-            console.paragraph(f"Not explained further: {refused}")
+            console.paragraph(f"Not explained further: {refusal}")
         if explained:
             from kueue_admission.explain import render_clusters
 
@@ -186,10 +186,10 @@ def logs(
     raise typer.Exit(_printed([[*call, "--prefix"] for call in calls], side_by_side=follow))
 
 
-def follow_logs(kubectl: str, found: LiveJob, pods: Sequence[PrintedPod]) -> None:
+def follow_logs(kubectl: str, live_job: LiveJob, pods: Sequence[PrintedPod]) -> None:
     """Print the logs of these pods until each has ended."""
     prefix = ["--prefix"] if len(pods) > 1 else []
-    _printed([[*_target(kubectl, found), "logs", "--follow", *prefix, pod.name] for pod in pods], side_by_side=True)
+    _printed([[*_target(kubectl, live_job), "logs", "--follow", *prefix, pod.name] for pod in pods], side_by_side=True)
 
 
 def _printed(calls: Sequence[list[str]], *, side_by_side: bool) -> int:
@@ -266,10 +266,10 @@ def cancel(
         )
     status = job_status(live_job.home, live_job.workload, {})
     where = f", on {status.cluster}" if status.cluster else ""
-    named = _named(status)
+    job_name = _named(status)
     if not yes:
         try:
-            sure = typer.confirm(f"Delete {named} ({status.state}{where}) on {live_job.home}?")
+            sure = typer.confirm(f"Delete {job_name} ({status.state}{where}) on {live_job.home}?")
         except typer.Abort:
             raise console.mistyped("cancel: asks first, and there is no answer; give --yes") from None
         if not sure:
@@ -279,8 +279,8 @@ def cancel(
         live_job.delete()
     except ApiError as failed:
         fix = "ask for the rights of a member of the team" if failed.status == 403 else "look with describe"
-        raise console.CommandError(f"{live_job.home}: {named} is not deleted: {failed}; {fix}") from None
-    console.line(f"{named} is deleted on {live_job.home}")
+        raise console.CommandError(f"{live_job.home}: {job_name} is not deleted: {failed}; {fix}") from None
+    console.line(f"{job_name} is deleted on {live_job.home}")
 
 
 def find_kubectl(command: str) -> str:
@@ -294,18 +294,18 @@ def find_kubectl(command: str) -> str:
     return program
 
 
-def _target(kubectl: str, found: LiveJob) -> list[str]:
-    kubeconfig = found.clusters.kubeconfig
+def _target(kubectl: str, live_job: LiveJob) -> list[str]:
+    kubeconfig = live_job.clusters.kubeconfig
     return [
         kubectl,
         *([f"--kubeconfig={kubeconfig}"] if kubeconfig else []),
-        f"--context={found.where}",
-        f"--namespace={found.namespace}",
+        f"--context={live_job.where}",
+        f"--namespace={live_job.namespace}",
     ]
 
 
 def _pods(
-    command: str, job: str, context: str | None, namespace: str | None, kubeconfig: Path | None, wanted: str | None
+    command: str, job: str, context: str | None, namespace: str | None, kubeconfig: Path | None, pod_name: str | None
 ) -> tuple[LiveJob, list[PrintedPod]]:
     """The job and its pods, or the one that is wanted. Raises CommandError if there are none."""
     from kueue_fleet.cli.live_jobs import find_job
@@ -314,35 +314,35 @@ def _pods(
 
     live_job = find_job(command, job, context, namespace, kubeconfig)
     status = job_status(live_job.home, live_job.workload, {})
-    named = _named(status)
+    job_name = _named(status)
     if status.waits:
         (cluster, (reason, message)) = next(iter(status.reasons.items()))
         raise console.CommandError(
-            f"{named} has no pods yet: it waits, {reason} on {cluster}: {message}; kueue-fleet describe says more"
+            f"{job_name} has no pods yet: it waits, {reason} on {cluster}: {message}; kueue-fleet describe says more"
         )
     try:
         pods = live_job.pods()
     except ApiError as failed:
         raise console.CommandError(
-            f"{live_job.where}: the pods of {named} cannot be read: {failed}; check that you may read them there"
+            f"{live_job.where}: the pods of {job_name} cannot be read: {failed}; check that you may read them there"
         ) from None
     if not pods and status.state == "Finished":
         raise console.CommandError(
-            f"{named} has finished, and its pods on {live_job.where} are deleted; look for its logs in Cloud Logging"
+            f"{job_name} has finished, and its pods on {live_job.where} are deleted; look for its logs in Cloud Logging"
         )
     if not pods:
-        raise console.CommandError(f"{named} has no pods on {live_job.where} yet; try again, or look with describe")
-    return live_job, pods if wanted is None else [_chosen(pods, wanted)]
+        raise console.CommandError(f"{job_name} has no pods on {live_job.where} yet; try again, or look with describe")
+    return live_job, pods if pod_name is None else [_chosen(pods, pod_name)]
 
 
-def _chosen(pods: Sequence[PrintedPod], wanted: str) -> PrintedPod:
+def _chosen(pods: Sequence[PrintedPod], pod_name: str) -> PrintedPod:
     names = [pod.name for pod in pods]
-    if wanted in names:
-        return pods[names.index(wanted)]
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and int(wanted) < len(pods):
-        return pods[int(wanted)]
+    if pod_name in names:
+        return pods[names.index(pod_name)]
+    if pod_name.isascii() and pod_name.isdigit() and len(pod_name) < 6 and int(pod_name) < len(pods):
+        return pods[int(pod_name)]
     raise console.mistyped(
-        f"--pod {wanted}: there is no such pod; use 0 to {len(pods) - 1}, or a name such as {names[0]}"
+        f"--pod {pod_name}: there is no such pod; use 0 to {len(pods) - 1}, or a name such as {names[0]}"
     )
 
 

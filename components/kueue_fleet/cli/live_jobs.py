@@ -199,10 +199,10 @@ class LiveJob:
             events = self._events(pods)
         except (ApiError, console.CommandError) as failed:
             self.problems.append(f"{self.where}: {failed}")
-        found = job_status(self.home, self.workload, copies, pods, events)
+        job_state = job_status(self.home, self.workload, copies, pods, events)
         if why := why_not_dispatched(self.workload) if not pods and self._is_dispatched() else "":
-            return replace(found, reasons={self.home: (NOT_DISPATCHED, why)})
-        return found
+            return replace(job_state, reasons={self.home: (NOT_DISPATCHED, why)})
+        return job_state
 
     def _is_dispatched(self) -> bool:
         """Whether its job says that MultiKueue runs it elsewhere."""
@@ -221,9 +221,9 @@ class LiveJob:
         events = {}
         for kind, name in waiting[:_MOST_EVENTS] if pods else [owner_of(self.workload)]:
             selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
-            listed = self.clusters.listed(self.where, f"/api/v1/namespaces/{self.namespace}/events", selector)
-            if listed:
-                events[name] = latest_event(listed)
+            event_list = self.clusters.listed(self.where, f"/api/v1/namespaces/{self.namespace}/events", selector)
+            if event_list:
+                events[name] = latest_event(event_list)
         return events
 
     def _path(self) -> str:
@@ -297,21 +297,23 @@ def parse_job(text: str, namespace: str | None) -> JobName:
 
 
 def _missing(
-    clusters: Clusters, home: str, space: str, wanted: JobName, workloads: Iterable[PrintedWorkload]
+    clusters: Clusters, home: str, space: str, job_name: JobName, workloads: Iterable[PrintedWorkload]
 ) -> console.CommandError:
     """What to say of a job that has no Workload: Kueue may not manage it."""
     from kueue_admission.explain.unmanaged import explain_unmanaged
 
     for kind, path in (("Job", "/apis/batch/v1"), ("JobSet", "/apis/jobset.x-k8s.io/v1alpha2")):
-        if wanted.kind not in ("", kind):
+        if job_name.kind not in ("", kind):
             continue
         try:
-            job = clusters.ask(home, f"{path}/namespaces/{space}/{kind.lower()}s/{wanted.name}")
+            job = clusters.ask(home, f"{path}/namespaces/{space}/{kind.lower()}s/{job_name.name}")
         except ApiError:
             continue  # Not there, or not to be read: what follows is true of it.
-        unmanaged = explain_unmanaged([{"kind": kind, **job}], f"{space}/{wanted.name}")
-        if unmanaged is not None:
-            return console.CommandError(f"{kind} {space}/{wanted.name}: {unmanaged.headline}; {unmanaged.next_step}")
-    known = [owner_of(workload)[1] for workload in workloads]
-    fix = instead(wanted.name, known, "jobs") if known else "give its namespace with --namespace"
-    return console.CommandError(f"{home}: there is no job {wanted.name} in namespace {space}; {fix}")
+        unmanaged_job = explain_unmanaged([{"kind": kind, **job}], f"{space}/{job_name.name}")
+        if unmanaged_job is not None:
+            return console.CommandError(
+                f"{kind} {space}/{job_name.name}: {unmanaged_job.headline}; {unmanaged_job.next_step}"
+            )
+    known_owners = [owner_of(workload)[1] for workload in workloads]
+    fix = instead(job_name.name, known_owners, "jobs") if known_owners else "give its namespace with --namespace"
+    return console.CommandError(f"{home}: there is no job {job_name.name} in namespace {space}; {fix}")

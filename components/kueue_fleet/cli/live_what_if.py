@@ -25,14 +25,14 @@ _MOST: Final = 50
 _STATES: Final = tuple(State)
 
 
-def what_if(cluster: str, listed: Sequence[Manifest], asked: Mapping[str, str]) -> str:
+def what_if(cluster: str, manifests: Sequence[Manifest], changes: Mapping[str, str]) -> str:
     """The jobs of `cluster`, of which these objects were listed, that gain and lose by another amount of a quota.
 
-    `asked` has queue, flavor, resource, limit, and amount; without amount it has none. Raises CommandError for a quota
-    that is not there, and SimulationError with what Kueue would not take.
+    `changes` has queue, flavor, resource, limit, and amount; without amount it has none. Raises CommandError for a
+    quota that is not there, and SimulationError with what Kueue would not take.
     """
-    change, now = _change(listed, asked)
-    documents = [Document(cluster, manifest) for manifest in listed]
+    change, now = _change(manifests, changes)
+    documents = [Document(cluster, manifest) for manifest in manifests]
     raws = [
         read_raw(documents_of_case, changed=True)
         for documents_of_case in (documents, apply_to_documents(documents, [change]))
@@ -46,15 +46,15 @@ def what_if(cluster: str, listed: Sequence[Manifest], asked: Mapping[str, str]) 
     return "\n\n".join([*lines, end])
 
 
-def _change(listed: Sequence[Manifest], asked: Mapping[str, str]) -> tuple[Change, str]:
+def _change(manifests: Sequence[Manifest], changes: Mapping[str, str]) -> tuple[Change, str]:
     """The change of the one amount, and what it is now."""
     names = ("queue", "flavor", "resource", "limit", "amount")
-    queue, flavor, resource, limit, amount = (asked.get(name, "").strip() for name in names)
+    queue, flavor, resource, limit, amount = (changes.get(name, "").strip() for name in names)
     if limit == _LIMITS[0] and not amount:
         raise console.CommandError(f"{limit} needs an amount; write one, such as 8")
     queues = [
         printed_queue
-        for printed_queue in map(Printed.of, listed)
+        for printed_queue in map(Printed.of, manifests)
         if (printed_queue.kind, printed_queue.name) == ("ClusterQueue", queue)
     ]
     for name, quota in (flavor_quota for queue in queues for flavor_quota in quotas_in(queue)):
@@ -66,10 +66,10 @@ def _change(listed: Sequence[Manifest], asked: Mapping[str, str]) -> tuple[Chang
     raise console.CommandError(f"{wrong}; choose one of the quotas that the page shows")
 
 
-def _told(found: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
+def _told(outcomes: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
     """A paragraph each for the jobs that lose, that gain, and that fare otherwise; `now` is a second of the result."""
     kinds: dict[str, list[str]] = {"Lose": [], "Gain": [], "Neither": []}
-    for start in found:
+    for start in outcomes:
         before, after = start["before"], start["after"]
         kind = "Lose" if _worth(before) > _worth(after) else "Gain" if _worth(before) < _worth(after) else "Neither"
         kinds[kind].append(f"  {start['namespace']}/{start['name']}: {_fate(before, now)} -> {_fate(after, now)}")
@@ -77,7 +77,7 @@ def _told(found: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
         if lines:
             more = [f"  and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
             yield "\n".join([f"{kind}: {console.count(len(lines), 'job')}", *lines[:_MOST], *more])
-    if not found:
+    if not outcomes:
         yield "No job fares differently."
 
 
@@ -88,7 +88,7 @@ def _worth(side: Mapping[str, Any]) -> tuple[int, int, float]:
 
 def _fate(side: Mapping[str, Any], now: float) -> str:
     """How a job is at the end, and what it had to wait and to suffer on the way."""
-    on, waits, evicted = flavors_of(side), (side["admittedAt"] or 0.0) - now, len(side["evictions"])
+    on, waits, eviction_count = flavors_of(side), (side["admittedAt"] or 0.0) - now, len(side["evictions"])
     words = [f"on {on}" if on else "", f"in {span(waits)}" if waits > 0 else ""]
-    words.append(f"evicted {console.count(evicted, 'time')}" if evicted else "")
+    words.append(f"evicted {console.count(eviction_count, 'time')}" if eviction_count else "")
     return " ".join(filter(None, [side["state"], *words]))

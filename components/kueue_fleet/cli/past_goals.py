@@ -45,8 +45,8 @@ def read_week(store: str, now: datetime) -> Past:
     from kueue_admission.history.schema import Kind
     from kueue_admission.read.goals import WEEK
 
-    with opened_store(store) as opened:
-        return past_of(opened.read(now.timestamp() - WEEK - LOOK_BACK, (*OF_JOBS, Kind.COUNTED)))
+    with opened_store(store) as past:
+        return past_of(past.read(now.timestamp() - WEEK - LOOK_BACK, (*OF_JOBS, Kind.COUNTED)))
 
 
 def last_hours(past: Past, now: datetime) -> list[dict[str, Any]]:

@@ -129,31 +129,33 @@ def plan(
     answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
     if report is not None:
         _write_report(report, question, answer, fleet.name, source_fleet.source, store)
-    edited, source = _edited(question, answer.best, document, text), source_fleet.source
-    difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
+    edited_text, source = _edited(question, answer.best, document, text), source_fleet.source
+    difference = "".join(unified_diff(text.splitlines(True), edited_text.splitlines(True), source, source))
     if output is Output.json:
         console.json_document(_document(question, answer, held_out, difference))
     else:
         _show(question, answer, held_out, seeds, difference)
-    missed = [f"{goal.path}: {goal.why}" for goal in answer.best.missed]
-    missed += [
+    missed_goals = [f"{goal.path}: {goal.why}" for goal in answer.best.missed]
+    missed_goals += [
         f"{goal.path}, in the weeks held out: {goal.why}" for goal in answer.held_out if goal.standing == "missed"
     ]
-    if missed:
-        raise console.CommandError("goals are missed:", simulate_goals.MISSED, missed)
+    if missed_goals:
+        raise console.CommandError("goals are missed:", simulate_goals.MISSED, missed_goals)
     if not answer.is_good:
         nothing_text = f"no fleet that meets the goals costs at most {budget:,.0f} USD a month"
         raise console.CommandError(f"--budget: {nothing_text}; the best one is shown", simulate_goals.MISSED)
 
 
-def _written(given: GivenFleet) -> tuple[YamlDocument, str]:
+def _written(given_given_fleet: GivenFleet) -> tuple[YamlDocument, str]:
     """The fleet's part of the file, and the text. Raises CommandError for a program."""
     from kueue_admission.forms.yaml_text import load_document
     from kueue_fleet.fleet_file.parse import fleet_part
 
-    if given.declared is not None:
-        raise console.CommandError(f"{given.source}: is a program; give the fleet as a file, which plan can change")
-    return fleet_part(load_document(given.text, given.source)), given.text
+    if given_given_fleet.declared is not None:
+        raise console.CommandError(
+            f"{given_given_fleet.source}: is a program; give the fleet as a file, which plan can change"
+        )
+    return fleet_part(load_document(given_given_fleet.text, given_given_fleet.source)), given_given_fleet.text
 
 
 def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, source: str) -> list[Knob]:
@@ -167,9 +169,9 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
         knobs = [parse_knob(path, document.data) for path in may_change]
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
-    for number, each in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
+    for number, knob_text in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
         try:
-            knobs.append(knob_of(each, document.data))
+            knobs.append(knob_of(knob_text, document.data))
         except FaultError as wrong:
             wrong_text = f"{wrong.fault.wrong}; {wrong.fault.fix}"
             raise console.CommandError(f"{source}: plan.mayChange[{number}]: {wrong_text}") from None
@@ -237,8 +239,8 @@ def _edited(question: Question, best: Candidate, document: YamlDocument, text: s
 def _write_report(report: Path, question: Question, answer: Answer, fleet: str, source: str, store: str) -> None:
     """The frontier, and what jobs would have met today and in the answer."""
 
-    def changes(each: Candidate) -> str:
-        levels = zip(question.knobs, each.point, strict=True)
+    def changes(candidate: Candidate) -> str:
+        levels = zip(question.knobs, candidate.point, strict=True)
         return "; ".join(_changed(knob, level) for knob, level in levels if level != knob.today)
 
     choices = [
@@ -260,9 +262,9 @@ def _changed(knob: Knob, level: int) -> str:
 def _why(question: Question, answer: Answer, reason: Reason) -> str:
     """What would be without a change."""
     knob, without = question.knobs[reason.knob], reason.without
-    changed = _changed(knob, answer.best.point[reason.knob])
+    change_text = _changed(knob, answer.best.point[reason.knob])
     if without is None:
-        return f"{changed}; without it, check refuses the fleet"
+        return f"{change_text}; without it, check refuses the fleet"
     more = f"{abs(without.cost - answer.best.cost):,.0f} USD a month"
     cost = f"it costs {more} more" if without.cost > answer.best.cost else f"it costs {more} less"
     worse = [
@@ -270,7 +272,7 @@ def _why(question: Question, answer: Answer, reason: Reason) -> str:
         for goal, now in zip(without.goals, answer.best.goals, strict=True)
         if goal.standing is not now.standing and goal.standing in (Standing.MISSED, Standing.AT_RISK)
     ]
-    return f"{changed}; without it, {', '.join([*worse, cost])}"
+    return f"{change_text}; without it, {', '.join([*worse, cost])}"
 
 
 def _document(question: Question, answer: Answer, held_out: Window | None, difference: str) -> dict[str, Any]:
@@ -306,9 +308,9 @@ def _document(question: Question, answer: Answer, held_out: Window | None, diffe
 
 def _show(question: Question, answer: Answer, held_out: Window | None, seeds: int, difference: str) -> None:
     search = answer.search
-    simulated = f"{console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each"
+    simulation_text = f"{console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each"
     console.paragraph(
-        f"{times_of(question.window)}: {simulated}; "
+        f"{times_of(question.window)}: {simulation_text}; "
         f"of the others {len(search.pruned)} could not be better, and {len(search.refused)} check refuses."
     )
     if search.is_spent:

@@ -30,12 +30,12 @@ _Key = tuple[Point, int, bool, Window]
 @contextmanager
 def simulations(question: Question, seeds: Sequence[int], processes: int, study: Path | None) -> Iterator[Runs]:
     """What simulates fleets, until the end of the block. Raises CommandError for a study of something else."""
-    known = _read_study(study, question) if study is not None else {}
+    known_trials = _read_study(study, question) if study is not None else {}
     if processes == 1:
-        yield Runs(question, seeds, known, study, None)
+        yield Runs(question, seeds, known_trials, study, None)
         return
     with Pool(processes, _begin, (question,)) as pool:
-        yield Runs(question, seeds, known, study, pool)
+        yield Runs(question, seeds, known_trials, study, pool)
 
 
 def _begin(question: Question) -> None:
@@ -58,21 +58,21 @@ class Runs:
         self,
         question: Question,
         seeds: Sequence[int],
-        known: dict[_Key, Tried],
+        known_trials: dict[_Key, Tried],
         study: Path | None,
         pool: Processes | None,
     ) -> None:
-        self._question, self._seeds, self._known = question, seeds, known
+        self._question, self._seeds, self._known = question, seeds, known_trials
         self._study, self._pool = study, pool
 
     def __call__(self, point: Point, *, whole: bool, window: Window | None = None) -> list[Tried]:
         """The simulations of a point."""
         keys = [(point, seed, whole, window or self._question.window) for seed in self._seeds]
-        missing = [key for key in keys if self._found(key) is None]
-        for key, tried in zip(missing, self._run(missing), strict=False):
-            self._keep(key, tried)
-            if tried.stopped and self._pool is None:
-                return [tried]
+        missing_keys = [key for key in keys if self._found(key) is None]
+        for key, trial in zip(missing_keys, self._run(missing_keys), strict=False):
+            self._keep(key, trial)
+            if trial.stopped and self._pool is None:
+                return [trial]
         return [found for key in keys if (found := self._found(key)) is not None]
 
     def _run(self, keys: Sequence[_Key]) -> Iterator[Tried]:
@@ -87,12 +87,12 @@ class Runs:
         point, seed, whole, window = key
         return self._known.get((point, seed, True, window)) or (None if whole else self._known.get(key))
 
-    def _keep(self, key: _Key, tried: Tried) -> None:
-        self._known[key] = tried
+    def _keep(self, key: _Key, trial: Tried) -> None:
+        self._known[key] = trial
         if self._study is not None:
             point, seed, whole, window = key
             row = {"point": point, "seed": seed, "whole": whole, "window": [window.begin, window.end]}
-            _append(self._study, {**row, "tried": tried.as_json()})
+            _append(self._study, {**row, "tried": trial.as_json()})
 
 
 def _append(study: Path, row: object) -> None:

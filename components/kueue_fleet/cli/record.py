@@ -108,16 +108,19 @@ def record(
     bounds = _bounds(keep, max_size)
     back = 0.0 if since is None else _age("--since", since)
     fleet = load_fleet(file)
-    with _opened(store, create=not prune) as opened:
+    with _opened(store, create=not prune) as record_store:
         if prune:
-            _prune(fleet, opened, older_than, team)
+            _prune(fleet, record_store, older_than, team)
         elif sources:
-            _say(sum(opened.add(_elsewhere(fleet, opened, source, label or [], back)) for source in sources), store)
+            _say(
+                sum(record_store.add(_elsewhere(fleet, record_store, source, label or [], back)) for source in sources),
+                store,
+            )
         elif once:
-            _say(opened.add(_once(fleet, opened, kubeconfig, label or [])), store)
+            _say(record_store.add(_once(fleet, record_store, kubeconfig, label or [])), store)
         else:
             check_readable(kubeconfig)
-            asyncio.run(_follow(fleet, opened, kubeconfig, label or [], every, bounds))
+            asyncio.run(_follow(fleet, record_store, kubeconfig, label or [], every, bounds))
 
 
 @contextmanager
@@ -181,23 +184,23 @@ def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | N
     console.line(f"{console.count(gone, 'event')} deleted from {store.where}")
 
 
-def _is_prometheus(given: str) -> bool:
+def _is_prometheus(source: str) -> bool:
     """Whether a --from is the address of a server, with the name of a cluster before it or without."""
     from kueue_fleet.cli.prometheus import is_address
 
-    return is_address(given) or is_address(given.partition("=")[2])
+    return is_address(source) or is_address(source.partition("=")[2])
 
 
-def _asked(fleet: FleetSpec, given: str, back: float) -> list[Event]:
+def _asked(fleet: FleetSpec, source: str, back: float) -> list[Event]:
     """What a Prometheus says that Kueue counted now, and on each of the days before. Raises CommandError."""
     from kueue_admission.forms.suggest import instead
     from kueue_fleet.cli.prometheus import ask, is_address
 
-    named, _, address = ("", "", given) if is_address(given) else given.partition("=")
-    if named and named not in fleet.cluster_names:
-        fix = instead(named, fleet.cluster_names, "clusters")
-        raise console.mistyped(f"--from {given}: there is no cluster {named}; {fix}")
-    cluster, now = named or fleet.home, time.time()
+    context_name, _, address = ("", "", source) if is_address(source) else source.partition("=")
+    if context_name and context_name not in fleet.cluster_names:
+        fix = instead(context_name, fleet.cluster_names, "clusters")
+        raise console.mistyped(f"--from {source}: there is no cluster {context_name}; {fix}")
+    cluster, now = context_name or fleet.home, time.time()
     answers = ask(address, cluster, now, now - back)
     _warn_of_metrics(address, answers)
     return _on(fleet, cluster, answers)
@@ -214,7 +217,7 @@ def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
     ]
 
 
-def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], back: float) -> list[Event]:
+def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[str], back: float) -> list[Event]:
     """The new events of a dump of a cluster, of a CSV, or of metrics. Raises CommandError."""
     from dataclasses import replace
 
@@ -224,30 +227,34 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str], ba
     from kueue_admission.history.metrics import is_metrics
     from kueue_fleet.controller.history import IF_THERE, PATHS
 
-    if _is_prometheus(given):
+    if _is_prometheus(given_source):
         recorder = _recorder(fleet, fleet.home, store, labels)
-        recorder.note(_asked(fleet, given, back))
+        recorder.note(_asked(fleet, given_source, back))
         return recorder.take()
-    cluster, separator, path = given.partition("=")
-    named = bool(separator) and cluster in fleet.cluster_names
-    source = Path(path if named else given)
-    if separator and not named and Path(path).exists() and not source.exists():
+    cluster, separator, path = given_source.partition("=")
+    has_known_cluster = bool(separator) and cluster in fleet.cluster_names
+    source = Path(path if has_known_cluster else given_source)
+    if separator and not has_known_cluster and Path(path).exists() and not source.exists():
         names = fleet.cluster_names
-        raise console.mistyped(f"--from {given}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}")
-    recorder = _recorder(fleet, cluster if named else fleet.home, store, labels)
+        raise console.mistyped(
+            f"--from {given_source}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}"
+        )
+    recorder = _recorder(fleet, cluster if has_known_cluster else fleet.home, store, labels)
     if str(source) == "-" or not source.is_dir():
         text = read_text(source, "a dump of Workloads, a CSV, or metrics")
         if is_metrics(text):
-            recorder.note(_on(fleet, cluster if named else fleet.home, _counted(text, source)))
+            recorder.note(_on(fleet, cluster if has_known_cluster else fleet.home, _counted(text, source)))
             return recorder.take()
         if (reader := table_reader(text)) is not None:
             try:
                 recorded_events = reader(text, console.source_name(source))
             except SpecError as wrong:
                 raise console.wrong_input(source, wrong.problems) from None
-            region = fleet.cluster(cluster).place if named else ""
-            placed = (replace(event, cluster=cluster if named else "", region=region) for event in recorded_events)
-            recorder.note(replace(event, team=fleet.team_of.get(event.namespace, "")) for event in placed)
+            region = fleet.cluster(cluster).place if has_known_cluster else ""
+            placed_events = (
+                replace(event, cluster=cluster if has_known_cluster else "", region=region) for event in recorded_events
+            )
+            recorder.note(replace(event, team=fleet.team_of.get(event.namespace, "")) for event in placed_events)
             return recorder.take()
     with well_formed():
         given_objects = [
@@ -268,19 +275,19 @@ def _counted(text: str, source: Path) -> list[Event]:
     from kueue_admission.forms.problem import SpecError
     from kueue_admission.history.metrics import read_metrics
 
-    printed = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
+    print_time = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
     try:
-        events = read_metrics(text, console.source_name(source), printed)
+        events = read_metrics(text, console.source_name(source), print_time)
     except SpecError as wrong:
         raise console.wrong_input(source, wrong.problems) from None
     _warn_of_metrics(console.source_name(source), events)
     return events
 
 
-def _warn_of_metrics(source: str, found: list[Event]) -> None:
+def _warn_of_metrics(source: str, events: list[Event]) -> None:
     from kueue_admission.history.metrics import SINCE
 
-    since = "" if any(SINCE in (answer.counts or {}) for answer in found) else ", nor since when they were counted"
+    since = "" if any(SINCE in (answer.counts or {}) for answer in events) else ", nor since when they were counted"
     console.warning(
         f"{source}: metrics tell of no single job: not known is what each asked for, where and "
         f"how long it ran, and for which team{since}; so replay, plan, cost and evidence have nothing of it, and of "
@@ -296,8 +303,8 @@ def _unprinted(document: Document) -> Iterator[Problem]:
     metadata, fix = document.data.get("metadata"), "print it with kubectl get -o yaml"
     owner_metadata = metadata if isinstance(metadata, dict) else {}
     path = f"{document.data['kind']} {owner_metadata.get('name', '')}".rstrip() + ".metadata"
-    if missing := [name for name in ("name", "uid", "creationTimestamp") if not owner_metadata.get(name)]:
-        yield OBJECT.at(path, f"has no {', '.join(missing)}", fix).behind(document.where)
+    if missing_fields := [name for name in ("name", "uid", "creationTimestamp") if not owner_metadata.get(name)]:
+        yield OBJECT.at(path, f"has no {', '.join(missing_fields)}", fix).behind(document.where)
         return
     try:
         is_time = seconds_of(owner_metadata["creationTimestamp"]) >= 0
@@ -342,18 +349,18 @@ def _meet(fleet: FleetSpec, store: Store, clusters: Clusters) -> None:
     would count as deleted."""
     from kueue_fleet.kube.api import KUBE_SYSTEM, NAMESPACES
 
-    known = {
+    known_identities = {
         name: str(inside(space, "metadata").get("uid"))
         for name in fleet.cluster_names
         for space in clusters.read(name, NAMESPACES, "its namespaces", KUBE_SYSTEM)
     }
-    others = [name for name, identity in known.items() if store.is_another(name, identity)]
+    others = [name for name, identity in known_identities.items() if store.is_another(name, identity)]
     if others:
         raise console.CommandError(
             f"{', '.join(others)}: the context leads to another cluster than the one that {store.where} has of this "
             "name; correct the kubeconfig, or run without --once where it was made again"
         )
-    for name, identity in known.items():
+    for name, identity in known_identities.items():
         store.meet(name, identity)
 
 
@@ -376,10 +383,10 @@ def _if_there(clusters: Clusters, cluster: str) -> dict[str, str]:
     return files
 
 
-async def _pause(stopped: asyncio.Event, seconds: float, tasks: Iterable[asyncio.Task[None]]) -> None:
+async def _pause(stop_event: asyncio.Event, seconds: float, tasks: Iterable[asyncio.Task[None]]) -> None:
     """Until it is stopped, at most so long. Raises what ended a task."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(stopped.wait(), seconds)
+        await asyncio.wait_for(stop_event.wait(), seconds)
     for task in tasks:
         if task.done():
             task.result()
@@ -396,27 +403,27 @@ async def _follow(
 
     clusters = Clusters("record", kubeconfig)
     places = {name: _place(fleet, name, labels) for name in fleet.cluster_names}
-    followed = {}
+    follow_times = {}
     for name in places:
         for kind in PATHS:
             clusters.read(name, PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
-        followed[name] = {**PATHS, **_if_there(clusters, name)}
-    stopped = asyncio.Event()
+        follow_times[name] = {**PATHS, **_if_there(clusters, name)}
+    stop_event = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_event.set)
     apis = {name: KubeApi(files_of(kubeconfig), context=name) for name in places}
     following = Following(places, time.time, console.warning)
     tasks: list[asyncio.Task[None]] = []
     try:
         for name, api in apis.items():
             await api.connect()
-            for kind, path in followed[name].items():
+            for kind, path in follow_times[name].items():
                 watch = Watch(api, path, lambda *_: None, optional=kind not in PATHS)
                 following.follow(name, kind, watch)
                 tasks.append(asyncio.create_task(watch.run()))
         tasks.append(asyncio.create_task(following.compare(store)))
-        while not stopped.is_set():
-            await _pause(stopped, every, tasks)
+        while not stop_event.is_set():
+            await _pause(stop_event, every, tasks)
             if events := await following.write(store):
                 _say(events, store.where)
             store.bound(*bounds(time.time()))

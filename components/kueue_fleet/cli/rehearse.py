@@ -156,9 +156,9 @@ def down(file: _File = None, stack: _Stack = None) -> None:
     Examples:
       kueue-fleet rehearse down --stack dws-multikueue
     """
-    named, _ = parse_stack(_named(file, stack))
+    stack_name, _ = parse_stack(_named(file, stack))
     with plain_failures("run it again to remove the rest"):
-        _take_down(named)
+        _take_down(stack_name)
 
 
 @app.command(cls=Command)
@@ -176,9 +176,9 @@ def reclaim_spot(
       kueue-fleet rehearse reclaim-spot batch-dev/l4-spot=2 \\
           --stack batch-platform
     """
-    named, _ = parse_stack(_named(file, stack))
+    stack_name, _ = parse_stack(_named(file, stack))
     with plain_failures():
-        _reclaim(named, nodes)
+        _reclaim(stack_name, nodes)
 
 
 @app.command(cls=Command)
@@ -271,10 +271,12 @@ def _named(file: str | None, stack: str | None) -> str:
     return next(name_or_file for name_or_file in (file, stack, DEFAULT_STACK) if name_or_file is not None)
 
 
-def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published: bool, *, keep: bool = False) -> None:
+def _rehearse(
+    stack_name: str, project: Path | None, jobs: _JobOptions, as_published: bool, *, keep: bool = False
+) -> None:
     jobs.check()
     with plain_failures() as opened:
-        session = _open(named, project)
+        session = _open(stack_name, project)
         opened.append(session)
         session.as_published = as_published
         jobs_there = find_jobs(session, jobs.file, none=jobs.none)
@@ -283,11 +285,11 @@ def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published:
         rehearse_stack(session, jobs_there, keep, jobs.report, jobs.max_run_seconds)
 
 
-def _open(named: str, project: Path | None) -> Session:
+def _open(stack_name: str, project: Path | None) -> Session:
     """The session of the stack that is named."""
     from kueue_rehearsal.session import Session
 
-    stack, file = parse_stack(named)
+    stack, file = parse_stack(stack_name)
     session = Session.for_stack(stack, project_folder(project, file))
     if file is not None and _STACK_FILE.fullmatch(str(file)) is None:
         session.fleet_file = file
@@ -299,50 +301,50 @@ def _open(named: str, project: Path | None) -> Session:
 
 
 @contextmanager
-def plain_failures(untouched: str = "nothing was started") -> Iterator[list[Session]]:
+def plain_failures(untouched_text: str = "nothing was started") -> Iterator[list[Session]]:
     """What ends the block early becomes one plain message: with what is left of the session that is put into the list,
-    else `untouched` after a signal.
+    else `untouched_text` after a signal.
 
     Raises CommandError in the place of RehearsalError, OSError and an interruption.
     """
     from kueue_rehearsal.paths import RehearsalError
 
-    opened: list[Session] = []
+    sessions: list[Session] = []
     try:
         with interruptible():
-            yield opened
+            yield sessions
     except Interrupted as interrupted:
         raise console.CommandError(
-            f"interrupted; {' '.join(_aftermath(opened)) or untouched}", interrupted.exit_code
+            f"interrupted; {' '.join(_aftermath(sessions)) or untouched_text}", interrupted.exit_code
         ) from None
     except RehearsalError as failure:
         message, *more = str(failure).split("\n")  # Programs that failed have more to say.
-        raise console.CommandError(message, problems=[*more, *_aftermath(opened)]) from failure
+        raise console.CommandError(message, problems=[*more, *_aftermath(sessions)]) from failure
     except OSError as failure:
-        raise console.CommandError(_explain(failure), problems=_aftermath(opened)) from failure
+        raise console.CommandError(_explain(failure), problems=_aftermath(sessions)) from failure
 
 
-def _aftermath(opened: list[Session]) -> list[str]:
-    return [session.aftermath for session in opened if session.aftermath]
+def _aftermath(sessions: list[Session]) -> list[str]:
+    return [session.aftermath for session in sessions if session.aftermath]
 
 
-def parse_stack(given: str) -> tuple[str, Path | None]:
+def parse_stack(text: str) -> tuple[str, Path | None]:
     """The stack that is named, by its name or by a file; and the file, if it was that and has a folder.
 
     A file that is not a stack's own has a fleet alone, whose rehearsal is named after it. A folder with a program is
     that of its only stack.
     """
-    if (of_file := _STACK_FILE.fullmatch(given)) is not None:
-        return of_file[1], Path(given) if "/" in given or Path(given).is_file() else None
-    if given.endswith((".yaml", ".yml", ".json")):
-        return Path(given).stem, Path(given)
-    folder = Path(given)
-    if ("/" in given or given in (".", "..")) and folder.is_dir():
-        return _only_stack(folder, given)
-    return given, None
+    if (of_file := _STACK_FILE.fullmatch(text)) is not None:
+        return of_file[1], Path(text) if "/" in text or Path(text).is_file() else None
+    if text.endswith((".yaml", ".yml", ".json")):
+        return Path(text).stem, Path(text)
+    folder = Path(text)
+    if ("/" in text or text in (".", "..")) and folder.is_dir():
+        return _only_stack(folder, text)
+    return text, None
 
 
-def _only_stack(folder: Path, given: str) -> tuple[str, Path]:
+def _only_stack(folder: Path, text: str) -> tuple[str, Path]:
     """The stack of the program in FOLDER, and its file."""
     from kueue_fleet.program.project import Project, ProjectError
 
@@ -353,7 +355,7 @@ def _only_stack(folder: Path, given: str) -> tuple[str, Path]:
     stacks = project.stacks
     if len(stacks) != 1:
         fix = "give the file of one" if stacks else "make one with `pulumi stack init`"
-        raise console.CommandError(f"{given}: has {console.count(len(stacks), 'stack')}; {fix}")
+        raise console.CommandError(f"{text}: has {console.count(len(stacks), 'stack')}; {fix}")
     return stacks[0], project.stack_file(stacks[0]).absolute()
 
 
@@ -394,8 +396,8 @@ def _take_down(stack: str) -> None:
 
     with spinner("Taking down") as show:
         show(f"the rehearsal of {stack}")
-        removed = take_down(stack)
-    if removed:
+        removals = take_down(stack)
+    if removals:
         console.line(f"The rehearsal of {stack} was removed: its processes, clusters and state.")
         return
     others = ", ".join(rehearsals())
@@ -403,17 +405,17 @@ def _take_down(stack: str) -> None:
     console.line(f"There is no rehearsal of {stack}; {hint}.")
 
 
-def _reclaim(stack: str, wanted: str) -> None:
+def _reclaim(stack: str, node_name: str) -> None:
     from kueue_rehearsal.session import Session
 
-    place, _, number = wanted.partition("=")
+    place, _, number = node_name.partition("=")
     cluster, _, pool = place.partition("/")
     if not cluster or (number and not re.fullmatch("0*[1-9][0-9]{0,4}", number)):
-        raise console.mistyped(f"{wanted}: names no Spot nodes; write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT")
+        raise console.mistyped(f"{node_name}: names no Spot nodes; write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT")
     session = Session.for_stack(stack, Path())
     if not session.kept:
         raise console.CommandError(
-            f"{wanted}: no rehearsal of {stack} is running; run kueue-fleet rehearse up --stack {stack}"
+            f"{node_name}: no rehearsal of {stack} is running; run kueue-fleet rehearse up --stack {stack}"
         )
     names = session.client.reclaim_spot(cluster, int(number or 1), pool or None)
     if not names:

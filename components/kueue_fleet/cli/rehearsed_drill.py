@@ -103,9 +103,9 @@ def check_drill(fleet: FleetSpec, drill: Drill, source: Path) -> Fault:
         raise console.mistyped(
             f"--fault {drill.fault}: is not a fault; {suggest.instead(drill.fault, FAULTS, 'faults')}"
         )
-    if missing := fault.missing(fleet):
+    if missing_part := fault.missing(fleet):
         able = ", ".join(fault.name for fault in FAULTS.values() if not fault.missing(fleet))
-        raise console.CommandError(f"--fault {fault.name}: {source} has no {missing}; its faults are {able}")
+        raise console.CommandError(f"--fault {fault.name}: {source} has no {missing_part}; its faults are {able}")
     if drill.lasts is not None and not fault.lasts:
         raise console.mistyped(f"--lasts {drill.lasts}: {fault.name} is over at once; leave it out")
     if drill.worker is not None:
@@ -165,12 +165,12 @@ def _carried_out(session: Session, drill: Drill) -> Outcome:
 def _drilled(
     session: Session, fleet: FleetSpec, fault: Fault, drill: Drill, documents: Sequence[Mapping[str, Any]]
 ) -> Outcome:
-    submitted: list[Mapping[str, Any]] = []
+    submissions: list[Mapping[str, Any]] = []
     try:
-        return _observed(session, fleet, fault, drill, documents, submitted)
+        return _observed(session, fleet, fault, drill, documents, submissions)
     finally:
         if session.kept:
-            _clean_up(session, fleet, submitted)
+            _clean_up(session, fleet, submissions)
 
 
 def _observed(
@@ -179,17 +179,17 @@ def _observed(
     fault: Fault,
     drill: Drill,
     documents: Sequence[Mapping[str, Any]],
-    submitted: list[Mapping[str, Any]],
+    submissions: list[Mapping[str, Any]],
 ) -> Outcome:
-    """What becomes of the jobs; `submitted` gets those that were."""
+    """What becomes of the jobs; `submissions` gets those that were."""
     from kueue_fleet.simulation.fleet_run import worker_lost_seconds
     from kueue_rehearsal.drills import Scene
     from kueue_rehearsal.jobs.kinds import JOB_KINDS
 
     mark = f"{int(time.time()) & 0xFFFFF:05x}"
-    named = [_named(document, f"{mark}-{number}") for number, document in enumerate(documents, 1)]
-    submitted += [document for document in named if document["kind"] in JOB_KINDS]
-    before = run_before(session, fleet, named, "drill")
+    job_documents = [_named(document, f"{mark}-{number}") for number, document in enumerate(documents, 1)]
+    submissions += [document for document in job_documents if document["kind"] in JOB_KINDS]
+    before = run_before(session, fleet, job_documents, "drill")
     clients = session.clients(fleet)
     with observed(session, fleet, before.jobs, asks_again=False) as observation:
         try:
@@ -201,10 +201,10 @@ def _observed(
                 line("", f"Kueue moves its jobs after {patience:.0f} s: multiKueue.workerLostTimeout")
             began = time.monotonic()
             gone = _made(fault, scene, observation, drill)
-            repaired = time.monotonic()
+            repair_time = time.monotonic()
             observation.stream.close()
             jobs = [job for job in observation.stream.submitted if not gone or clients.has(fleet.home, job)]
-            well_at = _wait_until_well(scene, observation, jobs, repaired)
+            well_at = _wait_until_well(scene, observation, jobs, repair_time)
             with step("Jobs") as say:
                 # What does not run after so long does not end either.
                 seconds = JOBS_TIMEOUT_SECONDS if well_at is not None else 0.0
@@ -213,21 +213,21 @@ def _observed(
             time.sleep(2 * LOOK_SECONDS)  # The last look is at what has ended.
         finally:
             observation.stream.close()
-            submitted += observation.stream.submitted
+            submissions += observation.stream.submitted
     there = {(job["metadata"]["namespace"], job["metadata"]["name"]) for job in jobs}
     lost = [job["metadata"]["name"] for job in observation.stream.submitted if _key(job) not in there]
-    judged, not_known = _judged(session, fleet, observation, there)
+    verdict, not_known = _judged(session, fleet, observation, there)
     return Outcome(
         fault.name,
         worker,
-        repaired - began,
+        repair_time - began,
         None if well_at is None else well_at - began,
         before.longest_wait,
         [Row.of(view, observation, fleet) for view in views],
         lost,
         # What etcd forgot is still seen where it was, until the watches are there again.
         () if fault.forgets else observation.witnesses.overlaps(),
-        judged,
+        verdict,
         len(observation.stream.refusals),
         not_known,
     )
@@ -270,9 +270,9 @@ def _made(fault: Fault, scene: Scene, seen: Seen, drill: Drill) -> bool:
         say.now("making it")
         with fault.made(scene):
             began = time.monotonic()
-            while (left := seconds - (time.monotonic() - began)) > 0:
-                say.now(f"it lasts for {left:.0f} s more; {console.count(len(seen.stream.submitted), 'job')} submitted")
-                time.sleep(min(left, LOOK_SECONDS))
+            while (rest := seconds - (time.monotonic() - began)) > 0:
+                say.now(f"it lasts for {rest:.0f} s more; {console.count(len(seen.stream.submitted), 'job')} submitted")
+                time.sleep(min(rest, LOOK_SECONDS))
             say.now("repairing it")
         if not fault.lasts:
             before = len(seen.stream.submitted)
@@ -281,12 +281,12 @@ def _made(fault: Fault, scene: Scene, seen: Seen, drill: Drill) -> bool:
     return fault.forgets
 
 
-def _wait_until_well(scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]], repaired: float) -> float | None:
+def _wait_until_well(scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]], repair_time: float) -> float | None:
     """When every cluster answered again, and each of JOBS ran or was over; None: not in time."""
-    expected = {_key(job) for job in jobs}
+    expected_keys = {_key(job) for job in jobs}
     with step("All well") as say:
-        while time.monotonic() < repaired + JOBS_TIMEOUT_SECONDS and not seen.not_known:
-            waiting = waiting_jobs(seen, scene.fleet.home, expected, repaired)
+        while time.monotonic() < repair_time + JOBS_TIMEOUT_SECONDS and not seen.not_known:
+            waiting = waiting_jobs(seen, scene.fleet.home, expected_keys, repair_time)
             if waiting is None:
                 say.now("waiting until every cluster answers")
             elif waiting:
@@ -299,23 +299,25 @@ def _wait_until_well(scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]]
     return None
 
 
-def waiting_jobs(seen: Seen, home: str, expected: set[tuple[str, str]], since: float) -> set[tuple[str, str]] | None:
+def waiting_jobs(
+    seen: Seen, home: str, expected_keys: set[tuple[str, str]], since: float
+) -> set[tuple[str, str]] | None:
     """Those of the jobs that neither run nor are over; None: not every cluster has answered since then."""
     from kueue_admission.read.printed import PrintedWorkload
 
     records = {(record.namespace, record.name): record for record in seen.records()}
     with seen.lock:
-        waiting, listed = seen.listed
+        waiting, listing = seen.listed
     if waiting < since:
         return None
     well = set()
-    for workload in map(PrintedWorkload.of, listed[home]):
+    for workload in map(PrintedWorkload.of, listing[home]):
         for owner in workload.owners:
             record = records.get(key := (workload.namespace, owner.name))
             runs = workload.is_true("Admitted") and record is not None and record.is_running
             if runs or workload.is_true("Finished"):
                 well.add(key)
-    return expected - well
+    return expected_keys - well
 
 
 def _connected(scene: Scene) -> bool:
@@ -351,15 +353,20 @@ def show_outcome(outcome: Outcome) -> None:
     rows = outcome.rows
     show_rows(rows)
     console.line()
-    evicted, moved = (sum(bool(row.evictions) for row in rows), sum(len(row.places) > 1 for row in rows))
-    again, waited = sum(row.runs > 1 for row in rows), max((row.waited for row in rows), default=0.0)
+    eviction_count, move_count = (sum(bool(row.evictions) for row in rows), sum(len(row.places) > 1 for row in rows))
+    again, longest_wait = sum(row.runs > 1 for row in rows), max((row.waited for row in rows), default=0.0)
     if outcome.worker:
         line("Lost", outcome.worker)
-    line("Meanwhile", f"{console.count(len(rows), 'job')}: {evicted} evicted, {moved} moved, {again} ran again")
-    if restarted := sum(row.restarted for row in rows):
+    line(
+        "Meanwhile",
+        f"{console.count(len(rows), 'job')}: {eviction_count} evicted, {move_count} moved, {again} ran again",
+    )
+    if restart_count := sum(row.restarted for row in rows):
         hit = sum(bool(row.restarted) for row in rows)
-        line("", f"{console.count(restarted, 'pod')} of {console.count(hit, 'job')} started again in place of others")
-    line("Longest wait", f"{waited:.0f} s; {outcome.wait_before:.0f} s while nothing happened")
+        line(
+            "", f"{console.count(restart_count, 'pod')} of {console.count(hit, 'job')} started again in place of others"
+        )
+    line("Longest wait", f"{longest_wait:.0f} s; {outcome.wait_before:.0f} s while nothing happened")
     well = "not in time" if outcome.well_after is None else f"{outcome.well_after:.0f} s after the fault"
     line("All well", f"{well}, which lasted {outcome.lasted:.0f} s")
     if outcome.refusals:

@@ -134,30 +134,30 @@ def run_jobs(
     """Submit DOCUMENTS, or follow what is there, and report; `began` is when the command did, by `time.monotonic`."""
     report = None if report_file is None else _Report(report_file, fleet.home)
     watch = None if report is None else report.see
-    followed = None
+    outcome = None
     if documents:
-        followed = session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS, jobs.file, watch)
+        outcome = session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS, jobs.file, watch)
     else:
         line("Jobs", f"none submitted: {jobs.none}")
-        if jobs.followed and (unfinished := session.unfinished_jobs(fleet)):
-            followed = session.follow_jobs(fleet, unfinished, JOBS_TIMEOUT_SECONDS, watch)
-    if followed is not None:
-        _follow(session, fleet, followed, began, submitted=bool(documents))
+        if jobs.followed and (unfinished_jobs := session.unfinished_jobs(fleet)):
+            outcome = session.follow_jobs(fleet, unfinished_jobs, JOBS_TIMEOUT_SECONDS, watch)
+    if outcome is not None:
+        _follow(session, fleet, outcome, began, submitted=bool(documents))
     if report is not None:
         report.write(session, fleet, jobs, session.settings.dws.seed)
 
 
 def _follow(
-    session: Session, fleet: FleetSpec, followed: Iterable[Sequence[JobView]], began: float, *, submitted: bool
+    session: Session, fleet: FleetSpec, job_views: Iterable[Sequence[JobView]], began: float, *, submitted: bool
 ) -> None:
-    started = time.monotonic()
+    start_time = time.monotonic()
     views: Sequence[JobView] = []
     with job_display(fleet.team_of, began, JOBS_TIMEOUT_SECONDS) as show:
-        for views in followed:
+        for views in job_views:
             if session.first_admission_seconds is None and any(view.cluster for view in views):
                 session.first_admission_seconds = time.monotonic() - began
             show(views)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - start_time
     if submitted:
         line("Jobs", f"{len(views)} submitted to {fleet.home} ({seconds:.0f} s)")
     if not all(view.settled for view in views):

@@ -37,14 +37,19 @@ class _Plan:
     moves: Sequence[Move]
 
     @classmethod
-    def of(cls, given: GivenFleet, fleet: FleetSpec, to: str) -> _Plan:
+    def of(cls, given_given_fleet: GivenFleet, fleet: FleetSpec, to: str) -> _Plan:
         moves = upgrade_moves(fleet, to)
-        data = [fleet_after(given.data(), to, moves[:number]) for number in range(len(moves) + 1)]
+        data = [fleet_after(given_given_fleet.data(), to, moves[:number]) for number in range(len(moves) + 1)]
         return cls(data, [fleet, *map(parse_fleet, data[1:])], moves)
 
 
 def rehearse_upgrade(
-    file: Path, given: GivenFleet, fleet: FleetSpec, to: str, jobs: Sequence[Path], project: Path | None = None
+    file: Path,
+    given_given_fleet: GivenFleet,
+    fleet: FleetSpec,
+    to: str,
+    jobs: Sequence[Path],
+    project: Path | None = None,
 ) -> None:
     """Bring the fleet up as its file says, run its jobs, upgrade Kueue move by move while they are submitted again and
     again, and say what became of them. `project`: the folder with Pulumi.yaml; by default the nearest above the file.
@@ -53,13 +58,13 @@ def rehearse_upgrade(
         CommandError: it cannot be rehearsed.
         Exit: a job did not end, or ran twice.
     """
-    if given.declared is not None:
+    if given_given_fleet.declared is not None:
         raise console.mistyped(f"{file}: is a program, whose release cannot be changed; give the file of a fleet")
     from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, runs_otherwise
     from kueue_rehearsal.session import Session
 
     try:
-        plan = _Plan.of(given, fleet, to)
+        plan = _Plan.of(given_given_fleet, fleet, to)
     except SpecError as refused:
         # The file as it is, and at the end, is right; in between, releases meet that do not go together.
         raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None
@@ -81,8 +86,8 @@ def rehearse_upgrade(
         documents = [
             document for job_file in _job_files(session, stack, jobs) for document in read_jobs(fleet, job_file)
         ]
-        if missing := session.missing_parts():
-            raise console.CommandError("Pulumi cannot run here:", problems=missing)
+        if missing_parts := session.missing_parts():
+            raise console.CommandError("Pulumi cannot run here:", problems=missing_parts)
         engines = list(dict.fromkeys(name for fleet_then in plan.fleets for name in fleet_engines(fleet_then)))
         with session.exclusive():
             with step("Engines") as say:
@@ -142,7 +147,7 @@ def _show_steps(moves: Sequence[Move], began: Sequence[int], rows: Sequence[Row]
     for move, first, last in zip(moves, began, [*began[1:], len(rows)], strict=True):
         of_step = rows[first:last]
         longest = max((row.waited for row in of_step), default=0.0)
-        evicted = sum(bool(row.evictions) for row in of_step)
-        table.add(move.cluster, str(len(of_step)), f"{longest:.0f} s", str(evicted))
+        eviction_count = sum(bool(row.evictions) for row in of_step)
+        table.add(move.cluster, str(len(of_step)), f"{longest:.0f} s", str(eviction_count))
     console.line()
     console.show(table)

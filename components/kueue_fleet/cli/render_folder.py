@@ -83,8 +83,8 @@ def _earlier(place: Path) -> set[str]:
         documents_there = load_yaml(text, str(file))
     except SpecError as error:
         raise console.CommandError(f"{error}, or give another folder") from None
-    listed = documents_there.get("resources") if isinstance(documents_there, dict) else None
-    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    resource_files = documents_there.get("resources") if isinstance(documents_there, dict) else None
+    names = [name for name in resource_files if isinstance(name, str)] if isinstance(resource_files, list) else []
     charts = {name for name in map(_values_file, RELEASES.values()) if (place / name).exists()}
     return charts | {name for name in names if "/" not in name and name.endswith(".yaml")}
 

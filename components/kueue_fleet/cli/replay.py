@@ -105,7 +105,7 @@ def replay(
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(source_fleet, changes, at), past, window, queues) if changes else before
         runs = [before.run(seed, begun=_told(say, f"simulation {seed + 1} of {seeds}")) for seed in range(seeds)]
-        changed = (
+        changed_runs = (
             [after.run(seed, grown, _told(say, f"simulation {seed + 1} of {seeds}, changed")) for seed in range(seeds)]
             if changes or growth
             else []
@@ -115,8 +115,8 @@ def replay(
         raise console.CommandError(
             f"{store}: has no job that can be replayed; give another --from, --to", problems=left_out
         )
-    shown = [*what_if, *(f"growth {text}" for text in growth or [])]
-    _show(before, runs, after, changed, shown, output)
+    change_texts = [*what_if, *(f"growth {text}" for text in growth or [])]
+    _show(before, runs, after, changed_runs, change_texts, output)
 
 
 def _told(say: Callable[[str], None], what: str) -> Callable[[list[Replayed]], Watch]:
@@ -177,12 +177,12 @@ def read_growth(texts: Sequence[str]) -> Growth:
     return Growth(factor, teams)
 
 
-def check_teams(option: str, given: Iterable[str], fleet: FleetSpec) -> None:
+def check_teams(option: str, team_names: Iterable[str], fleet: FleetSpec) -> None:
     """Raise CommandError for a team in an option that the fleet does not have."""
     from kueue_admission.forms.suggest import instead
 
     teams = sorted(team.name for team in fleet.teams)
-    for team in given:
+    for team in team_names:
         if team not in teams:
             raise console.mistyped(f"{option} {team}: there is no such team; {instead(team, teams, 'teams')}")
 
@@ -220,7 +220,7 @@ def _show(
     before: Replay,
     runs: Sequence[Sequence[Replayed]],
     after: Replay,
-    changed: Sequence[Sequence[Replayed]],
+    changed_runs: Sequence[Sequence[Replayed]],
     changes: Sequence[str],
     output: Output,
 ) -> None:
@@ -228,12 +228,12 @@ def _show(
 
     fit = fit_of(before, runs)
     # Of the fit a job that growth added is not part; of what a change does it is.
-    then = waits_of(after, changed) if changed else {}
-    judged = goals_in(after, changed or runs)
+    then = waits_of(after, changed_runs) if changed_runs else {}
+    goal_verdicts = goals_in(after, changed_runs or runs)
     if output is Output.json:
-        goals = [verdict.to_dict() for verdict in judged]
+        goals = [verdict.to_dict() for verdict in goal_verdicts]
         console.json_document({**_document(before, fit, then, changes, len(runs)), "goals": goals})
-        simulate_goals.enforce(judged, quiet=True)
+        simulate_goals.enforce(goal_verdicts, quiet=True)
         return
     window = before.window
     days = (window.end - window.begin) / _DAY
@@ -249,11 +249,11 @@ def _show(
         console.line("Not explained:")
     for text in fit.not_explained:
         console.paragraph(f"- {text}")
-    if changed:
+    if changed_runs:
         console.line()
         console.paragraph(f"With {', '.join(changes)}:")
         _show_waits("replayed", fit.replayed, "then", then)
-    simulate_goals.enforce(judged, quiet=False)
+    simulate_goals.enforce(goal_verdicts, quiet=False)
 
 
 def _show_waits(
@@ -273,9 +273,9 @@ def _show_waits(
     )
     for queue in dict.fromkeys((*waits, *others)):
         for label, side in ((name, waits), (other_name, others)):
-            if (found := side.get(queue)) is not None:
-                quantiles = [_span(spread) for spread in found.quantiles.values()]
-                table.add(queue, label, _number(found.jobs), _number(found.admitted), *quantiles)
+            if (row_of_side := side.get(queue)) is not None:
+                quantiles = [_span(spread) for spread in row_of_side.quantiles.values()]
+                table.add(queue, label, _number(row_of_side.jobs), _number(row_of_side.admitted), *quantiles)
         if off is not None:
             differences = [off(queue, share) for share in ("p50", "p90")]
             table.add(

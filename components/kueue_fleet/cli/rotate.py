@@ -62,8 +62,8 @@ def rotate(
     assert fleet.manager is not None
     names = dict.fromkeys((fleet.manager.name, *(place.worker for place in places)))
     clusters = {name: _Cluster(connect("rotate", name, kubeconfig)) for name in names}
-    renewed, problems = _renew(places, clusters, fleet.manager.name, credentials.lifetime.seconds)
-    first = [place for place in renewed if clusters[place.worker].has(_first(place))]
+    renewed_tokens, problems = _renew(places, clusters, fleet.manager.name, credentials.lifetime.seconds)
+    first = [place for place in renewed_tokens if clusters[place.worker].has(_first(place))]
     if first:
         with step("wait") as say:
             say.stage("until every reader has the new tokens")
@@ -81,12 +81,12 @@ def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
     if not tokens:
         wrong = "has no multiKueue" if fleet.multi_kueue is None else "reaches its workers without tokens"
         raise console.CommandError(f"fleet {fleet.name} {wrong}; there is nothing to replace")
-    known = dict.fromkeys(token.worker for token in tokens)
+    known_places = dict.fromkeys(token.worker for token in tokens)
     for name in workers:
-        if name not in known:
+        if name not in known_places:
             from kueue_admission.forms.suggest import instead
 
-            raise console.mistyped(f"--worker: there is no worker {name}; {instead(name, known, 'workers')}")
+            raise console.mistyped(f"--worker: there is no worker {name}; {instead(name, known_places, 'workers')}")
     return [token for token in tokens if not workers or token.worker in workers]
 
 
@@ -94,7 +94,7 @@ def _renew(
     places: list[WorkerToken], clusters: Mapping[str, _Cluster], manager: str, lifetime: float
 ) -> tuple[list[WorkerToken], list[str]]:
     """What was renewed, and what went wrong."""
-    renewed, problems = [], []
+    renewed_tokens, problems = [], []
     for place in places:
         label = f"{place.worker} {place.account}"
         try:
@@ -104,10 +104,10 @@ def _renew(
         except (ApiError, TokenError) as wrong:
             problems.append(f"{label}: {wrong}")
             continue
-        renewed.append(place)
+        renewed_tokens.append(place)
         expires = datetime.fromtimestamp(life.expires or 0, UTC).strftime("%Y-%m-%d %H:%M UTC")
         line(place.worker, f"{place.account}: a new token, which expires on {expires}")
-    return renewed, problems
+    return renewed_tokens, problems
 
 
 def _void(places: list[WorkerToken], clusters: Mapping[str, _Cluster]) -> list[str]:

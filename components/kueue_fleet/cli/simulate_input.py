@@ -53,8 +53,8 @@ def of_stack(
     from kueue_fleet.jobs.workload_file import WorkloadFile
     from kueue_fleet.simulation.fleet import prepare_fleet
 
-    named = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
-    fleet = load_fleet(named, as_published=as_published)
+    fleet_file = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
+    fleet = load_fleet(fleet_file, as_published=as_published)
     source = console.source_name(workload) if workload is not None else ""
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
@@ -72,14 +72,14 @@ def of_stack(
     def prepare(changes: Sequence[Change]) -> Prepared:
         of_jobs = [change for change in changes if change.root in JOB_FIELDS]
         of_fleet = [change for change in changes if change not in of_jobs]
-        sources = Sources(changed_source(named.source, of_fleet), changed_source(source, of_jobs))
+        sources = Sources(changed_source(fleet_file.source, of_fleet), changed_source(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
         if begin is not None:
             file = _beginning_at(file, begin)
-        other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
+        other = fleet if file.begin is None else load_fleet(fleet_file, as_published=as_published, at=file.begin)
         if of_fleet:
-            other = changed_fleet(named, of_fleet, file.begin, as_published=as_published)
-        prepared = prepare_fleet(
+            other = changed_fleet(fleet_file, of_fleet, file.begin, as_published=as_published)
+        preparation = prepare_fleet(
             other,
             file,
             run.delays,
@@ -89,9 +89,9 @@ def of_stack(
             sources=sources,
             prices=prices,
         )
-        for problem in prepared.warnings if not changes else ():
+        for problem in preparation.warnings if not changes else ():
             console.warning(str(problem))
-        return prepared
+        return preparation
 
     return prepare
 

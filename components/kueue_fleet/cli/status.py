@@ -97,27 +97,31 @@ def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | No
     return status_of(fleet, clusters, prices, store, now)
 
 
-def _rendered(found: FleetStatus) -> list[RenderableType]:
-    parts: list[RenderableType] = [_clusters(found), "", _queues(found)]
-    if found.teams:
-        parts += ["", teams_table(found.teams)]
-    if found.budgets:
-        parts += ["", *map(budget_line, found.budgets)]
-    if found.goals:
-        parts += ["", *map(goal_line, found.goals)]
-    for rows, table in ((found.stuck, _stuck), (found.pending, _pending), (found.requests, _requests)):
+def _rendered(fleet_status: FleetStatus) -> list[RenderableType]:
+    parts: list[RenderableType] = [_clusters(fleet_status), "", _queues(fleet_status)]
+    if fleet_status.teams:
+        parts += ["", teams_table(fleet_status.teams)]
+    if fleet_status.budgets:
+        parts += ["", *map(budget_line, fleet_status.budgets)]
+    if fleet_status.goals:
+        parts += ["", *map(goal_line, fleet_status.goals)]
+    for rows, table in (
+        (fleet_status.stuck, _stuck),
+        (fleet_status.pending, _pending),
+        (fleet_status.requests, _requests),
+    ):
         if rows:
-            parts += ["", table(found), *_more(len(rows))]
-    if found.lost:
-        parts += ["", *(console.rich_text([Styled(f"lost: {loss}", "yellow")]) for loss in found.lost)]
-    if found.calendars:
-        parts += ["", *map(_calendar, found.calendars)]
-    if found.rotate_by is not None and found.days_left is not None:
-        parts += ["", _credentials(found.rotate_by.isoformat(), found.days_left)]
+            parts += ["", table(fleet_status), *_more(len(rows))]
+    if fleet_status.lost:
+        parts += ["", *(console.rich_text([Styled(f"lost: {loss}", "yellow")]) for loss in fleet_status.lost)]
+    if fleet_status.calendars:
+        parts += ["", *map(_calendar, fleet_status.calendars)]
+    if fleet_status.rotate_by is not None and fleet_status.days_left is not None:
+        parts += ["", _credentials(fleet_status.rotate_by.isoformat(), fleet_status.days_left)]
     return parts
 
 
-def _clusters(found: FleetStatus) -> Table:
+def _clusters(fleet_status: FleetStatus) -> Table:
     table = Table(
         Column("cluster"),
         Column("role", leave_out=1),
@@ -126,7 +130,7 @@ def _clusters(found: FleetStatus) -> Table:
         Column("admitted", right=True, leave_out=2),
         Column("state", sentences=True),
     )
-    for cluster in found.clusters:
+    for cluster in fleet_status.clusters:
         state = Styled("ready", "green")
         if not cluster.reachable or cluster.connected is False:
             state = Styled(cluster.message or "not connected", "red")
@@ -137,8 +141,8 @@ def _clusters(found: FleetStatus) -> Table:
     return table
 
 
-def _queues(found: FleetStatus) -> Table:
-    inactive = [Column("state", sentences=True)] if not all(queue.active for queue in found.queues) else []
+def _queues(fleet_status: FleetStatus) -> Table:
+    inactive = [Column("state", sentences=True)] if not all(queue.active for queue in fleet_status.queues) else []
     table = Table(
         Column("queue"),
         Column("cluster"),
@@ -147,23 +151,23 @@ def _queues(found: FleetStatus) -> Table:
         Column("used / quota", right=True),
         *inactive,
     )
-    for queue in found.queues:
+    for queue in fleet_status.queues:
         state = [Styled("" if queue.active else f"inactive: {queue.reason}", "red")] if inactive else []
         rows = [use for use in queue.use if use.used != "0" or use.resource.endswith("/gpu")] or list(queue.use[:1])
         if not rows:
             table.add(queue.name, queue.cluster, "-", "-", "-", *state)
         for use in rows:
-            borrowed = f" (+{use.borrowed})" if use.borrowed != "0" else ""
-            amount = f"{use.used}{borrowed} / {use.nominal}"
+            borrowed_text = f" (+{use.borrowed})" if use.borrowed != "0" else ""
+            amount = f"{use.used}{borrowed_text} / {use.nominal}"
             table.add(queue.name, queue.cluster, use.flavor, use.resource, amount, *state)
     return table
 
 
-def _pending(found: FleetStatus) -> Table:
+def _pending(fleet_status: FleetStatus) -> Table:
     table = Table(
         Column("pending"), Column("queue", leave_out=1), Column("waits", right=True), Column("reason", sentences=True)
     )
-    for workload in found.pending[:_SHOWN]:
+    for workload in fleet_status.pending[:_SHOWN]:
         where = f" on {workload.cluster}" if workload.cluster else ""
         if workload.keeps:
             where = f" on every worker it was offered to; it keeps {workload.keeps} on the manager until it is deleted"
@@ -172,24 +176,24 @@ def _pending(found: FleetStatus) -> Table:
     return table
 
 
-def _stuck(found: FleetStatus) -> Table:
+def _stuck(fleet_status: FleetStatus) -> Table:
     table = Table(
         Column("stuck"), Column("cluster", leave_out=1), Column("for", right=True), Column("why", sentences=True)
     )
-    for stuck in found.stuck[:_SHOWN]:
+    for stuck in fleet_status.stuck[:_SHOWN]:
         why: list[str | Styled] = [Styled(stuck.why, "red"), f": {stuck.message}"]
         table.add(f"{stuck.namespace}/{stuck.name}", stuck.cluster, span(stuck.seconds), why)
     return table
 
 
-def _requests(found: FleetStatus) -> Table:
+def _requests(fleet_status: FleetStatus) -> Table:
     table = Table(
         Column("DWS request"),
         Column("cluster", leave_out=1),
         Column("age", right=True),
         Column("state", sentences=True),
     )
-    for request in found.requests[:_SHOWN]:
+    for request in fleet_status.requests[:_SHOWN]:
         state = f"{request.state}: {request.message}" if request.message else request.state
         table.add(f"{request.namespace}/{request.name}", request.cluster, span(request.age_seconds), state)
     return table
@@ -199,11 +203,11 @@ def _more(rows: int) -> list[RenderableType]:
     return [f"and {rows - _SHOWN} more; --output json has all"] if rows > _SHOWN else []
 
 
-def _calendar(each: CalendarStatus) -> RenderableType:
-    what, when = ("ends", each.ends) if each.is_open else ("begins", each.starts)
-    left = "today" if each.days_left == 0 else f"in {console.count(each.days_left, 'day')}"
-    text = f"calendar: {each.reservation}, node pool {each.pool} on {each.cluster}, {what} {when}, {left}"
-    return console.rich_text([Styled(text, "yellow" if each.is_open and each.days_left <= _REMIND_DAYS else "")])
+def _calendar(period: CalendarStatus) -> RenderableType:
+    what, when = ("ends", period.ends) if period.is_open else ("begins", period.starts)
+    time_left = "today" if period.days_left == 0 else f"in {console.count(period.days_left, 'day')}"
+    text = f"calendar: {period.reservation}, node pool {period.pool} on {period.cluster}, {what} {when}, {time_left}"
+    return console.rich_text([Styled(text, "yellow" if period.is_open and period.days_left <= _REMIND_DAYS else "")])
 
 
 def _credentials(day: str, days: int) -> RenderableType:

@@ -69,15 +69,19 @@ def number_or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def goal_line(each: Judged) -> RenderableType:
+def goal_line(verdict: Judged) -> RenderableType:
     """A goal and how it is with it, in colour where it is not met."""
-    return console.rich_text([simulate_goals.line(each)])
+    return console.rich_text([simulate_goals.line(verdict)])
 
 
-def budget_line(each: BudgetUse) -> RenderableType:
+def budget_line(budget_use: BudgetUse) -> RenderableType:
     """How far a budget is used up, in colour where it is near or exceeded."""
     return console.rich_text(
-        [Styled(f"budget: {each}", "red" if each.percent >= 100 else "yellow" if each.is_near else "")]
+        [
+            Styled(
+                f"budget: {budget_use}", "red" if budget_use.percent >= 100 else "yellow" if budget_use.is_near else ""
+            )
+        ]
     )
 
 

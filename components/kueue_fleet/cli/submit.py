@@ -176,10 +176,10 @@ def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
     from kueue_fleet.jobs.new_job import JobRequest, from_template
 
     if template is None:
-        missing = [f"--{option}" for option in ("queue", "image") if not given[option]]
-        if missing:
+        options = [f"--{option}" for option in ("queue", "image") if not given[option]]
+        if options:
             raise console.mistyped(
-                f"{' and '.join(missing)}: missing; give {'them' if len(missing) > 1 else 'it'}, or a job with -f FILE"
+                f"{' and '.join(options)}: missing; give {'them' if len(options) > 1 else 'it'}, or a job with -f FILE"
             )
         return JobRequest(**{name: value for name, value in given.items() if value is not None})
     with well_formed(_FROM_OPTIONS):
@@ -280,8 +280,8 @@ def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     except ApiError as failed:
         console.paragraph(f"How far the budget is used is not known: {failed}")
         return
-    used = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": workloads_there})}, now)
-    for budget in budgets(fleet, used, list_prices(), now):
+    team_use = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": workloads_there})}, now)
+    for budget in budgets(fleet, team_use, list_prices(), now):
         if budget.team == team.name:
             console.paragraph(f"Budget of {budget}")
 
@@ -304,7 +304,7 @@ def create_job(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
         ) from None
 
 
-def _follow(clusters: Clusters, home: str, made: dict[str, Any], kubectl: str) -> int:
+def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: str) -> int:
     """Say each change of its state until it has ended; its exit code. With `kubectl`, print its logs too."""
     from kueue_admission.read.printed import PrintedWorkload
     from kueue_fleet.cli.jobs import follow_logs
@@ -312,8 +312,8 @@ def _follow(clusters: Clusters, home: str, made: dict[str, Any], kubectl: str) -
     from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.status.job import JobName, jobs_called
 
-    metadata = made["metadata"]
-    job_name = JobName(metadata["name"], made["kind"], metadata["namespace"])
+    metadata = job_object["metadata"]
+    job_name = JobName(metadata["name"], job_object["kind"], metadata["namespace"])
     path = f"/apis/{KUEUE_API}/namespaces/{job_name.namespace}/workloads"
     last_line, begun = "", False
     codes: dict[str, int] = {}
@@ -350,8 +350,8 @@ def _in_words(job: LiveJob) -> str:
     return f"{status.state}{where}{why}"
 
 
-def _say(said: str, now: str) -> str:
-    if now != said:
+def _say(text: str, now: str) -> str:
+    if now != text:
         console.paragraph(f"{datetime.now(UTC):%H:%M:%S} {now}")  # noqa: TID251 - the edge has the clock
     return now
 
@@ -359,8 +359,8 @@ def _say(said: str, now: str) -> str:
 def _exit_codes(pods: Sequence[PrintedPod]) -> Iterator[tuple[str, int]]:
     """Of each pod; -1: it has not ended."""
     for pod in pods:
-        ended = [
+        end_states = [
             container_status.child("state").child("terminated")
             for container_status in pod.status.children("containerStatuses")
         ]
-        yield pod.name, max((container.integer("exitCode", -1) for container in ended), default=-1)
+        yield pod.name, max((container.integer("exitCode", -1) for container in end_states), default=-1)

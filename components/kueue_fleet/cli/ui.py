@@ -98,13 +98,13 @@ def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str
     from kueue_fleet.fleet_file.goals import wait_goals
     from kueue_fleet.status.job import timeline
 
-    def told(found: LiveJob) -> str:
-        explained = render_clusters(found.explanations(fair_sharing=False))
-        unknown = (f"Not known: {problem}" for problem in found.problems)
-        job, now = found.workload, time.time()
-        known = job.local_queue, job.spec.data.get("priority"), job.created or now, now
-        goals = wait_goals(fleet, *known) if job.state is not WorkloadState.ADMITTED else []
-        return "\n".join([explained, *goals, *unknown, "", *timeline(found.workload)])
+    def told(live_job: LiveJob) -> str:
+        explanation_text = render_clusters(live_job.explanations(fair_sharing=False))
+        unknown = (f"Not known: {problem}" for problem in live_job.problems)
+        job, now = live_job.workload, time.time()
+        queue_place = job.local_queue, job.spec.data.get("priority"), job.created or now, now
+        goals = wait_goals(fleet, *queue_place) if job.state is not WorkloadState.ADMITTED else []
+        return "\n".join([explanation_text, *goals, *unknown, "", *timeline(live_job.workload)])
 
     return _about(fleet, kubeconfig, namespace, name, told)
 
@@ -114,28 +114,30 @@ def logs(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -
     return _about(fleet, kubeconfig, namespace, name, lambda found: found.log_ends())
 
 
-def what_if(fleet: FleetSpec, kubeconfig: Path | None, asked: Mapping[str, str]) -> str:
+def what_if(fleet: FleetSpec, kubeconfig: Path | None, changes: Mapping[str, str]) -> str:
     """Who gains and who loses by another quota on a cluster; see `live_what_if`."""
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.cli import live_what_if
     from kueue_fleet.cli.live_jobs import Clusters
     from kueue_fleet.kube.answers import ApiError
 
-    cluster = asked.get("cluster", "")
+    cluster = changes.get("cluster", "")
     if cluster not in fleet.cluster_names:
         return f"Not tried: the fleet has no cluster {cluster!r}; choose one of {', '.join(fleet.cluster_names)}"
     try:
-        return live_what_if.what_if(cluster, Clusters("status", kubeconfig).admission_objects(cluster), asked)
+        return live_what_if.what_if(cluster, Clusters("status", kubeconfig).admission_objects(cluster), changes)
     except (ApiError, console.CommandError, SimulationError) as failed:
         return f"Not tried: {failed}"
 
 
-def _about(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, told: Callable[[LiveJob], str]) -> str:
-    """What `told` says of a job; what cannot be known is said in its place."""
+def _about(
+    fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, text_of: Callable[[LiveJob], str]
+) -> str:
+    """What `text_of` says of a job; what cannot be known is said in its place."""
     from kueue_fleet.cli.live_jobs import find_job
     from kueue_fleet.kube.answers import ApiError
 
     try:
-        return told(find_job("status", name, fleet.home, namespace, kubeconfig))
+        return text_of(find_job("status", name, fleet.home, namespace, kubeconfig))
     except (ApiError, console.CommandError) as failed:
         return f"Not known: {failed}"

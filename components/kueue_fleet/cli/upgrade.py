@@ -96,23 +96,23 @@ def upgrade(
     fleet = load_fleet(source_fleet)
     with well_formed():
         dump = [] if objects is None else read_objects(objects)
-        submitted = [document for job in jobs or () for document in read_objects(job)]
-        compared = _compare(source_fleet, to, dump, submitted, workload)
+        job_documents = [document for job in jobs or () for document in read_objects(job)]
+        comparison = _compare(source_fleet, to, dump, job_documents, workload)
     advice = upgrade_of(fleet, to, [document.data for document in dump])
     of_objects = (object_problem.behind(one.where) for one in dump for object_problem in object_problems(one.data, to))
     advice = replace(advice, problems=[*source_fleet.placed(advice.problems), *of_objects])
-    decided = [
+    decided_problems = [
         problem if problem.source else replace(problem, source=source_fleet.source)
-        for of in compared.values()
+        for of in comparison.values()
         for problem in of.problems
     ]
     if output is UpgradeOutput.json:
-        console.json_document(_document(advice, compared))
+        console.json_document(_document(advice, comparison))
     elif output is UpgradeOutput.sarif:
-        console.json_document(sarif_log([*advice.problems, *decided]))
+        console.json_document(sarif_log([*advice.problems, *decided_problems]))
     else:
-        _print(advice, compared)
-    if errors_of([*advice.problems, *decided]):
+        _print(advice, comparison)
+    if errors_of([*advice.problems, *decided_problems]):
         raise typer.Exit(1)
     if rehearse:
         from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
@@ -122,10 +122,10 @@ def upgrade(
 
 
 def _compare(
-    given: GivenFleet, to: str, dump: list[Document], submitted: list[Document], workload: Path | None
+    given_given_fleet: GivenFleet, to: str, dump: list[Document], documents: list[Document], workload: Path | None
 ) -> dict[str, Compared]:
     """What both releases decide, by the option that gives the jobs."""
-    if not (submitted or workload or any(document.data["kind"] in QUEUED for document in dump)):
+    if not (documents or workload or any(document.data["kind"] in QUEUED for document in dump)):
         return {}  # What simulates is not imported.
     from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
     from kueue_fleet.simulation.other_release import compare_dump, compare_jobs
@@ -133,19 +133,19 @@ def _compare(
     comparisons, file = {}, WorkloadFile()
     if workload is not None:
         file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
-    fleet = load_fleet(given, at=file.begin)
-    if submitted or workload:
-        comparisons["jobs"] = compare_jobs(fleet, to, file, submitted)
+    fleet = load_fleet(given_given_fleet, at=file.begin)
+    if documents or workload:
+        comparisons["jobs"] = compare_jobs(fleet, to, file, documents)
     if any(document.data["kind"] in QUEUED for document in dump):
         comparisons["objects"] = compare_dump(fleet, to, dump)
     tell_notes(dict.fromkeys(note for comparison in comparisons.values() for note in comparison.notes))
     return comparisons
 
 
-def _in_text(compared: Mapping[str, Compared]) -> Iterator[str]:
-    if not compared:
+def _in_text(comparisons: Mapping[str, Compared]) -> Iterator[str]:
+    if not comparisons:
         yield "not looked at; give --jobs, or Workloads in --objects"
-    for option, comparison in compared.items():
+    for option, comparison in comparisons.items():
         yield from _lines(comparison.problems)
         if comparison.jobs:
             yield f"{len(comparison.differences)} of {console.count(comparison.jobs, 'job')} of --{option}"
@@ -155,14 +155,14 @@ def _lines(problems: Iterable[Problem]) -> list[str]:
     return [f"{problem.severity}: {problem.coded}" for problem in problems]
 
 
-def _print(found: Upgrade, compared: Mapping[str, Compared]) -> None:
-    for cluster, version in found.before.items():
-        console.line(f"{cluster}: Kueue {version} -> {found.to}")
+def _print(found_upgrade: Upgrade, comparisons: Mapping[str, Compared]) -> None:
+    for cluster, version in found_upgrade.before.items():
+        console.line(f"{cluster}: Kueue {version} -> {found_upgrade.to}")
     for heading, lines in {
-        "What breaks": _lines(found.problems),
-        "What is different by default": found.changes,
-        "Which jobs are decided differently": list(_in_text(compared)),
-        "What to do, in this order": [f"{number}. {step}" for number, step in enumerate(found.steps, 1)],
+        "What breaks": _lines(found_upgrade.problems),
+        "What is different by default": found_upgrade.changes,
+        "Which jobs are decided differently": list(_in_text(comparisons)),
+        "What to do, in this order": [f"{number}. {step}" for number, step in enumerate(found_upgrade.steps, 1)],
     }.items():
         console.line()
         console.line(heading)
@@ -170,18 +170,18 @@ def _print(found: Upgrade, compared: Mapping[str, Compared]) -> None:
             console.line(f"  {line}")
 
 
-def _document(found: Upgrade, compared: Mapping[str, Compared]) -> dict[str, Any]:
+def _document(found_upgrade: Upgrade, comparisons: Mapping[str, Compared]) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
-        "before": dict(found.before),
-        "to": found.to,
-        "problems": _as_data(found.problems),
-        "changes": list(found.changes),
+        "before": dict(found_upgrade.before),
+        "to": found_upgrade.to,
+        "problems": _as_data(found_upgrade.problems),
+        "changes": list(found_upgrade.changes),
         "decisions": {
             option: {"jobs": value.jobs, "differences": value.differences, "problems": _as_data(value.problems)}
-            for option, value in compared.items()
+            for option, value in comparisons.items()
         },
-        "steps": list(found.steps),
+        "steps": list(found_upgrade.steps),
     }
 
 

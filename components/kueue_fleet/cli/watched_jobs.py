@@ -92,10 +92,10 @@ class Seen:
         """How many pods of a Job were started beyond those that it needs, each for one that was lost or failed."""
         from kueue_admission.read.printed import PrintedJob
 
-        printed = PrintedJob.of(job)
-        needs = printed.spec.integer("completions") or printed.spec.integer("parallelism") or 1
+        printed_job = PrintedJob.of(job)
+        needs = printed_job.spec.integer("completions") or printed_job.spec.integer("parallelism") or 1
         with self.lock:
-            return max(0, len(self.pods.get(printed.uid, ())) - needs)
+            return max(0, len(self.pods.get(printed_job.uid, ())) - needs)
 
     def records(self) -> list[Record]:
         """Of the jobs that were submitted."""
@@ -215,20 +215,26 @@ class Row:
         runs = seen.witnesses.runs_of(*key)
         record = next((record for record in seen.records() if (record.namespace, record.name) == key), None)
         evictions = [eviction.reason for eviction in record.evictions] if record else []
-        admitted = [run.cluster or fleet.home for run in record.runs] if record else []
+        cluster_names = [run.cluster or fleet.home for run in record.runs] if record else []
         times = max(Counter(item["metadata"]["name"] for _, item in runs).values(), default=0)
         starts = [at for _, item in runs if (at := PrintedJob.of(item).status.seconds("startTime")) is not None]
-        created = {Printed.of(job).key: Printed.of(job).created for job in seen.stream.submitted}.get("/".join(key))
-        waited = view.waited_seconds if created is None or not starts else max(0.0, min(starts) - created)
-        places = list(dict.fromkeys([cluster for cluster, _ in runs] or admitted))
+        creation_time = {Printed.of(job).key: Printed.of(job).created for job in seen.stream.submitted}.get(
+            "/".join(key)
+        )
+        wait_seconds = (
+            view.waited_seconds if creation_time is None or not starts else max(0.0, min(starts) - creation_time)
+        )
+        places = list(dict.fromkeys([cluster for cluster, _ in runs] or cluster_names))
         wrong = []
         if view.state is not JobState.FINISHED:
             wrong.append(f"{view.name}: is {view.state}, not finished")
         if times > 1 + len(evictions):
             wrong.append(f"{view.name}: was started {times} times")
         is_finished = view.state is JobState.FINISHED
-        restarted = sum(seen.restarted(item) for _, item in runs)
-        return cls(view.name, str(view.state), waited, places, evictions, times, wrong, is_finished, restarted)
+        restart_count = sum(seen.restarted(item) for _, item in runs)
+        return cls(
+            view.name, str(view.state), wait_seconds, places, evictions, times, wrong, is_finished, restart_count
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields, as in a JSON document; `runs` is null where it is not known."""
@@ -258,12 +264,12 @@ def show_rows(rows: Sequence[Row]) -> None:
     def tells(row: Row) -> bool:
         return bool(row.wrong or row.evictions or len(row.places) > 1 or row.restarted)
 
-    ordered = sorted(rows, key=lambda row: (not tells(row), -row.waited))
-    for row in ordered[:_SHOWN]:
+    ordered_rows = sorted(rows, key=lambda row: (not tells(row), -row.waited))
+    for row in ordered_rows[:_SHOWN]:
         ran = str(row.runs or "not known")
         places = ", then ".join(row.places) or "-"
-        evicted, again = ", ".join(row.evictions) or "-", str(row.restarted or "-")
-        table.add(row.name, f"{row.waited:.0f} s", places, evicted, ran, again, row.state)
+        eviction_text, again = ", ".join(row.evictions) or "-", str(row.restarted or "-")
+        table.add(row.name, f"{row.waited:.0f} s", places, eviction_text, ran, again, row.state)
     console.line()
     console.show(table)
     if len(rows) > _SHOWN:
@@ -274,8 +280,11 @@ def report(rows: Sequence[Row], seen: Seen) -> bool:
     """What became of the jobs that were submitted while Kueue was upgraded, and whether that is well."""
     show_rows(rows)
     console.line()
-    evicted, moved = (sum(bool(row.evictions) for row in rows), sum(len(row.places) > 1 for row in rows))
-    line("Jobs", f"{len(rows)} submitted while Kueue was upgraded; {evicted} evicted, {moved} moved to another cluster")
+    count, move_count = (sum(bool(row.evictions) for row in rows), sum(len(row.places) > 1 for row in rows))
+    line(
+        "Jobs",
+        f"{len(rows)} submitted while Kueue was upgraded; {count} evicted, {move_count} moved to another cluster",
+    )
     if seen.not_known:
         line("", f"evictions are not known: {seen.not_known}")
     if seen.left:

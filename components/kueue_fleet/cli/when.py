@@ -100,9 +100,9 @@ def when(
         times = WorkloadFile()
         if workload is not None:
             times = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
-        wanted = read_job(manifest) if manifest is not None else None
+        job_there = read_job(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
-        target = wanted or (_waiting(name, source, workloads) if name is not None else "")
+        target = job_there or (_waiting(name, source, workloads) if name is not None else "")
         names = {
             workload.key: f"{workload.namespace}/{owner_of(workload)[1]}"
             for workload in map(PrintedWorkload.of, workloads)
@@ -163,31 +163,35 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
     return home, Clusters("when", kubeconfig).read(home, f"/apis/{KUEUE_API}/workloads", "its Workloads")
 
 
-def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
+def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
     from kueue_admission.forms.suggest import instead
 
     there = [
-        workload for workload in map(PrintedWorkload.of, workloads) if wanted.namespace in ("", workload.namespace)
+        workload for workload in map(PrintedWorkload.of, workloads) if job_name.namespace in ("", workload.namespace)
     ]
-    jobs_there = jobs_called(wanted, there)
+    jobs_there = jobs_called(job_name, there)
     if not jobs_there:
-        known = [owner_of(workload)[1] for workload in there]
-        fix = instead(wanted.name, known, "jobs") if known else "give -f FILE if it is not submitted yet"
-        raise console.CommandError(f"{source}: there is no job {wanted.name}; {fix}")
+        known_owners = [owner_of(workload)[1] for workload in there]
+        fix = (
+            instead(job_name.name, known_owners, "jobs") if known_owners else "give -f FILE if it is not submitted yet"
+        )
+        raise console.CommandError(f"{source}: there is no job {job_name.name}; {fix}")
     names = {(workload.namespace, *owner_of(workload)) for workload in jobs_there}
     if len(names) > 1:
-        listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
-        raise console.mistyped(f"--job {wanted.name}: may be {listed}; name one")
+        job_names = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
+        raise console.mistyped(f"--job {job_name.name}: may be {job_names}; name one")
     for state in ("Finished", "Admitted"):
         if jobs_there[0].is_true(state):
-            raise console.CommandError(f"--job {wanted.name}: is {state}; kueue-fleet describe says where")
+            raise console.CommandError(f"--job {job_name.name}: is {state}; kueue-fleet describe says where")
     if not jobs_there[0].is_active:
-        raise console.CommandError(f"--job {wanted.name}: is deactivated and never starts; set active in its Workload")
+        raise console.CommandError(
+            f"--job {job_name.name}: is deactivated and never starts; set active in its Workload"
+        )
     return jobs_there[0].key
 
 
-def _never(fleet: FleetSpec, found: Forecast) -> str:
+def _never(fleet: FleetSpec, found_forecast: Forecast) -> str:
     """Why it cannot start, whatever other jobs do; empty where it may."""
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
@@ -195,79 +199,86 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_fleet.jobs.check.shared_gpus import share_refusal
     from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 
-    for pod_set in found.job.pod_sets:
-        refusal = share_refusal(fleet, found.cluster_queue, pod_set)
+    for pod_set in found_forecast.job.pod_sets:
+        refusal = share_refusal(fleet, found_forecast.cluster_queue, pod_set)
         if refusal is not None and refusal.everywhere:
             return f"pod set {pod_set.name} {refusal.wrong}; {refusal.fix}"
-    workers = [Snapshot(manifest, ()) for name, manifest in found.objects.items() if name != fleet.home]
-    if found.not_started < len(found.starts):
+    workers = [Snapshot(manifest, ()) for name, manifest in found_forecast.objects.items() if name != fleet.home]
+    if found_forecast.not_started < len(found_forecast.starts):
         return ""
-    if found.reason == WorkloadState.ADMITTED:
-        return found.message
-    if found.reason in LASTING:
-        return _why(fleet, found)
-    if fits_no_worker(found.job, workers):
-        numbers = more_than_workers_have(fleet, found.cluster_queue, found.job.requests)
+    if found_forecast.reason == WorkloadState.ADMITTED:
+        return found_forecast.message
+    if found_forecast.reason in LASTING:
+        return _why(fleet, found_forecast)
+    if fits_no_worker(found_forecast.job, workers):
+        numbers = more_than_workers_have(fleet, found_forecast.cluster_queue, found_forecast.job.requests)
         return f"no worker cluster can ever hold it: {numbers or 'it asks for more than its queue can have on one'}"
     return ""
 
 
-def _why(fleet: FleetSpec, found: Forecast) -> str:
+def _why(fleet: FleetSpec, found_forecast: Forecast) -> str:
     """Kueue's reason, and why in our words where quota is missing for good: the manager's flavors are nobody's."""
     from kueue_admission.decide.reasons import LASTING
     from kueue_fleet.dispatch import Fit, WorkerQuota
 
-    alone = WorkerQuota(found.objects[fleet.home]).explain(found.job, found.job.created)
-    if not isinstance(alone, Fit) and alone.reason == found.reason and found.reason in LASTING:
-        return f"{found.reason}: {alone.headline}"
-    return f"{found.reason}: {found.message}" if found.message else found.reason
+    alone = WorkerQuota(found_forecast.objects[fleet.home]).explain(found_forecast.job, found_forecast.job.created)
+    if not isinstance(alone, Fit) and alone.reason == found_forecast.reason and found_forecast.reason in LASTING:
+        return f"{found_forecast.reason}: {alone.headline}"
+    return f"{found_forecast.reason}: {found_forecast.message}" if found_forecast.message else found_forecast.reason
 
 
-def _as_json(job: str, found: Forecast, never: str) -> dict[str, Any]:
+def _as_json(job: str, found_forecast: Forecast, never: str) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "job": job,
-        "workload": found.workload,
-        "clusterQueue": found.cluster_queue,
-        "place": found.place,
-        "pending": found.pending,
-        "seconds": {name: found.quantile(share) for name, share in _SHARES.items()},
-        "simulations": len(found.starts),
-        "notStarted": found.not_started,
+        "workload": found_forecast.workload,
+        "clusterQueue": found_forecast.cluster_queue,
+        "place": found_forecast.place,
+        "pending": found_forecast.pending,
+        "seconds": {name: found_forecast.quantile(share) for name, share in _SHARES.items()},
+        "simulations": len(found_forecast.starts),
+        "notStarted": found_forecast.not_started,
         "neverStarts": never or None,
-        "notKnown": found.not_known or None,
-        "reason": found.reason,
-        "message": found.message,
-        "restsOn": list(found.rests_on),
+        "notKnown": found_forecast.not_known or None,
+        "reason": found_forecast.reason,
+        "message": found_forecast.message,
+        "restsOn": list(found_forecast.rests_on),
     }
 
 
-def print_forecast(fleet: FleetSpec, job: str, found: Forecast, now: float) -> None:
+def print_forecast(fleet: FleetSpec, job: str, found_forecast: Forecast, now: float) -> None:
     """Print when the job starts, and what that rests on."""
     from kueue_fleet.cli.status_parts import span
 
-    never = _never(fleet, found)
-    where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
-    console.line(f"{job}: {where} in ClusterQueue {found.cluster_queue}")
-    low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
-    count = console.count(len(found.starts), "simulation")
+    never = _never(fleet, found_forecast)
+    where = (
+        f"number {found_forecast.place} of {found_forecast.pending} pending"
+        if found_forecast.place
+        else "has quota, and waits for its checks"
+    )
+    console.line(f"{job}: {where} in ClusterQueue {found_forecast.cluster_queue}")
+    low, middle, high = (found_forecast.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
+    count = console.count(len(found_forecast.starts), "simulation")
     if never:
         console.paragraph(
-            with_code(f"Never starts as the fleet and the job are now: {never}", f"{found.reason}: {found.message}")
+            with_code(
+                f"Never starts as the fleet and the job are now: {never}",
+                f"{found_forecast.reason}: {found_forecast.message}",
+            )
         )
-    elif found.not_known:
-        console.paragraph(f"Whether it starts is not known: {found.not_known}")
+    elif found_forecast.not_known:
+        console.paragraph(f"Whether it starts is not known: {found_forecast.not_known}")
     elif middle is None:
-        why = _why(fleet, found)
-        text = f"Does not start within 30 days in {found.not_started} of {count}: {why}"
-        console.paragraph(with_code(text, f"{found.reason}: {found.message}"))
+        why = _why(fleet, found_forecast)
+        text = f"Does not start within 30 days in {found_forecast.not_started} of {count}: {why}"
+        console.paragraph(with_code(text, f"{found_forecast.reason}: {found_forecast.message}"))
     else:
         clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
         latest = span(high) if high is not None else "never"
         console.line(f"Starts in {span(middle)}, at {clock}")
         console.line(f"10th to 90th percentile of {count}: {span(low or 0.0)} to {latest}")
-        if found.not_started:
-            console.line(f"Does not start within 30 days in {found.not_started} of them")
+        if found_forecast.not_started:
+            console.line(f"Does not start within 30 days in {found_forecast.not_started} of them")
     console.line("Rests on:")
-    for rest in found.rests_on:
+    for rest in found_forecast.rests_on:
         console.paragraph(f"- {rest}")
