@@ -45,9 +45,9 @@ class AskAgain:
         if not self._cluster:
             return math.inf
         now, requests = self._fleet.clock(), self._fleet.manager.requests.of(record.key, record.uid)
-        overdue, counted = oldest_accepted(requests), record.given_up.get(self._cluster)
+        overdue, counted_entry = oldest_accepted(requests), record.given_up.get(self._cluster)
         verdict = watch(self._cluster, requests, record.given_up, self._settings, now)
-        if overdue is not None and counted is not None and counted.last >= math.floor(self._due(overdue)):
+        if overdue is not None and counted_entry is not None and counted_entry.last >= math.floor(self._due(overdue)):
             await self._delete(record, overdue)
             return math.inf
         if verdict.give_up and overdue is not None:

@@ -63,11 +63,11 @@ class Budgets:
 
     async def run(self) -> None:
         """Count, and keep what is counted, until cancelled."""
-        kept = 0.0
+        keep_time = 0.0
         while self._rules is not None:
             self.count()
-            if self._fleet.clock() - kept >= KEEP_SECONDS:
-                kept = self._fleet.clock()
+            if self._fleet.clock() - keep_time >= KEEP_SECONDS:
+                keep_time = self._fleet.clock()
                 await self.keep()
             await asyncio.sleep(COUNT_SECONDS)
 
@@ -76,9 +76,9 @@ class Budgets:
         now = self._fleet.clock()
         self._ledger.count(self._runs(), now)
         self._rates = {key: rate for key, rate in self._rates.items() if key in self._fleet.manager.records}
-        for team, used in self._ledger.used.items():
-            self._fleet.metrics.budget_gpu_hours.labels(team).set(used.gpu_hours)
-            self._fleet.metrics.budget_usd.labels(team).set(used.usd)
+        for team, team_use in self._ledger.used.items():
+            self._fleet.metrics.budget_gpu_hours.labels(team).set(team_use.gpu_hours)
+            self._fleet.metrics.budget_usd.labels(team).set(team_use.usd)
 
     def decide(self, record: Record, now: float) -> BudgetDecision:
         """Whether a job passes."""
@@ -86,8 +86,8 @@ class Budgets:
         team = self._rules.namespaces.get(record.namespace)
         devices = any(name in ACCELERATOR_RESOURCES for name, _ in record.workload.requests)
         over = self._ledger.over(team, now) if team is not None and devices else None
-        left = self._rules.left_to(team, record.cluster_queue)
-        return decide_budget(over, record.exemption, left, record.workload.allowed_flavors, now)
+        rest_of_budget = self._rules.left_to(team, record.cluster_queue)
+        return decide_budget(over, record.exemption, rest_of_budget, record.workload.allowed_flavors, now)
 
     async def hold(self, record: Record, why: str) -> Record:
         """Write on a job that its check is about to be rejected for, so that it is active again later. Raises ApiError.
@@ -139,7 +139,7 @@ class Budgets:
             if any(name in requests for name in ACCELERATOR_RESOURCES):
                 yield TeamRun(team, requests.get(GPU_RESOURCE, 0), self._rate(record, requests), begin, end)
 
-    def _rate(self, record: Record, asked: dict[str, int]) -> float:
+    def _rate(self, record: Record, requests: dict[str, int]) -> float:
         """What a job costs for an hour; the most that it may, where it is not known which flavor it has."""
         assert self._rules is not None
         worker = self._fleet.workers.get(record.cluster_name)
@@ -147,11 +147,13 @@ class Budgets:
         there = worker.workload(record.key) if worker is not None else record.workload
         admission = there.status.admission if there is not None else None
         if admission is None:
-            known = max(prices.values(), default=0.0) * sum(asked.get(name, 0) for name in ACCELERATOR_RESOURCES)
-            return self._rates.get(record.key, known)
+            hourly_rate = max(prices.values(), default=0.0) * sum(
+                requests.get(name, 0) for name in ACCELERATOR_RESOURCES
+            )
+            return self._rates.get(record.key, hourly_rate)
         rate = 0.0
         for name in ACCELERATOR_RESOURCES:
             flavors = {flavor for pod_set in admission.pod_sets for of, flavor in pod_set.flavors if of == name}
-            rate += asked.get(name, 0) * max((prices.get(flavor, 0.0) for flavor in flavors), default=0.0)
+            rate += requests.get(name, 0) * max((prices.get(flavor, 0.0) for flavor in flavors), default=0.0)
         self._rates[record.key] = rate
         return rate

@@ -95,8 +95,8 @@ class CapacityWriter:
     async def look(self, fleet: FleetQuotas) -> None:
         """Look at all nodes once, and write what has changed or is due."""
         now = self._clock()
-        known = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
-        capacity_now = follow_capacity(fleet.at(datetime.fromtimestamp(now, UTC)), known, now)
+        known_states = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
+        capacity_now = follow_capacity(fleet.at(datetime.fromtimestamp(now, UTC)), known_states, now)
         self._metrics.lost_capacity.clear()
         for lost in capacity_now.lost:
             for resource, amount in lost.amounts:
@@ -105,7 +105,7 @@ class CapacityWriter:
         for queue in capacity_now.fleet.cluster_queues:
             for cluster in capacity_now.fleet.clusters_written(queue):
                 nodes_of = (cluster,) if cluster in self._watches else queue.workers
-                if queue.quota_follows == "file" or known.keys() >= set(nodes_of):
+                if queue.quota_follows == "file" or known_states.keys() >= set(nodes_of):
                     there = [loss for loss in capacity_now.lost if loss.cluster in nodes_of]
                     await self._write(cluster, queue, _body(capacity_now.fleet, queue, cluster, there), now)
 

@@ -111,11 +111,11 @@ class ConfiguredQuota:
     def read_configuration(self) -> None:
         """Take over what is configured now."""
         try:
-            changed = self._read_configuration()
+            has_changed = self._read_configuration()
         except Exception as error:
             self._leave_out(error)
-            changed = True
-        if changed:
+            has_changed = True
+        if has_changed:
             self._on_change(None)
 
     def _read_configuration(self) -> bool:

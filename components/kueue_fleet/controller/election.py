@@ -152,11 +152,11 @@ def _time(text: str | None) -> str:
 async def _until_over(lock: LeaseLock, seconds: float) -> None:
     """Until another replica has the Lease, or it was not renewed for so long, whatever an attempt still waits for."""
     while not lock.taken.is_set():
-        left = 1.0 if lock.renewed_at is None else lock.renewed_at + seconds - time.monotonic()
-        if left <= 0:
+        seconds_left = 1.0 if lock.renewed_at is None else lock.renewed_at + seconds - time.monotonic()
+        if seconds_left <= 0:
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(left, 1.0)):
+            async with asyncio.timeout(min(seconds_left, 1.0)):
                 await lock.taken.wait()
 
 
@@ -170,7 +170,7 @@ async def lead(
 ) -> None:
     """Wait for the Lease, then work for as long as it is held. Returns when it is lost, raises what `work` raises."""
     terms = terms or Terms()
-    failed: list[BaseException] = []
+    failures: list[BaseException] = []
     working: list[asyncio.Task[None]] = []
 
     async def guarded() -> None:
@@ -178,7 +178,7 @@ async def lead(
         try:
             await work()
         except Exception as error:
-            failed.append(error)
+            failures.append(error)
             election.cancel()
 
     async def lost() -> None:
@@ -195,8 +195,8 @@ async def lead(
             return
         await election
     except asyncio.CancelledError:
-        if failed:
-            raise failed[0] from None
+        if failures:
+            raise failures[0] from None
         raise
     finally:
         until_over.cancel()

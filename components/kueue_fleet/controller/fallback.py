@@ -83,10 +83,12 @@ class Fallback:
         ):
             return record
         queue = record.cluster_queue or self._entrances.get(record.workload.local_queue, "")
-        allowed = record.workload.allowed_flavors
+        allowed_flavors = record.workload.allowed_flavors
         rules = self._rules.get(queue)
-        missing = [name for name in rules.manager_flavors if name not in allowed] if rules is not None else []
-        return await self.allow(record, (*allowed, *missing)) if missing else record
+        missing_flavors = (
+            [name for name in rules.manager_flavors if name not in allowed_flavors] if rules is not None else []
+        )
+        return await self.allow(record, (*allowed_flavors, *missing_flavors)) if missing_flavors else record
 
     async def allow(self, record: Record, flavors: tuple[str, ...]) -> Record:
         """Write the flavors that it may have; the record with them."""
@@ -102,8 +104,8 @@ class Fallback:
             return None
         waits: dict[str, float] = {}
         for status, since in self._held(record):
-            started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
-            if status.admission is None or (record.admitted_at is not None and started):
+            has_started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
+            if status.admission is None or (record.admitted_at is not None and has_started):
                 continue
             for flavor in (name for pod_set in status.admission.pod_sets for _, name in pod_set.flavors):
                 waits[flavor] = min(since, waits.get(flavor, math.inf))
@@ -111,9 +113,9 @@ class Fallback:
 
     def _held(self, record: Record) -> Iterator[tuple[WorkloadStatus, float]]:
         """Where it has quota on flavors, and since when it waits for nodes there."""
-        reserved = record.reserved_at or 0.0
+        reservation_time = record.reserved_at or 0.0
         if self._fleet.manager.dispatch_check(record) is None:
-            yield record.workload.status, reserved if record.admitted_at is None else record.admitted_at
+            yield record.workload.status, reservation_time if record.admitted_at is None else record.admitted_at
             return
         given_up = record.given_up.values()
         for name, worker in self._fleet.workers.items():
@@ -121,7 +123,10 @@ class Fallback:
             if not worker.followed or copy is None or copy.reserved_at is None or workload is None:
                 continue
             if record.admitted_at is None and not record.assigned:
-                yield workload.status, waits_on_workers_since(reserved, copy.reserved_at, given_up, self._timeout)
+                yield (
+                    workload.status,
+                    waits_on_workers_since(reservation_time, copy.reserved_at, given_up, self._timeout),
+                )
             elif record.admitted_at is not None and name == record.cluster_name:
                 yield workload.status, record.admitted_at
 

@@ -45,9 +45,11 @@ class Fleet:
 
     def involved_workers(self, record: Record, residency: Residency) -> dict[str, WorkerView]:
         """What is known of the workers that the job is offered to, may run on, or has a copy on."""
-        offered = {*record.nominated, record.assigned, record.cluster_name}
-        involved = {n: one for n, one in self.workers.items() if n in offered or one.copy(record.key) is not None}
-        return self.worker_views(record, residency, involved)
+        offer_names = {*record.nominated, record.assigned, record.cluster_name}
+        involved_by_name = {
+            n: one for n, one in self.workers.items() if n in offer_names or one.copy(record.key) is not None
+        }
+        return self.worker_views(record, residency, involved_by_name)
 
     def worker_views(
         self, record: Record, residency: Residency, workers: Mapping[str, WorkerState]

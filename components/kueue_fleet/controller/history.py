@@ -113,8 +113,8 @@ class Following:
                     self._tell(f"{cluster}: is another cluster than before; what was there counts as gone next time")
             if met[name]:
                 continue
-            opened = await asyncio.to_thread(store.open, cluster)
-            self._recorder(cluster, watch).listed(kind, self._clock(), opened)
+            open_store = await asyncio.to_thread(store.open, cluster)
+            self._recorder(cluster, watch).listed(kind, self._clock(), open_store)
 
     async def write(self, store: Store) -> int:
         """Write what is new, then that nothing was missed up to now where that is so; how many events.
@@ -143,21 +143,21 @@ class Following:
             uids, since = recorder.unknown(self._begun)
             recorder.learn(uids, store.keys(uids, since) if uids else {})
             self._waiting += recorder.take_known()
-        written = self._put(store, now)
+        write_count = self._put(store, now)
         store.finish()
-        return written
+        return write_count
 
     def _put(self, store: Store, now: float) -> int:
-        written = store.add(self._waiting)
+        write_count = store.add(self._waiting)
         self._waiting = []
         store.follow(self._since, now)
         self._since = {}
-        return written
+        return write_count
 
     def _note_followed(self, now: float) -> None:
         """An event that was noticed before NOW is written with those of NOW."""
-        for name, watched in self._watched.items():
-            if (since := watched.seen_until(now)) is not None:
+        for name, watch in self._watched.items():
+            if (since := watch.seen_until(now)) is not None:
                 self._since.setdefault(name, since)
             else:
                 self._since.pop(name, None)

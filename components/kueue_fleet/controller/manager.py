@@ -101,7 +101,11 @@ class ManagerState:
 
         What is newer is the answer to a write of ours, which the watch will report again; not so after a `reset`.
         """
-        self._versions = {} if reset else {key: known for key, known in self._versions.items() if known > version}
+        self._versions = (
+            {}
+            if reset
+            else {key: version_there for key, version_there in self._versions.items() if version_there > version}
+        )
 
     @property
     def followed(self) -> bool:
@@ -115,8 +119,8 @@ class ManagerState:
     def _take_connection(self) -> None:
         self._on_change(None)
         if self.followed:
-            postponed, self._postponed = self._postponed, set()
-            for key in postponed:
+            postponed_keys, self._postponed = self._postponed, set()
+            for key in postponed_keys:
                 self._on_change(key)
 
     def take_workload(self, key: str, item: Json | None) -> None:
@@ -127,14 +131,14 @@ class ManagerState:
             self.waiting.gone(key)
             self._on_change(key)
             return
-        known, uid = self.records.get(key), item["metadata"].get("uid")
+        known_record, uid = self.records.get(key), item["metadata"].get("uid")
         version = version_number(item["metadata"].get("resourceVersion"))
-        if known is not None and known.uid == uid and version <= self._versions.get(key, 0):
+        if known_record is not None and known_record.uid == uid and version <= self._versions.get(key, 0):
             return
         self._versions[key] = version
         record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
-        self._keep_component(known, record)
+        self._keep_component(known_record, record)
         self._note_waiting(record)
         self._on_change(key)
 
@@ -161,14 +165,14 @@ class ManagerState:
         if owner := self.requests.take(key, item):
             self._on_change(owner)
 
-    def take_answer(self, asked: Record, item: Json) -> None:
+    def take_answer(self, record: Record, item: Json) -> None:
         """What the server made of a write to a Workload; no news if that is gone, or another one by now.
 
         The watch may be ahead of the answer, and would not report again what it has reported as gone.
         """
-        known = self.records.get(asked.key)
-        if known is not None and known.uid == asked.uid:
-            self.take_workload(asked.key, item)
+        known_record = self.records.get(record.key)
+        if known_record is not None and known_record.uid == record.uid:
+            self.take_workload(record.key, item)
 
     def _note_waiting(self, record: Record) -> None:
         """Learn from where the workload waits or was admitted, and from where it was not admitted."""
@@ -194,9 +198,9 @@ class ManagerState:
         else:
             self.waiting.gone(key)
 
-    def _asked_at(self, started: float, index: int) -> float:
+    def _asked_at(self, start_time: float, index: int) -> float:
         """When a cluster was nominated, by its place in the list."""
-        return started + index // self._settings.step * self._settings.widen_after
+        return start_time + index // self._settings.step * self._settings.widen_after
 
     def take_namespace(self, key: str, item: Json | None) -> None:
         """A namespace is new, changed or gone."""
@@ -209,11 +213,11 @@ class ManagerState:
                 self._on_change(None)
         value = namespace.labels.text(REGIONS_LABEL) if REGIONS_LABEL in namespace.labels else None
         if item is None:
-            changed = self._namespaces.pop(key, _MISSING) is not _MISSING
+            has_changed = self._namespaces.pop(key, _MISSING) is not _MISSING
         else:
-            changed = self._namespaces.get(key, _MISSING) != value
+            has_changed = self._namespaces.get(key, _MISSING) != value
             self._namespaces[key] = value
-        if changed:
+        if has_changed:
             self._on_change(None)
 
     def take_cluster(self, key: str, item: Json | None) -> None:
@@ -273,8 +277,8 @@ class ManagerState:
     def dispatch_check(self, record: Record) -> str | None:
         """The MultiKueue check of a workload."""
         for name in record.checks:
-            known = self.checks.get(name)
-            if known is not None and known.controller == MULTIKUEUE_CONTROLLER:
+            known_check = self.checks.get(name)
+            if known_check is not None and known_check.controller == MULTIKUEUE_CONTROLLER:
                 return name
         return None
 

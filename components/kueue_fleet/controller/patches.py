@@ -153,7 +153,7 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
     """The states of our admission checks, with the seconds after which a retry begins. Checks that are not to change
     are in it as they are: the server would forget what is left out, and Kueue counts from the time of the change."""
     entries = []
-    for name, (decision, wanted) in sorted(checks.items()):
+    for name, (decision, retry) in sorted(checks.items()):
         present, message = record.checks[name], decision.message[:32000]
         same = (present.state, present.message) == (decision.state.value, message) and present.since
         entry: Json = {
@@ -162,7 +162,7 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
             "message": message,
             "lastTransitionTime": format_time(present.since if same else now),
         }
-        requeue_after = present.requeue_after if same else wanted
+        requeue_after = present.requeue_after if same else retry
         if requeue_after is not None:
             entry["requeueAfterSeconds"] = max(1, round(requeue_after))
         entries.append(entry)
@@ -200,8 +200,8 @@ def reset_body(record: Record, names: Sequence[str], reason: str, why: str, now:
     pkg/cache/queue/cluster_queue.go (PushOrUpdate).
     """
     body = check_body(record, {name: (CheckDecision(CheckState.PENDING, why), None) for name in names}, now)
-    requeued = {"type": "Requeued", "status": "True", "reason": reason, "message": why}
-    body["status"]["conditions"] = [{**requeued, "lastTransitionTime": format_time(now)}]
+    requeue_condition = {"type": "Requeued", "status": "True", "reason": reason, "message": why}
+    body["status"]["conditions"] = [{**requeue_condition, "lastTransitionTime": format_time(now)}]
     return body
 
 

@@ -213,7 +213,7 @@ class Reconciler:
             self._asked[record.key] = now
         return min(stuck.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
-    def _request(self, record: Record, taken: _Taken, waits: ParsedReport | None, now: float) -> Request:
+    def _request(self, record: Record, state: _Taken, waits: ParsedReport | None, now: float) -> Request:
         """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
         residency = self.residency(record)
@@ -224,10 +224,10 @@ class Reconciler:
         return Request(
             workload=record.workload,
             residency=residency,
-            nominated=tuple(name for name in record.nominated if name not in taken.clusters),
+            nominated=tuple(name for name in record.nominated if name not in state.clusters),
             started=report.since if report is not None else None,
             gave_up=record.gave_up,
-            given_up=taken.given_up,
+            given_up=state.given_up,
             bound=bound,
             withdrawn=frozenset(
                 name
@@ -243,26 +243,26 @@ class Reconciler:
     def _has_copy(self, worker: str, key: str) -> bool:
         return worker in self._fleet.workers and self._fleet.workers[worker].has_copy(key)
 
-    def _candidates(self, record: Record, names: tuple[str, ...], taken: _Taken, now: float) -> list[Worker]:
-        return [self._candidate(record, name, taken, now) for name in names]
+    def _candidates(self, record: Record, names: tuple[str, ...], state: _Taken, now: float) -> list[Worker]:
+        return [self._candidate(record, name, state, now) for name in names]
 
-    def _candidate(self, record: Record, name: str, taken: _Taken, now: float) -> Worker:
+    def _candidate(self, record: Record, name: str, taken_state: _Taken, now: float) -> Worker:
         state = self._fleet.workers.get(name)
-        connected, problem = self._fleet.manager.connection(name)
+        connection, problem = self._fleet.manager.connection(name)
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
-        nominated, unknown = name in record.nominated and name not in taken.clusters, state.unknown
+        is_nominated, unknown = name in record.nominated and name not in taken_state.clusters, state.unknown
         return Worker(
             name=name,
             region=state.region,
-            connected=connected,
-            problem=record.unreadable if connected else problem,
+            connected=connection,
+            problem=record.unreadable if connection else problem,
             unknown=unknown,
             guarded=state.guards(record.namespace, record.workload.queue),
             quota=None if record.unreadable or unknown else state,
             prices=self._configuration.controller.prices_in(state.region),
             waiting_seconds=self._fleet.manager.waiting.seconds(name, record.cluster_queue, now),
-            stale_copy=state.has_copy(record.key) and not nominated,
+            stale_copy=state.has_copy(record.key) and not is_nominated,
             fits_later=self._later.may_fit(record.workload, record.cluster_queue, name),
         )
 
@@ -306,22 +306,22 @@ class Reconciler:
             else:
                 worker.forget(record.key)
 
-    async def _write(self, record: Record, decision: Decision, taken: _Taken, *, changes: bool) -> None:
+    async def _write(self, record: Record, decision: Decision, state: _Taken, *, changes: bool) -> None:
         """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
-        body = patches.dispatch_body(record, decision, taken.given_up, taken.stays)
+        body = patches.dispatch_body(record, decision, state.given_up, state.stays)
         await self._fleet.write_status(record, body, patches.DISPATCH_MANAGER)
         if changes:
             self._note(record, decision)
         if decision.action is Action.REJECT:
             await self._reject(record.key, decision)
-        news = [] if record.retries_used or not taken.stays else [(RETRIES_USED, taken.stays)]
-        for reason, message in (*taken.messages, *news):
+        news = [] if record.retries_used or not state.stays else [(RETRIES_USED, state.stays)]
+        for reason, message in (*state.messages, *news):
             fields = {"workload": record.key, "uid": record.uid, "reason": reason, "why": message}
             log.warning("watchdog", extra={"fields": fields})
             self._fleet.tell(record, reason, message, True)
             if reason == STUCK_COPY:
                 self._fleet.metrics.rescued.labels(reason).inc()
-        for cluster in taken.clusters:
+        for cluster in state.clusters:
             self._fleet.metrics.given_up.labels(cluster).inc()
 
     async def _reject(self, key: str, decision: Decision) -> None:
@@ -330,17 +330,17 @@ class Reconciler:
         check = self._fleet.manager.dispatch_check(record) if record is not None else None
         if record is None or check is None:
             return
-        rejected = {check: (CheckDecision(CheckState.REJECTED, decision.message), None)}
-        body = patches.check_body(record, rejected, decision.now)
+        rejection = {check: (CheckDecision(CheckState.REJECTED, decision.message), None)}
+        body = patches.check_body(record, rejection, decision.now)
         await self._fleet.write_status(record, body, patches.REJECT_MANAGER)
 
     def _note(self, record: Record, decision: Decision) -> None:
         """The trace of a decision: metric, log line, event."""
         self._fleet.metrics.decisions.labels(decision.reason.value).inc()
-        added = [name for name in decision.nominated if name not in record.nominated]
-        for name in added:
+        added_names = [name for name in decision.nominated if name not in record.nominated]
+        for name in added_names:
             self._fleet.metrics.nominations.labels(name).inc()
-        if added and not record.nominated:
+        if added_names and not record.nominated:
             since = self._ready_since.get(record.key)
             self._fleet.metrics.nominate_seconds.observe(
                 0.0 if since is None else max(0.0, self._fleet.clock() - since)
@@ -377,22 +377,22 @@ class Reconciler:
             and self._fleet.manager.checks[name].controller == CHECK_CONTROLLER
         }
         again = min((d.retry_at for d, _ in ours.values() if d.retry_at is not None), default=math.inf)
-        changed = {
+        changed_decisions = {
             name: decision
             for name, (decision, _) in ours.items()
             if (decision.state, decision.message) != (record.checks[name].state, record.checks[name].message)
         }
-        if not changed:
+        if not changed_decisions:
             return again
-        if BUDGET_CHECK in changed and changed[BUDGET_CHECK].state is not CheckState.READY:
-            allowed = self.budgets.decide(record, now).allowed
-            if allowed is None:
-                record = await self.budgets.hold(record, changed[BUDGET_CHECK].message)
+        if BUDGET_CHECK in changed_decisions and changed_decisions[BUDGET_CHECK].state is not CheckState.READY:
+            is_allowed = self.budgets.decide(record, now).allowed
+            if is_allowed is None:
+                record = await self.budgets.hold(record, changed_decisions[BUDGET_CHECK].message)
             else:
-                record = await self._fallback.allow(record, allowed)
+                record = await self._fallback.allow(record, is_allowed)
         body = patches.check_body(record, ours, now)
         await self._fleet.write_status(record, body, patches.CHECK_MANAGER)
-        for name, decision in changed.items():
+        for name, decision in changed_decisions.items():
             self._fleet.metrics.checks.labels(name, decision.state.value).inc()
             fields = {"workload": record.key, "check": name, "state": decision.state.value, "why": decision.message}
             log.info("check", extra={"fields": fields})
@@ -442,11 +442,11 @@ class Reconciler:
         check_object = self._fleet.manager.checks.get(name)
         if check_object is None or check_object.controller != CHECK_CONTROLLER:
             return
-        known = name in self._rules.keys() | self.budgets.answers or (
+        is_known = name in self._rules.keys() | self.budgets.answers or (
             name == FALLBACK_CHECK and bool(self._configuration.fallback)
         )
-        if check_object.active is known:
+        if check_object.active is is_known:
             return
-        body = patches.check_active_body(name, check_object.version, known=known, now=self._fleet.clock())
+        body = patches.check_active_body(name, check_object.version, known=is_known, now=self._fleet.clock())
         answer = await self._fleet.api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
         self._fleet.manager.take_check(name, answer)

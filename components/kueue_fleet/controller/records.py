@@ -162,92 +162,106 @@ class PodSets:
         """The workload with the pod sets of an earlier one, if there was one with equal ones."""
         if len(self._known) >= self._most:
             self._known.clear()
-        known = self._known.setdefault(workload.pod_sets, workload.pod_sets)
-        return workload if known is workload.pod_sets else replace(workload, pod_sets=known)
+        known_pod_sets = self._known.setdefault(workload.pod_sets, workload.pod_sets)
+        return workload if known_pod_sets is workload.pod_sets else replace(workload, pod_sets=known_pod_sets)
 
 
 def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     """The record of a Workload."""
     problems: list[Problem] = []
-    printed = PrintedWorkload(Fields(item, f"Workload {key_of(item)}", problems))
-    workload, unreadable = _read_workload(printed, context)
+    printed_workload = PrintedWorkload(Fields(item, f"Workload {key_of(item)}", problems))
+    workload, unreadable = _read_workload(printed_workload, context)
     # Every reservation has the whole budget.
-    gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
-    data, job = read_data(printed), printed.owner
+    gave_up = (printed_workload.since(GIVEN_UP_CONDITION) or 0.0) >= (printed_workload.since("QuotaReserved") or 0.0)
+    data, job = read_data(printed_workload), printed_workload.owner
     owner = Owner() if job is None else Owner(job.kind, job.name, job.uid, job.api_version)
     return Record(
-        key=printed.key,
-        namespace=printed.namespace,
-        name=printed.name,
-        uid=printed.uid,
-        version=version_number(printed.metadata.data.get("resourceVersion")),
+        key=printed_workload.key,
+        namespace=printed_workload.namespace,
+        name=printed_workload.name,
+        uid=printed_workload.uid,
+        version=version_number(printed_workload.metadata.data.get("resourceVersion")),
         workload=pod_sets.one(workload),
-        status=parse_status(printed, (), context) if unreadable else workload.status,
+        status=parse_status(printed_workload, (), context) if unreadable else workload.status,
         unreadable=unreadable,
-        regions=printed.labels.text(REGIONS_LABEL) if REGIONS_LABEL in printed.labels else None,
-        run_seconds=_run_seconds(printed),
-        cluster_queue=printed.cluster_queue,
-        deleted_at=printed.deleted_at,
-        end=read_end(printed),
-        cluster_name=printed.cluster_name,
-        nominated=printed.nominated,
+        regions=printed_workload.labels.text(REGIONS_LABEL) if REGIONS_LABEL in printed_workload.labels else None,
+        run_seconds=_run_seconds(printed_workload),
+        cluster_queue=printed_workload.cluster_queue,
+        deleted_at=printed_workload.deleted_at,
+        end=read_end(printed_workload),
+        cluster_name=printed_workload.cluster_name,
+        nominated=printed_workload.nominated,
         owner=owner,
-        report=_read_report(printed, data.report or ParsedReport()),
+        report=_read_report(printed_workload, data.report or ParsedReport()),
         given_up=data.given_up if gave_up else {},
-        retries_used=gave_up and printed.reason(GIVEN_UP_CONDITION) == RETRIES_USED,
-        assigned=_assigned(printed) if printed.is_true(ASSIGNED_CONDITION) else "",
-        waiting=sys.intern(printed.reason(WAITING_CONDITION)),
+        retries_used=gave_up and printed_workload.reason(GIVEN_UP_CONDITION) == RETRIES_USED,
+        assigned=_assigned(printed_workload) if printed_workload.is_true(ASSIGNED_CONDITION) else "",
+        waiting=sys.intern(printed_workload.reason(WAITING_CONDITION)),
         # Equal for thousands.
-        kueue_says="" if printed.is_true("QuotaReserved") else sys.intern(printed.message("QuotaReserved")[:500]),
-        over_budget=printed.message(OVER_BUDGET_CONDITION) if printed.is_true(OVER_BUDGET_CONDITION) else "",
-        exemption=Exemption(printed.labels.text(OVER_BUDGET_BY_LABEL), printed.labels.text(OVER_BUDGET_UNTIL_LABEL)),
-        component_of=_component_of(printed),
+        kueue_says=""
+        if printed_workload.is_true("QuotaReserved")
+        else sys.intern(printed_workload.message("QuotaReserved")[:500]),
+        over_budget=printed_workload.message(OVER_BUDGET_CONDITION)
+        if printed_workload.is_true(OVER_BUDGET_CONDITION)
+        else "",
+        exemption=Exemption(
+            printed_workload.labels.text(OVER_BUDGET_BY_LABEL), printed_workload.labels.text(OVER_BUDGET_UNTIL_LABEL)
+        ),
+        component_of=_component_of(printed_workload),
     )
 
 
-def read_end(printed: PrintedWorkload) -> End | None:
+def read_end(printed_workload: PrintedWorkload) -> End | None:
     """How a Workload was finished; None: it is not."""
-    at = printed.since("Finished")
-    return None if at is None else End(printed.reason("Finished"), sys.intern(printed.message("Finished")), at)
+    at = printed_workload.since("Finished")
+    return (
+        None
+        if at is None
+        else End(printed_workload.reason("Finished"), sys.intern(printed_workload.message("Finished")), at)
+    )
 
 
-def _component_of(printed: PrintedWorkload) -> str:
+def _component_of(printed_workload: PrintedWorkload) -> str:
     """Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (listComponentWorkloads)."""
-    kind = printed.annotations.text(_JOB_OWNER)
+    kind = printed_workload.annotations.text(_JOB_OWNER)
     if not kind:
         return ""
-    for owner in printed.owners:
+    for owner in printed_workload.owners:
         group, _, version = owner.api_version.rpartition("/")
         if kind == f"{group}/{version}, Kind={owner.kind}":
             return owner.uid
     return ""
 
 
-def _read_workload(printed: PrintedWorkload, context: Context) -> tuple[Workload, str]:
-    problems, refused = printed.fields.problems, ""
+def _read_workload(printed_workload: PrintedWorkload, context: Context) -> tuple[Workload, str]:
+    problems, refusal = printed_workload.fields.problems, ""
     try:
-        workload = parse_workload(printed, context)
+        workload = parse_workload(printed_workload, context)
     except AdmissionError as error:
-        refused = str(error)
-    if not problems and not refused:
+        refusal = str(error)
+    if not problems and not refusal:
         return workload, ""
-    wrong = refused or "; ".join(map(str, problems))
-    return Workload(printed.namespace, printed.name, printed.key, printed.queue, ()), wrong[:500]
+    wrong = refusal or "; ".join(map(str, problems))
+    return Workload(
+        printed_workload.namespace, printed_workload.name, printed_workload.key, printed_workload.queue, ()
+    ), wrong[:500]
 
 
-def _assigned(printed: PrintedWorkload) -> str:
-    return assigned_worker(printed.reason(ASSIGNED_CONDITION), printed.message(ASSIGNED_CONDITION))
+def _assigned(printed_workload: PrintedWorkload) -> str:
+    return assigned_worker(printed_workload.reason(ASSIGNED_CONDITION), printed_workload.message(ASSIGNED_CONDITION))
 
 
-def _read_report(printed: PrintedWorkload, said: ParsedReport) -> Report | None:
-    begun = printed.changed_at(DISPATCH_CONDITION)
+def _read_report(printed_workload: PrintedWorkload, parsed_report: ParsedReport) -> Report | None:
+    begun = printed_workload.changed_at(DISPATCH_CONDITION)
     if begun is None:
         return None
-    return Report(printed.is_true(DISPATCH_CONDITION), printed.reason(DISPATCH_CONDITION), said, begun)
+    return Report(
+        printed_workload.is_true(DISPATCH_CONDITION), printed_workload.reason(DISPATCH_CONDITION), parsed_report, begun
+    )
 
 
-def _run_seconds(printed: PrintedWorkload) -> str | float | None:
-    if RUN_DURATION_ANNOTATION in printed.annotations:
-        return printed.annotations.text(RUN_DURATION_ANNOTATION)
-    limit = printed.spec.integer("maximumExecutionTimeSeconds")
+def _run_seconds(printed_workload: PrintedWorkload) -> str | float | None:
+    if RUN_DURATION_ANNOTATION in printed_workload.annotations:
+        return printed_workload.annotations.text(RUN_DURATION_ANNOTATION)
+    limit = printed_workload.spec.integer("maximumExecutionTimeSeconds")
     return float(limit) if limit else None

@@ -22,11 +22,11 @@ class Requests:
             if not self._found.get(owner, True):
                 del self._found[owner]
             return owner
-        printed = Printed.of(item)
-        owner, uid = _owner(printed)
+        printed_object = Printed.of(item)
+        owner, uid = _owner(printed_object)
         if owner:
             self._owners[key] = owner
-            self._found.setdefault(owner, {})[key] = uid, _read(printed)
+            self._found.setdefault(owner, {})[key] = uid, _read(printed_object)
         return owner
 
     def of(self, key: str, uid: str) -> tuple[Provisioning, ...]:

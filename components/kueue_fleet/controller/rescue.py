@@ -200,8 +200,8 @@ def end_of_job(record: Record, job: PrintedJob, end: End | None) -> Json:
     """
     if record.owner.kind != "Job" or end is None or record.reserved_at is None:
         return {}
-    decided = [reason for reason, (target, _) in _ENDS.items() if job.is_true(target)]
-    reason = decided[0] if decided and end.reason in _ENDS else end.reason
+    end_reasons = [reason for reason, (target, _) in _ENDS.items() if job.is_true(target)]
+    reason = end_reasons[0] if end_reasons and end.reason in _ENDS else end.reason
     began = job.status.seconds("startTime")
     at = format_time(max(end.at, record.reserved_at if began is None else began))
     condition = {"status": "True", "reason": "WorkloadFinished", "message": end.message, "lastTransitionTime": at}

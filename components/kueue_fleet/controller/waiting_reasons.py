@@ -118,9 +118,9 @@ class WaitingReasons:
             record = self._fleet.manager.records.get(key)
             if record is None or not _waits(record):
                 continue
-            said = self._about(record, now)
-            if self._is_due(record, said, now):
-                await self._write(key, said)
+            reason_text = self._about(record, now)
+            if self._is_due(record, reason_text, now):
+                await self._write(key, reason_text)
                 return
 
     def _candidates(self) -> Iterator[str]:
@@ -136,11 +136,11 @@ class WaitingReasons:
     def _take(self, key: str) -> None:
         self._leave(key)
         record, quota = self._fleet.manager.records.get(key), self._quota
-        counted = record is not None and record.status.admission is not None and not record.finished
-        quota.keep(key, record.workload if record is not None and counted and not record.unreadable else None)
+        is_counted = record is not None and record.status.admission is not None and not record.finished
+        quota.keep(key, record.workload if record is not None and is_counted and not record.unreadable else None)
         if record is None:
-            for known in (self._said, self._paced, self._new, self._round, self._left):
-                known.pop(key, None)
+            for known_reasons in (self._said, self._paced, self._new, self._round, self._left):
+                known_reasons.pop(key, None)
             return
         if not _waits(record):
             self._note_pace(record)
@@ -166,12 +166,14 @@ class WaitingReasons:
                 del self._lines[queue]
 
     def _note_pace(self, record: Record) -> None:
-        at, reserved = record.admitted_at, record.reserved_at
-        if at is None or reserved is None or self._paced.get(record.key) == record.uid:
+        at, reservation_time = record.admitted_at, record.reserved_at
+        if at is None or reservation_time is None or self._paced.get(record.key) == record.uid:
             return
         self._paced[record.key] = record.uid
-        queued = reserved - max(record.workload.created, record.evicted_at or 0.0) >= YOUNG_SECONDS
-        self._pace.admitted(record.cluster_queue, at, max(0.0, at - reserved), _size(record.workload), queued=queued)
+        is_queued = reservation_time - max(record.workload.created, record.evicted_at or 0.0) >= YOUNG_SECONDS
+        self._pace.admitted(
+            record.cluster_queue, at, max(0.0, at - reservation_time), _size(record.workload), queued=is_queued
+        )
 
     def _about(self, record: Record, now: float) -> Said:
         queue, place = self._places[record.key]
@@ -194,21 +196,23 @@ class WaitingReasons:
         residency = self._residency(record)
         return [name for name, worker in self._fleet.workers.items() if residency.forbids(worker.region) is None]
 
-    def _is_due(self, record: Record, said: Said, now: float) -> bool:
+    def _is_due(self, record: Record, said_said: Said, now: float) -> bool:
         uid, before, at = self._said.get(record.key, ("", None, 0.0))
         if before is None or uid != record.uid:
-            return now - said.since >= YOUNG_SECONDS
-        if (said.reason, said.lasting) != (before.reason, before.lasting):
+            return now - said_said.since >= YOUNG_SECONDS
+        if (said_said.reason, said_said.lasting) != (before.reason, before.lasting):
             return now - at >= YOUNG_SECONDS
-        return said.passing != before.passing and (now - at >= REFRESH_SECONDS or now >= before.until)
+        return said_said.passing != before.passing and (now - at >= REFRESH_SECONDS or now >= before.until)
 
-    async def _write(self, key: str, said: Said | None) -> None:
+    async def _write(self, key: str, said_said: Said | None) -> None:
         """Write why a Workload waits, or that it waits no longer; what fails is tried again when its turn comes."""
         record = self._fleet.manager.records.get(key)
         if record is None:
             return
         now, before = self._fleet.clock(), record.waiting
-        body = patches.waiting_body(record, *((said.reason, said.text, said.since) if said is not None else ()))
+        body = patches.waiting_body(
+            record, *((said_said.reason, said_said.text, said_said.since) if said_said is not None else ())
+        )
         try:
             await self._fleet.write_status(record, body, patches.WAITING_MANAGER)
         except ApiError as error:
@@ -216,13 +220,13 @@ class WaitingReasons:
                 self.note(key)
                 return
             log.warning("not said", extra={"fields": {"workload": key, "error": str(error)[:500]}})
-        if said is None:
+        if said_said is None:
             return
-        self._said[key] = record.uid, said, now
+        self._said[key] = record.uid, said_said, now
         self._new.pop(key, None)
         self._round[key] = None
-        if said.reason != before:
-            self._tell_job(record, said.reason, said.text, False)
+        if said_said.reason != before:
+            self._tell_job(record, said_said.reason, said_said.text, False)
 
 
 def _waits(record: Record) -> bool:

@@ -50,16 +50,16 @@ def about_waiting(
     fleet: Fleet,
     record: Record,
     quota: WorkerQuota,
-    allowed: Sequence[str],
+    allowed_regions: Sequence[str],
     place: tuple[int, int],
     start: Estimate | None,
     now: float,
 ) -> Said:
-    """Why a Workload waits. `allowed`: the workers that it may run on.
+    """Why a Workload waits. `allowed_regions`: the workers that it may run on.
 
     `place`: its number in its queue and how many wait there; `start`: in how many seconds it may start.
     """
-    reason, headline, step = _why(fleet, record, quota, allowed, now)
+    reason, headline, step = _why(fleet, record, quota, allowed_regions, now)
     has_quota = record.reserved_at is not None
     since = record.reserved_at or max(record.workload.created, record.evicted_at or 0.0)
     at = "not known" if start is None else _times(start, now)
@@ -79,7 +79,7 @@ def about_waiting(
 
 
 def _times(start: Estimate, now: float) -> str:
-    p50, p90 = (format_time(_minute_after(now + each)) for each in start[:2])
+    p50, p90 = (format_time(_minute_after(now + delay)) for delay in start[:2])
     return f"p50 {p50}, p90 {p90}"
 
 
@@ -88,7 +88,9 @@ def _minute_after(at: float) -> float:
     return ceil(at / 60) * 60.0
 
 
-def _why(fleet: Fleet, record: Record, quota: WorkerQuota, allowed: Sequence[str], now: float) -> tuple[str, str, str]:
+def _why(
+    fleet: Fleet, record: Record, quota: WorkerQuota, allowed_regions: Sequence[str], now: float
+) -> tuple[str, str, str]:
     """Reason, headline and next step."""
     workload, status = record.workload, record.status
     if record.unreadable:
@@ -115,7 +117,7 @@ def _why(fleet: Fleet, record: Record, quota: WorkerQuota, allowed: Sequence[str
     reason, headline, step = _about_quota(record, reasons)
     short = shortage(reasons) if lacks_quota_of_workers(reasons) else None
     if short is not None:
-        headline += _room_on(fleet, allowed, workload, short[1].resource)
+        headline += _room_on(fleet, allowed_regions, workload, short[1].resource)
     return reason, headline, step
 
 
@@ -130,12 +132,12 @@ def _room_on(fleet: Fleet, names: Iterable[str], workload: Workload, resource: s
     return rooms_text([room_text(name, room[0], resource, *room[1:]) for name, room in rooms.items() if room])
 
 
-def _about_quota(record: Record, found: Explanation) -> tuple[str, str, str]:
-    if found.reason is None and record.kueue_says:
+def _about_quota(record: Record, explanation: Explanation) -> tuple[str, str, str]:
+    if explanation.reason is None and record.kueue_says:
         # It would have room by quota alone: what Kueue found beside that, as in a topology, it has written itself.
-        headline = f"{found.headline} Kueue says: {record.kueue_says.rstrip('.')}."
-        return QuotaReservedReason.PENDING_EVALUATION, headline, found.next_step
-    return found.reason or QuotaReservedReason.PENDING_EVALUATION, found.headline, found.next_step
+        headline = f"{explanation.headline} Kueue says: {record.kueue_says.rstrip('.')}."
+        return QuotaReservedReason.PENDING_EVALUATION, headline, explanation.next_step
+    return explanation.reason or QuotaReservedReason.PENDING_EVALUATION, explanation.headline, explanation.next_step
 
 
 def _about_checks(fleet: Fleet, record: Record) -> tuple[str, str]:
@@ -151,7 +153,9 @@ def _about_checks(fleet: Fleet, record: Record) -> tuple[str, str]:
         return "It has its quota, and every check is ready.", "Wait: Kueue admits it next."
     name, check = open_ones[0]
     headline = f"It has its quota, and {check_text(CheckStanding(name, '', check.state, check.message, ''))}."
-    copies = [fleet.workers[each].copy(record.key) for each in record.nominated if each in fleet.workers]
+    copies = [
+        fleet.workers[worker_name].copy(record.key) for worker_name in record.nominated if worker_name in fleet.workers
+    ]
     if record.nominated and not any(copy is not None and copy.reserved_at is not None for copy in copies):
         there = ", ".join(record.nominated)
         room = _room_on(fleet, record.nominated, record.workload, asked_most(record.workload)[0])

@@ -32,10 +32,10 @@ class Assigner:
         """Take the next steps of a job that waits for its admission. Raises ApiError."""
         decision = self._decide(record, residency)
         if decision.step is Step.ASSIGN:
-            known = await self._write(record, decision.worker, decision.why)
-            if known is None or known.assigned != decision.worker:
+            written_record = await self._write(record, decision.worker, decision.why)
+            if written_record is None or written_record.assigned != decision.worker:
                 return
-            record, decision = known, self._decide(known, residency)
+            record, decision = written_record, self._decide(written_record, residency)
         if decision.step is Step.GRANT:
             await self._answer(decision.worker, record.key, "Assigned to this cluster", ready=True)
             self._fleet.metrics.assignments.labels(decision.worker).inc()
@@ -65,8 +65,8 @@ class Assigner:
     def _decide(self, record: Record, residency: Residency) -> AssignmentDecision:
         views = self._fleet.involved_workers(record, residency)
         # Kueue gives a new slice of an elastic job to the cluster of the one before, without a nomination.
-        nominated = (record.cluster_name,) if record.cluster_name else record.nominated
-        return decide_assignment(record.assigned, nominated, views)
+        nominated_workers = (record.cluster_name,) if record.cluster_name else record.nominated
+        return decide_assignment(record.assigned, nominated_workers, views)
 
     async def _release(self, record: Record, decision: AssignmentDecision) -> None:
         state = self._fleet.workers.get(decision.worker)

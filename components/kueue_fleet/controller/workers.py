@@ -131,14 +131,14 @@ class WorkerState(ConfiguredQuota):
         if item is None:
             self._queues.pop(key, None)
             return
-        printed = PrintedWorkload.of(item)
-        self._queues[key], origin = printed.queue, printed.labels.text(ORIGIN_LABEL)
+        printed_workload = PrintedWorkload.of(item)
+        self._queues[key], origin = printed_workload.queue, printed_workload.labels.text(ORIGIN_LABEL)
         if origin == self._origin:
-            self._copies[key] = read_copy(printed)
+            self._copies[key] = read_copy(printed_workload)
         if origin:
             # Copies of another manager are for that one's controller.
             return
-        local = self._local[key] = read_copy(printed)
+        local = self._local[key] = read_copy(printed_workload)
         if local.waits_for_assignment:
             self.on_local(key)
 
@@ -203,7 +203,7 @@ def _with_quota_only(item: Json) -> Json:
     """A Workload without all that the core may refuse: whatever holds quota holds it."""
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item["status"]
     names = ("type", "status", "reason", "lastTransitionTime")
-    assigned = ("name", "count", "flavors", "resourceUsage")
+    assigned_fields = ("name", "count", "flavors", "resourceUsage")
     return {
         "metadata": {name: metadata.get(name) for name in ("name", "namespace", "uid", "creationTimestamp")},
         "spec": {
@@ -216,7 +216,7 @@ def _with_quota_only(item: Json) -> Json:
             "admission": {
                 "clusterQueue": status["admission"].get("clusterQueue"),
                 "podSetAssignments": [
-                    {name: one.get(name) for name in assigned}
+                    {name: one.get(name) for name in assigned_fields}
                     for one in status["admission"].get("podSetAssignments") or ()
                 ],
             },
@@ -224,20 +224,20 @@ def _with_quota_only(item: Json) -> Json:
     }
 
 
-def read_copy(printed: PrintedWorkload) -> Copy:
+def read_copy(printed_workload: PrintedWorkload) -> Copy:
     """The copy as its worker has it; not whether its queue has the assignment check."""
-    checks = {one.name: one for one in map(parse_check_state, printed.checks)}
+    checks = {one.name: one for one in map(parse_check_state, printed_workload.checks)}
     ours = checks.pop(ASSIGNMENT_CHECK, None)
     return Copy(
-        uid=printed.uid,
-        version=printed.metadata.text("resourceVersion"),
-        reserved_at=printed.since("QuotaReserved"),
+        uid=printed_workload.uid,
+        version=printed_workload.metadata.text("resourceVersion"),
+        reserved_at=printed_workload.since("QuotaReserved"),
         ready_since=ours.since if ours is not None and ours.state is CheckState.READY else None,
         check=None if ours is None else ours.state,
         others_ready=all(one.state is CheckState.READY for one in checks.values()),
-        admitted=printed.is_true("Admitted"),
-        evicted_at=printed.since("Evicted"),
-        end=read_end(printed),
-        owned=any(printed.owners),
-        deleted="deletionTimestamp" in printed.metadata,
+        admitted=printed_workload.is_true("Admitted"),
+        evicted_at=printed_workload.since("Evicted"),
+        end=read_end(printed_workload),
+        owned=any(printed_workload.owners),
+        deleted="deletionTimestamp" in printed_workload.metadata,
     )

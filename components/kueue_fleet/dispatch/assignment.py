@@ -121,20 +121,22 @@ class AssignmentDecision:
 _NOTHING: Final = AssignmentDecision(Step.NOTHING)
 
 
-def bound_to(assigned: str, views: Mapping[str, WorkerView]) -> frozenset[str]:
+def bound_to(assigned_name: str, views: Mapping[str, WorkerView]) -> frozenset[str]:
     """The workers where the job may run, or may have run: it is offered to no other.
 
-    `assigned` is the worker of the assignment, empty if there is none.
+    `assigned_name` is the worker of the assignment, empty if there is none.
     """
     clusters_bound = {
         name for name, view in views.items() if not view.gone and view.copy is not None and view.copy.binds
     }
-    if assigned and not _is_void(views.get(assigned, WorkerView(known=False))):
-        clusters_bound.add(assigned)
+    if assigned_name and not _is_void(views.get(assigned_name, WorkerView(known=False))):
+        clusters_bound.add(assigned_name)
     return frozenset(clusters_bound)
 
 
-def decide_assignment(assigned: str, nominated: Sequence[str], views: Mapping[str, WorkerView]) -> AssignmentDecision:
+def decide_assignment(
+    assigned_name: str, nominated_names: Sequence[str], views: Mapping[str, WorkerView]
+) -> AssignmentDecision:
     """The next step for a job that its manager has not admitted.
 
     Args:
@@ -142,14 +144,14 @@ def decide_assignment(assigned: str, nominated: Sequence[str], views: Mapping[st
         nominated: the nominated workers, in their order.
         views: every worker that the fleet has, whether the job's queue has it or not.
     """
-    if assigned:
-        return _keep_or_release(assigned, nominated, views.get(assigned, WorkerView(known=False)))
+    if assigned_name:
+        return _keep_or_release(assigned_name, nominated_names, views.get(assigned_name, WorkerView(known=False)))
     bound = sorted(bound_to("", views), key=lambda name: (not views[name].known, name))
     if bound:
         return AssignmentDecision(Step.ASSIGN, bound[0], "it may run there already")
     waiting = [
         (copy.reserved_at or 0.0, index, name)
-        for index, name in enumerate(nominated)
+        for index, name in enumerate(nominated_names)
         if (view := views.get(name)) is not None and _may_start(view) and (copy := view.copy) is not None
     ]
     if not waiting:
@@ -158,8 +160,8 @@ def decide_assignment(assigned: str, nominated: Sequence[str], views: Mapping[st
 
 
 def _may_start(view: WorkerView) -> bool:
-    reached = view.known and view.connected and view.allowed
-    return reached and view.copy is not None and view.copy.waits_for_assignment
+    is_reached = view.known and view.connected and view.allowed
+    return is_reached and view.copy is not None and view.copy.waits_for_assignment
 
 
 def _is_void(view: WorkerView) -> bool:
@@ -167,18 +169,18 @@ def _is_void(view: WorkerView) -> bool:
     return view.gone or (view.known and view.copy is None)
 
 
-def _keep_or_release(assigned: str, nominated: Sequence[str], view: WorkerView) -> AssignmentDecision:
+def _keep_or_release(assigned_name: str, nominated_names: Sequence[str], view: WorkerView) -> AssignmentDecision:
     if view.gone:
-        return AssignmentDecision(Step.RELEASE, assigned, "an operator has declared the worker gone")
+        return AssignmentDecision(Step.RELEASE, assigned_name, "an operator has declared the worker gone")
     if not view.known:
         return _NOTHING
     if view.copy is None:
-        return AssignmentDecision(Step.RELEASE, assigned, "there is no copy of it any more")
+        return AssignmentDecision(Step.RELEASE, assigned_name, "there is no copy of it any more")
     if view.copy.binds:
         return _NOTHING
-    if assigned in nominated and _may_start(view):
-        return AssignmentDecision(Step.GRANT, assigned)
-    return AssignmentDecision(Step.RELEASE, assigned, "its copy there cannot be admitted now")
+    if assigned_name in nominated_names and _may_start(view):
+        return AssignmentDecision(Step.GRANT, assigned_name)
+    return AssignmentDecision(Step.RELEASE, assigned_name, "its copy there cannot be admitted now")
 
 
 def assignment_reason(worker: str) -> str:

@@ -89,39 +89,45 @@ class Ledger:
             begin, _ = self._period_of(now, budget.per)
             if team not in self.used or self.used[team].begin != begin:
                 # Of a team that is new, what it used before is in no count.
-                known = self.until is not None and (team in self.used or self.until <= begin)
-                self.used[team] = Used(begin, begin if known or self.until is None else self.until)
+                is_known = self.until is not None and (team in self.used or self.until <= begin)
+                self.used[team] = Used(begin, begin if is_known or self.until is None else self.until)
         for run in runs:
-            used = self.used[run.team]
-            since = max(run.begin, used.since if self.until is None else max(self.until, used.since))
+            team_use = self.used[run.team]
+            since = max(run.begin, team_use.since if self.until is None else max(self.until, team_use.since))
             hours = max(0.0, min(now if run.end is None else run.end, now) - since) / 3600
             if hours:
-                more = replace(used, gpu_hours=used.gpu_hours + run.gpus * hours)
-                self.used[run.team] = replace(more, usd=used.usd + run.usd_per_hour * hours)
+                more = replace(team_use, gpu_hours=team_use.gpu_hours + run.gpus * hours)
+                self.used[run.team] = replace(more, usd=team_use.usd + run.usd_per_hour * hours)
         self.until = now if self.until is None else max(self.until, now)
 
     def over(self, team: str, now: float) -> Over | None:
         """Whether the team has used up an amount of its budget, by what is counted; None: it has not."""
-        budget, used = self._budgets[team], self.used.get(team)
+        budget, team_use = self._budgets[team], self.used.get(team)
         begin, end = self._period_of(now, budget.per)
-        if used is None or used.begin != begin:
+        if team_use is None or team_use.begin != begin:
             return None
-        for of, amount, limit in (("GPU hours", used.gpu_hours, budget.gpu_hours), ("USD", used.usd, budget.usd)):
+        for of, amount, limit in (
+            ("GPU hours", team_use.gpu_hours, budget.gpu_hours),
+            ("USD", team_use.usd, budget.usd),
+        ):
             if limit is not None and amount >= limit:
-                since = f", counted since {format_time(used.since)}" if used.since > begin else ""
+                since = f", counted since {format_time(team_use.since)}" if team_use.since > begin else ""
                 return Over(f"Team {team} has used {amount:,.0f} of {limit:,} {of} per {budget.per}{since}", end)
         return None
 
     def wire(self) -> dict[str, Any]:
         """What is to be kept of it."""
-        used = {team: [value.begin, value.since, value.gpu_hours, value.usd] for team, value in self.used.items()}
-        return {"until": self.until, "used": used}
+        use_data = {team: [value.begin, value.since, value.gpu_hours, value.usd] for team, value in self.used.items()}
+        return {"until": self.until, "used": use_data}
 
-    def read(self, kept: Mapping[str, Any]) -> None:
+    def read(self, ledger_data: Mapping[str, Any]) -> None:
         """Go on from what was kept. Raises ValueError where it is not what `wire` gave."""
         try:
-            used = {team: Used(*map(float, value)) for team, value in kept["used"].items()}
-            self.until, self.used = float(kept["until"]), {team: used[team] for team in used.keys() & self._budgets}
+            team_use = {team: Used(*map(float, value)) for team, value in ledger_data["used"].items()}
+            self.until, self.used = (
+                float(ledger_data["until"]),
+                {team: team_use[team] for team in team_use.keys() & self._budgets},
+            )
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"not a ledger: {error!r}") from None
 
@@ -145,7 +151,7 @@ def decide_budget(
     over: Over | None,
     exemption: Exemption,
     interruptible: tuple[str, ...],
-    allowed: tuple[str, ...] | None,
+    allowed_flavors: tuple[str, ...] | None,
     now: float,
 ) -> BudgetDecision:
     """Whether a job with GPUs or TPUs passes.
@@ -161,15 +167,15 @@ def decide_budget(
         return _ready("Within the budget")
     if exemption.holds(now):
         return _ready(f"{over.text}; {exemption.by} allowed it until {exemption.until}")
-    if interruptible and allowed is not None and set(allowed) <= set(interruptible):
+    if interruptible and allowed_flavors is not None and set(allowed_flavors) <= set(interruptible):
         return _ready(f"{over.text}; it may have interruptible flavors")
-    left = tuple(name for name in interruptible if allowed is None or name in allowed)
-    if left:
-        text = f"{over.text}; it may have {', '.join(left)} until {format_time(over.until)}"
-        return BudgetDecision(CheckDecision(CheckState.RETRY, text), over.until, left)
-    labelled = f"{OVER_BUDGET_BY_LABEL} and {OVER_BUDGET_UNTIL_LABEL}"
-    wrong = f"; its labels {labelled} are not a name and a day that is not over" if exemption != Exemption() else ""
-    text = f"{over.text}{wrong}; it waits until {format_time(over.until)}, or until somebody allows it by {labelled}"
+    flavors_left = tuple(name for name in interruptible if allowed_flavors is None or name in allowed_flavors)
+    if flavors_left:
+        text = f"{over.text}; it may have {', '.join(flavors_left)} until {format_time(over.until)}"
+        return BudgetDecision(CheckDecision(CheckState.RETRY, text), over.until, flavors_left)
+    label_texts = f"{OVER_BUDGET_BY_LABEL} and {OVER_BUDGET_UNTIL_LABEL}"
+    wrong = f"; its labels {label_texts} are not a name and a day that is not over" if exemption != Exemption() else ""
+    text = f"{over.text}{wrong}; it waits until {format_time(over.until)}, or until somebody allows it by {label_texts}"
     return BudgetDecision(CheckDecision(CheckState.REJECTED, text), over.until)
 
 

@@ -95,43 +95,43 @@ def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSetti
         return _stay(request, workers, settings, now)
     if request.gave_up and request.started is not None and now < request.started + settings.retry_after:
         return _rest(request, workers, settings, now)
-    started = now if request.started is None or request.gave_up else request.started
+    start_time = now if request.started is None or request.gave_up else request.started
     verdicts = judge(request, workers, settings, now)
     fits_nowhere = can_never_run(verdicts)
     if fits_nowhere and (request.nominated or request.could_run):
-        started = now  # Until now some cluster could run it: quotas or queues may just be changing.
-    if fits_nowhere and started + settings.reject_after <= now:
-        return _reject(request, verdicts, started, now)
+        start_time = now  # Until now some cluster could run it: quotas or queues may just be changing.
+    if fits_nowhere and start_time + settings.reject_after <= now:
+        return _reject(request, verdicts, start_time, now)
     suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
     lost = _out_of_reach(verdicts)
     names = [name for name in request.nominated if name in suitable or name in lost]
     stays = bool(request.reserved.intersection(names))
-    if started + settings.give_up_after <= now and not stays:
-        return _give_up(request, verdicts, started, now)
+    if start_time + settings.give_up_after <= now and not stays:
+        return _give_up(request, verdicts, start_time, now)
     order = {worker.name: index for index, worker in enumerate(workers)}
     fresh = sorted(
         (verdict for name, verdict in suitable.items() if name not in names),
         key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
     )
-    rounds, widens_at = rounds_begun(started, settings.widen_after, now)
+    rounds, widens_at = rounds_begun(start_time, settings.widen_after, now)
     # A cluster that is out of reach is none that could take the job now: another one is asked in its place.
     room = max(0, min(settings.step * rounds - sum(name in suitable for name in names), MOST_CLUSTERS - len(names)))
-    again = [] if stays else [started + settings.give_up_after]
+    again = [] if stays else [start_time + settings.give_up_after]
     if len(fresh) > room:
         again.append(widens_at)
     if fits_nowhere:
-        again.append(started + settings.reject_after)
-    nominated = (*names, *(verdict.cluster for verdict in fresh[:room]))
-    reached = [name for name in nominated if name in suitable]
+        again.append(start_time + settings.reject_after)
+    nominated_names = (*names, *(verdict.cluster for verdict in fresh[:room]))
+    reached_names = [name for name in nominated_names if name in suitable]
     return Decision(
         key=request.workload.key,
         now=now,
-        action=_action(request, nominated),
-        reason=_reason(request, reached, rounds),
-        nominated=nominated,
-        message=_message(reached, nominated, verdicts, rounds),
+        action=_action(request, nominated_names),
+        reason=_reason(request, reached_names, rounds),
+        nominated=nominated_names,
+        message=_message(reached_names, nominated_names, verdicts, rounds),
         verdicts=verdicts,
-        started=started,
+        started=start_time,
         retry_at=min(again, default=None),
     )
 
@@ -147,18 +147,20 @@ def _stay(request: Request, workers: Sequence[Worker], settings: DispatchSetting
     out = {one.cluster for one in verdicts if isinstance(one, Filtered)}
     names = [worker.name for worker in workers]
     bound = [name for name in names if name in request.bound and name not in request.withdrawn]
-    kept = [name for name in request.nominated if name in bound or (name in names and name not in out)]
-    nominated = (*kept, *(name for name in bound if name not in kept))[:MOST_CLUSTERS]
-    missing = [(name, "its queue does not have it any more") for name in sorted(request.bound.difference(names))]
-    missing += [(name, lost[name]) for name in bound if name in lost]
-    why = "; ".join(f"it may run on {name}, and {text}" for name, text in missing)
+    kept_names = [name for name in request.nominated if name in bound or (name in names and name not in out)]
+    nominated_names = (*kept_names, *(name for name in bound if name not in kept_names))[:MOST_CLUSTERS]
+    missing_reasons = [
+        (name, "its queue does not have it any more") for name in sorted(request.bound.difference(names))
+    ]
+    missing_reasons += [(name, lost[name]) for name in bound if name in lost]
+    why = "; ".join(f"it may run on {name}, and {text}" for name, text in missing_reasons)
     return Decision(
         key=request.workload.key,
         now=now,
-        action=_action(request, nominated),
-        reason=Reason.WAITING_FOR_WORKER if missing else Reason.NOMINATED,
-        nominated=nominated,
-        message=f"Waits: {why}" if missing else _message(nominated, nominated, verdicts, 1),
+        action=_action(request, nominated_names),
+        reason=Reason.WAITING_FOR_WORKER if missing_reasons else Reason.NOMINATED,
+        nominated=nominated_names,
+        message=f"Waits: {why}" if missing_reasons else _message(nominated_names, nominated_names, verdicts, 1),
         verdicts=verdicts,
         started=now if request.started is None or request.gave_up else request.started,
         retry_at=None,
@@ -170,46 +172,48 @@ def _out_of_reach(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {one.cluster: one.message for one in verdicts if isinstance(one, Filtered) and one.reason in OUT_OF_REACH}
 
 
-def _action(request: Request, nominated: Sequence[str]) -> Action:
-    settled = tuple(nominated) == request.nominated and request.started is not None and not request.gave_up
-    return Action.KEEP if settled else Action.NOMINATE
+def _action(request: Request, nominated_names: Sequence[str]) -> Action:
+    tried_text = tuple(nominated_names) == request.nominated and request.started is not None and not request.gave_up
+    return Action.KEEP if tried_text else Action.NOMINATE
 
 
-def rounds_begun(started: float, seconds: float, now: float) -> tuple[int, float]:
+def rounds_begun(start_time: float, seconds: float, now: float) -> tuple[int, float]:
     """How many rounds of `seconds` (above 0) have begun by `now`, at least one, and when the next begins.
 
     The next one is always later than `now`, which a difference of two times would not promise: in floating point
     `(started + 300) - started` can be less than 300, and who waits until then would wait again, indefinitely.
     """
-    rounds = max(1, math.floor((now - started) / seconds))
-    while started + rounds * seconds <= now:
+    rounds = max(1, math.floor((now - start_time) / seconds))
+    while start_time + rounds * seconds <= now:
         rounds += 1
-    return rounds, started + rounds * seconds
+    return rounds, start_time + rounds * seconds
 
 
-def _reason(request: Request, reached: Sequence[str], rounds: int) -> Reason:
-    if not reached:
+def _reason(request: Request, reached_names: Sequence[str], rounds: int) -> Reason:
+    if not reached_names:
         return Reason.NO_SUITABLE_CLUSTER
     return Reason.WIDENED if rounds > 1 and request.nominated else Reason.NOMINATED
 
 
-def _message(reached: Sequence[str], nominated: Sequence[str], verdicts: Sequence[Verdict], rounds: int) -> str:
-    if not reached:
+def _message(
+    reached_names: Sequence[str], nominated_names: Sequence[str], verdicts: Sequence[Verdict], rounds: int
+) -> str:
+    if not reached_names:
         why = ", ".join(f"{verdict.cluster} {verdict.reason}" for verdict in verdicts if isinstance(verdict, Filtered))
         return f"None of {len(verdicts)} clusters is suitable{f': {why}' if why else ''}"
     step = "" if rounds == 1 else f" in step {rounds}"
-    return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
+    return f"Nominated {', '.join(nominated_names)} of {len(verdicts)} clusters{step}"
 
 
-def _give_up(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
-    tried = ", ".join(request.nominated) or "no cluster"
+def _give_up(request: Request, verdicts: tuple[Verdict, ...], start_time: float, now: float) -> Decision:
+    is_settled = ", ".join(request.nominated) or "no cluster"
     return Decision(
         key=request.workload.key,
         now=now,
         action=Action.GIVE_UP,
         reason=Reason.DEADLINE_EXCEEDED,
         nominated=(),
-        message=f"Not admitted by {tried} within {now - started:.0f} s",
+        message=f"Not admitted by {is_settled} within {now - start_time:.0f} s",
         verdicts=verdicts,
         started=now,
         retry_at=now,
@@ -222,7 +226,7 @@ def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
     return bool(reasons) and reasons <= _PERMANENT
 
 
-def _reject(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
+def _reject(request: Request, verdicts: tuple[Verdict, ...], start_time: float, now: float) -> Decision:
     why = ", ".join(f"{verdict.cluster} {verdict.reason}" for verdict in verdicts if isinstance(verdict, Filtered))
     return Decision(
         key=request.workload.key,
@@ -233,7 +237,7 @@ def _reject(request: Request, verdicts: tuple[Verdict, ...], started: float, now
         message=f"None of {len(verdicts)} clusters can ever run this job: {why}; request less, or change quotas or "
         "regions, and submit the job again",
         verdicts=verdicts,
-        started=started,
+        started=start_time,
         retry_at=None,
     )
 

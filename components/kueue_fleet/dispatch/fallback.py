@@ -45,7 +45,7 @@ class FallbackDecision:
 
 
 def waits_on_workers_since(
-    reserved: float, copy_reserved: float, given_up: Iterable[GivenUp], provisioning_timeout: float
+    reservation_time: float, copy_reserved: float, given_up: Iterable[GivenUp], provisioning_timeout: float
 ) -> float:
     """Since when a job that no worker has admitted waits for nodes there.
 
@@ -59,11 +59,11 @@ def waits_on_workers_since(
         provisioning_timeout: the seconds after which the watchdog gives up a worker.
     """
     first_tried = min((entry.last for entry in given_up), default=math.inf) - provisioning_timeout
-    return max(reserved, min(copy_reserved, first_tried))
+    return max(reservation_time, min(copy_reserved, first_tried))
 
 
 def decide_fallback(
-    rules: FallbackRules, waits: Mapping[str, float], allowed: tuple[str, ...] | None, now: float
+    rules: FallbackRules, waits: Mapping[str, float], allowed_flavors: tuple[str, ...] | None, now: float
 ) -> FallbackDecision | None:
     """About a job that waits for its nodes; None where it waits for no flavor with a patience.
 
@@ -74,7 +74,7 @@ def decide_fallback(
         now: in the same seconds.
     """
     daily = tuple(name for name in rules.flavors if name not in rules.backups)
-    has_all = allowed is None or set(daily) <= set(allowed)
+    has_all = allowed_flavors is None or set(daily) <= set(allowed_flavors)
     if daily and has_all and not waits.keys().isdisjoint(rules.backups):
         text = f"{', '.join(sorted(waits.keys() & set(rules.backups)))} is kept for when others have no nodes"
         return FallbackDecision(give_up=True, allowed=(*daily, *rules.manager_flavors), message=text, due=now)
@@ -85,13 +85,13 @@ def decide_fallback(
     since, patience = waits[flavor], rules.patience[flavor]
     given_up = (flavor, *rules.manager_flavors)
     # The first that is given up opens the backups.
-    may = rules.flavors if has_all or allowed is None else allowed
-    left = tuple(name for name in may if name not in given_up)
-    if not left:
+    may = rules.flavors if has_all or allowed_flavors is None else allowed_flavors
+    flavors_left = tuple(name for name in may if name not in given_up)
+    if not flavors_left:
         return None  # Its team's budget leaves it no other.
-    may_have = (*left, *rules.manager_flavors)
-    later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
-    goes = f"moves to {later[0]}" if later else f"returns to {', '.join(left)}"
+    may_have = (*flavors_left, *rules.manager_flavors)
+    later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in flavors_left]
+    goes = f"moves to {later[0]}" if later else f"returns to {', '.join(flavors_left)}"
     if now < due:
         text = f"Waits for nodes of {flavor} since {format_time(since)}; {goes} at {format_time(due)}"
         return FallbackDecision(give_up=False, allowed=may_have, message=text, due=due)

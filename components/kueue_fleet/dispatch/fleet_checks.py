@@ -99,13 +99,13 @@ def decide_check(
 
 def _decide_region(residency: Residency, regions: Sequence[str | None]) -> CheckDecision | None:
     """What speaks against the regions; None where the workload may be in one of them."""
-    known = [region for region in regions if region is not None]
-    if residency.allowed(known):
+    known_regions = [region for region in regions if region is not None]
+    if residency.allowed(known_regions):
         return None
     bounds = "; ".join(bound.text for bound in residency.bounds)
-    places = ", ".join(dict.fromkeys(known)) or "no known region"
+    places = ", ".join(dict.fromkeys(known_regions)) or "no known region"
     text = f"No worker of its queue is where its data may be: the workers are in {places}, but {bounds}"
-    if len(known) < len(regions) or not regions:
+    if len(known_regions) < len(regions) or not regions:
         # A MultiKueueConfig that is just being replaced must not deactivate whatever waits.
         return CheckDecision(CheckState.PENDING, f"{text}; waits until all workers of its queue are known")
     return CheckDecision(
@@ -119,12 +119,12 @@ def _seconds(value: str | float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _run_problem(given: str | float | None, run: float | None, longest: float) -> str:
+def _run_problem(run_seconds: str | float | None, run: float | None, longest: float) -> str:
     fix = f"set annotation {RUN_DURATION_ANNOTATION} to a number of seconds up to {longest:.0f}, and submit it again"
-    if given is None:
+    if run_seconds is None:
         return f"The job does not say how long it runs; {fix}"
     if run is None or run <= 0:
-        return f"The job's run time {str(given)[:40]!r} is not a number of seconds above 0; {fix}"
+        return f"The job's run time {str(run_seconds)[:40]!r} is not a number of seconds above 0; {fix}"
     if run > longest:
         return f"The job's run time of {run:.0f} s is longer than {longest:.0f} s; {fix}"
     return ""

@@ -52,7 +52,7 @@ def follow_capacity(fleet: FleetQuotas, nodes: Nodes, now: float) -> FollowedQuo
 
     Pools of calendar reservations are open or closed as the fleet says.
     """
-    changed: dict[str, dict[Place, dict[str, ClusterQuota]]] = {}
+    changed_quotas: dict[str, dict[Place, dict[str, ClusterQuota]]] = {}
     lost = []
     for cluster in (cluster for name in nodes for cluster in fleet.clusters if cluster.name == name):
         for flavor in cluster.flavors:
@@ -60,16 +60,16 @@ def follow_capacity(fleet: FleetQuotas, nodes: Nodes, now: float) -> FollowedQuo
                 capacity = _Capacity(fleet, nodes, cluster, flavor, now)
                 amounts = []
                 for place, claims in _claims(fleet, cluster, flavor.name).items():
-                    missing = max(claims.total - capacity.of(place[1], claims.total), 0)
-                    if missing and claims.following:
-                        amounts.append((place[1], str(_quantity(place[1], missing))))
-                    for queue, quota in claims.cut(place[1], missing):
-                        changed.setdefault(queue, {}).setdefault(place, {})[cluster.name] = quota
+                    missing_amount = max(claims.total - capacity.of(place[1], claims.total), 0)
+                    if missing_amount and claims.following:
+                        amounts.append((place[1], str(_quantity(place[1], missing_amount))))
+                    for queue, quota in claims.cut(place[1], missing_amount):
+                        changed_quotas.setdefault(queue, {}).setdefault(place, {})[cluster.name] = quota
                 if amounts:
                     lost.append(LostCapacity(cluster.name, flavor.name, tuple(amounts), capacity.reasons))
-    queues = (queue for queue in fleet.cluster_queues if queue.name in changed)
-    groups = {queue.name: groups_with(queue.resource_groups, changed[queue.name]) for queue in queues}
-    return FollowedQuota(fleet.having(groups) if changed else fleet, tuple(lost))
+    queues = (queue for queue in fleet.cluster_queues if queue.name in changed_quotas)
+    groups = {queue.name: groups_with(queue.resource_groups, changed_quotas[queue.name]) for queue in queues}
+    return FollowedQuota(fleet.having(groups) if changed_quotas else fleet, tuple(lost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,17 @@ class _Claims:
     def total(self) -> int:
         return self.fixed + self.following
 
-    def cut(self, resource: str, missing: int) -> Iterator[tuple[str, ClusterQuota]]:
+    def cut(self, resource: str, missing_amount: int) -> Iterator[tuple[str, ClusterQuota]]:
         """The quotas that are less by what is missing, in all; what slack lends always, as the manager sums it up."""
         unit = _unit(resource)
         lent = sum(claim.amount for claim in self.slack)
-        shares = _shares([claim.amount for claim in self.slack], max(lent - missing, 0), unit)
+        shares = _shares([claim.amount for claim in self.slack], max(lent - missing_amount, 0), unit)
         for claim, share in zip(self.slack, shares, strict=True):
             # Its own quota stays: the rest of the cohort cannot get at what is not lent.
             yield claim.queue, ClusterQuota(lending_limit=_quantity(resource, share))
-        if missing > lent:
+        if missing_amount > lent:
             own = sum(claim.amount for claim in self.teams)
-            shares = _shares([claim.amount for claim in self.teams], max(own + lent - missing, 0), unit)
+            shares = _shares([claim.amount for claim in self.teams], max(own + lent - missing_amount, 0), unit)
             for claim, share in zip(self.teams, shares, strict=True):
                 nominal = _quantity(resource, share)
                 quota = ClusterQuota(nominal_quota=nominal)
@@ -174,38 +174,40 @@ class _Capacity:
             if (node.labels.get(NODE_POOL) in flavor.pools if pools else flavor.labels.items() <= node.labels.items())
         ]
         self._now = now
-        left = {pool.name: _left_in_reservation(fleet, nodes, cluster.name, pool) for pool in pools}
-        self._pools = {pool.name: (pool, self._usable(pool, left[pool.name])) for pool in pools}
+        reservation_rest = {pool.name: _left_in_reservation(fleet, nodes, cluster.name, pool) for pool in pools}
+        self._pools = {pool.name: (pool, self._usable(pool, reservation_rest[pool.name])) for pool in pools}
         self._sized = bool(self._pools) and all(pool.is_sized for pool, _ in self._pools.values())
 
     def _in(self, pool: PoolCapacity) -> list[NodeState]:
         return [node for node in self._nodes if node.labels.get(NODE_POOL) == pool.name]
 
-    def _usable(self, pool: PoolCapacity, left: int) -> int:
+    def _usable(self, pool: PoolCapacity, amount_left: int) -> int:
         """How many nodes of a pool run pods, or can come: of a pool without autoscaling none comes by itself."""
         here = self._in(pool)
         well = sum(not node.out for node in here)
         most = max(well, pool.max_nodes - (len(here) - well)) if pool.grows else well
-        return max(min(most, pool.max_nodes, left), 0) // pool.slice_nodes * pool.slice_nodes
+        return max(min(most, pool.max_nodes, amount_left), 0) // pool.slice_nodes * pool.slice_nodes
 
-    def of(self, resource: str, promised: int) -> int:
+    def of(self, resource: str, promised_amount: int) -> int:
         """How much there is of a resource: by the pools, or where their size is not known, what is promised less what
         nodes that are out have."""
         per_node = {name: pool.on_node(resource) for name, (pool, _) in self._pools.items()}
         if not self._sized or None in per_node.values():
-            return promised - sum(node.amounts.get(resource, 0) for node in self._nodes if node.out)
+            return promised_amount - sum(node.amounts.get(resource, 0) for node in self._nodes if node.out)
         total = 0
         for name, (pool, usable) in self._pools.items():
-            expected = per_node[name] or 0
+            expected_amount = per_node[name] or 0
             well = [node for node in self._in(pool) if not node.out]
-            total += usable * expected - sum(expected - node.offers(resource, expected, self._now) for node in well)
+            total += usable * expected_amount - sum(
+                expected_amount - node.offers(resource, expected_amount, self._now) for node in well
+            )
         return max(total, 0)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Which nodes are out, and how many are missing."""
         out = [f"{node.name} ({node.out})" for node in sorted(self._nodes, key=lambda node: node.name) if node.out]
-        missing = [
+        missing_texts = [
             f"{short} of {pool.max_nodes} nodes of {pool.name} are missing"
             for pool, usable in self._pools.values()
             if not pool.grows and (short := pool.max_nodes - len(self._in(pool))) > 0
@@ -213,21 +215,21 @@ class _Capacity:
         reasons = [
             f"{pool.reservation} has machines for {usable} nodes of {pool.name}"
             for pool, usable in self._pools.values()
-            if pool.reservation is not None and not out and not missing and usable < pool.max_nodes
+            if pool.reservation is not None and not out and not missing_texts and usable < pool.max_nodes
         ]
-        return (*out, *missing, *reasons)
+        return (*out, *missing_texts, *reasons)
 
 
 def _left_in_reservation(fleet: FleetQuotas, nodes: Nodes, cluster: str, pool: PoolCapacity) -> int:
     """How many machines the pool can have of its reservation: those that no other pool has."""
     if pool.reservation is None or pool.reservation not in fleet.reservations:
         return pool.max_nodes
-    counter = Counter((place, node.labels.get(NODE_POOL)) for place, found in nodes.items() for node in found)
+    counter = Counter((place, node.labels.get(NODE_POOL)) for place, node_list in nodes.items() for node in node_list)
     others = (
-        counter[each.name, other.name]
-        for each in fleet.clusters
-        for other in each.pools
-        if other.reservation == pool.reservation and (each.name, other.name) != (cluster, pool.name)
+        counter[cluster_there.name, other.name]
+        for cluster_there in fleet.clusters
+        for other in cluster_there.pools
+        if other.reservation == pool.reservation and (cluster_there.name, other.name) != (cluster, pool.name)
     )
     return fleet.reservations[pool.reservation] - sum(others)
 

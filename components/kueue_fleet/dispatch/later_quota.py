@@ -39,7 +39,7 @@ class LaterQuota:
             for cluster_queue in fleet.cluster_queues
             if cluster_queue is entry or (entry.cohort_name and cluster_queue.cohort_name)
         ]
-        if not any(cluster in fleet.clusters_written(each) for each in beside):
+        if not any(cluster in fleet.clusters_written(owner) for owner in beside):
             return {}
         names = {queue_beside.name for queue_beside in beside}
         most: dict[str, int] = {}
@@ -59,7 +59,7 @@ def _sums(fleet: FleetQuotas, queues: Set[str], cluster: str) -> dict[str, int]:
     ]
     entries: list[EntryQuotas] = [*there, *fleet.cohorts]
     groups_of_owners = (entry.resource_groups for entry in entries)
-    groups = (group for each in groups_of_owners for group in fleet.groups_on(each, cluster))
+    groups = (group for owner in groups_of_owners for group in fleet.groups_on(owner, cluster))
     for group in groups:
         for flavor in group.flavors:
             for quota in flavor.resources:

@@ -42,15 +42,15 @@ class NodeState:
     ready_since: float = 0.0
     """When it became Ready."""
 
-    def offers(self, resource: str, expected: int, now: float) -> int:
-        """What it has of a resource of which such a node has `expected`.
+    def offers(self, resource: str, expected_amount: int, now: float) -> int:
+        """What it has of a resource of which such a node has `expected_amount`.
 
         Of CPU and memory that is what it is expected to have. Of devices it is less where the device plugin has found
         some unhealthy; a node that is not Ready for long may still install their driver.
         """
         if resource not in ACCELERATOR_RESOURCES or now - self.ready_since < DRIVER_SECONDS:
-            return expected
-        return min(expected, self.amounts.get(resource, 0))
+            return expected_amount
+        return min(expected_amount, self.amounts.get(resource, 0))
 
 
 def read_node(node: PrintedNode, now: float) -> NodeState | None:

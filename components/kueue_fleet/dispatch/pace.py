@@ -59,9 +59,9 @@ class Pace:
         p50, p90 = (mean * (1 - 1 / (9 * count) + z / (3 * sqrt(count))) ** 3 for z in _QUANTILES)
         return Estimate(p50, p90, len(recent))
 
-    def rest(self, queue: str, waited: float, now: float) -> Estimate | None:
-        """Of a job that has had quota for `waited` seconds, by those that had to wait longer; None: not known."""
-        longer = sorted(one.seconds - waited for one in self._recent(queue, now) if one.seconds > waited)
+    def rest(self, queue: str, wait_seconds: float, now: float) -> Estimate | None:
+        """Of a job that has had quota for `wait_seconds` seconds, by those that had to wait longer; None: not known."""
+        longer = sorted(one.seconds - wait_seconds for one in self._recent(queue, now) if one.seconds > wait_seconds)
         if len(longer) < LEAST:
             return None
         return Estimate(longer[len(longer) // 2], longer[len(longer) * 9 // 10], len(longer))

@@ -8,8 +8,8 @@ from kueue_fleet.dispatch.model import Decision, Filtered, Reason, Verdict
 
 def report_of(decision: Decision) -> ParsedReport:
     """What is written of a decision."""
-    nominated = decision.nominated if decision.reason in (Reason.NOMINATED, Reason.WIDENED) else ()
-    return ParsedReport(one_line(decision.message), tuple(map(_written, decision.verdicts)), nominated)
+    nominated_names = decision.nominated if decision.reason in (Reason.NOMINATED, Reason.WIDENED) else ()
+    return ParsedReport(one_line(decision.message), tuple(map(_written, decision.verdicts)), nominated_names)
 
 
 def _written(verdict: Verdict) -> ParsedVerdict:

@@ -78,11 +78,11 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
 
 
 def watch_eviction(
-    what: str, left_at: float, assigned: str, views: Mapping[str, WorkerView], patience: float, now: float
+    what: str, left_at: float, worker: str, views: Mapping[str, WorkerView], patience: float, now: float
 ) -> WatchdogDecision:
     """Whether the eviction of a Workload of the manager that keeps its quota, or its deletion, has to be finished.
 
-    `what` is Evicted or Deleted, `left_at` when it was. `assigned` is the worker that it was assigned to, empty if that
+    `what` is Evicted or Deleted, `left_at` when it was. `worker` is the worker that it was assigned to, empty if that
     is not known; `views` are all workers of the fleet, those that its queue does not have any more too. Where its pods
     may still run nothing is done: a worker has a copy, or the one that ran it cannot be asked. Without an assignment
     every worker has to be asked. What fails is retried after longer and longer times.
@@ -91,14 +91,14 @@ def watch_eviction(
     if now < due:
         return WatchdogDecision(give_up=False, retry_at=due)
     holds = "" if views else "no worker is known"
-    if assigned and assigned not in views:
-        holds = f"it ran on {assigned}, which is not in the fleet any more"
+    if worker and worker not in views:
+        holds = f"it ran on {worker}, which is not in the fleet any more"
     for name, view in sorted(views.items()):
         if view.gone:
             continue
         if view.known and view.copy is not None:
             holds = f"{name} has a copy of it"
-        elif not view.known and assigned in ("", name):
+        elif not view.known and worker in ("", name):
             holds = f"{name} cannot be asked"
     if holds:
         message = f"{what}, and its pods may still run: {holds}"

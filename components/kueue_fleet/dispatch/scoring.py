@@ -52,14 +52,14 @@ _NEVER: Final[Mapping[str, FilterReason]] = {reason.value: reason for reason in 
 
 def judge(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> tuple[Verdict, ...]:
     """A verdict for each worker, in their order."""
-    found: dict[str, Filtered | Fit] = {worker.name: _examine(request, worker, now) for worker in workers}
-    candidates = [worker for worker in workers if isinstance(found[worker.name], Fit)]
-    costs = {worker.name: _cost(found[worker.name], worker) for worker in candidates}
-    known = [cost for cost in costs.values() if cost is not None]
-    least = min(known, default=None)
+    verdicts_by_name: dict[str, Filtered | Fit] = {worker.name: _examine(request, worker, now) for worker in workers}
+    candidates = [worker for worker in workers if isinstance(verdicts_by_name[worker.name], Fit)]
+    costs = {worker.name: _cost(verdicts_by_name[worker.name], worker) for worker in candidates}
+    known_costs = [cost for cost in costs.values() if cost is not None]
+    least = min(known_costs, default=None)
     verdicts: list[Verdict] = []
     for worker in workers:
-        fit = found[worker.name]
+        fit = verdicts_by_name[worker.name]
         if isinstance(fit, Filtered):
             verdicts.append(fit)
             continue

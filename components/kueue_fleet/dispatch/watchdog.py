@@ -75,13 +75,13 @@ def watch(
     if now < due:
         return WatchdogDecision(give_up=False, retry_at=due)
     text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted"
-    used = sum(entry.times for entry in given_up.values())
-    if used >= settings.retries:
+    used_times = sum(entry.times for entry in given_up.values())
+    if used_times >= settings.retries:
         # The same words at every look, or they would be written every time.
         late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout:.0f} s"
         message = f"{text} {late}, all {settings.retries} retries are used, and it stays"
         return WatchdogDecision(give_up=False, message=message)
-    message = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
+    message = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used_times + 1} of {settings.retries}"
     return WatchdogDecision(give_up=True, message=message)
 
 
@@ -107,11 +107,11 @@ def watch_checks(
     kueue@v0.19.2 pkg/workload/evict/evict.go (resetChecksOnEviction), pkg/scheduler/scheduler.go (nominate),
     https://github.com/kubernetes-sigs/kueue/issues/5129.
     """
-    left = [check for check in checks if check.state is CheckState.RETRY]
-    if not left:
+    checks_left = [check for check in checks if check.state is CheckState.RETRY]
+    if not checks_left:
         return (), math.inf
-    due = patience + max(requeue_at or 0.0, *(check.since for check in left))
-    return (tuple(check.name for check in left) if due <= now else ()), due
+    due = patience + max(requeue_at or 0.0, *(check.since for check in checks_left))
+    return (tuple(check.name for check in checks_left) if due <= now else ()), due
 
 
 def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:
@@ -124,5 +124,5 @@ def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:
 
 def add_given_up(given_up: Mapping[str, GivenUp], cluster: str, now: float) -> dict[str, GivenUp]:
     """The counts with one more."""
-    known = given_up.get(cluster)
-    return {**given_up, cluster: GivenUp((known.times if known else 0) + 1, now)}
+    known_entry = given_up.get(cluster)
+    return {**given_up, cluster: GivenUp((known_entry.times if known_entry else 0) + 1, now)}

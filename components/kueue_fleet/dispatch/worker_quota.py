@@ -172,10 +172,10 @@ class WorkerQuota:
         ids = self._cache.ids
         flavors = [flavor for group in node.groups if resource in group.covered for flavor in group.flavors]
         rooms = ((name, ids.id(name, resource)) for name in flavors)
-        found = [(name, available(node, fr), node.potential.get(fr, 0)) for name, fr in rooms]
+        room_by_flavor = [(name, available(node, fr), node.potential.get(fr, 0)) for name, fr in rooms]
         if own is not None:
             self._cache.add(own)
-        return max(found, key=lambda each: each[1:], default=None)
+        return max(room_by_flavor, key=lambda each: each[1:], default=None)
 
     def place(self, workload: Workload) -> tuple[str, tuple[int, float, str]]:
         """The ClusterQueue of a workload, empty if it has none, and what sorts it there."""
@@ -201,9 +201,9 @@ class WorkerQuota:
             workload.problem,
             workload.created if newer else None,
         )
-        known = self._fits.get(kind)
-        if known is not None:
-            return known[1]
+        known_fit = self._fits.get(kind)
+        if known_fit is not None:
+            return known_fit[1]
         fit = self._look(workload, node.name, now)
         if len(self._fits) >= _MOST_FITS:
             # A worker whose state never changes would remember every workload that it was not given.
@@ -222,15 +222,15 @@ class WorkerQuota:
 
     def _place(self, key: str) -> None:
         """Put the workload where it belongs by what is known of it: counted, waiting or held, or nowhere."""
-        known = self._known.get(key)
+        known_place = self._known.get(key)
         before = self._counted.pop(key, None)
         if before is not None:
             self._cache.remove(before)
             self._fits.clear()
-        if known is not None and known.status.admission is not None and not known.status.finished:
+        if known_place is not None and known_place.status.admission is not None and not known_place.status.finished:
             before = before or self._unhold(key)
             self._waiting.pop(key, None)
-            info = self._cache.info(known)
+            info = self._cache.info(known_place)
             if self._cache.add(info):
                 self._counted[key] = info
                 self._fits.clear()
@@ -239,7 +239,7 @@ class WorkerQuota:
             self._freed |= before is None or before.usage != info.usage
             return
         self._freed |= before is not None
-        info_or_none = self._waiting_info(known or self._expected.get(key))
+        info_or_none = self._waiting_info(known_place or self._expected.get(key))
         copy_there = self._held.get(key)
         if copy_there is not None and (
             info_or_none is None or copy_there.workload.pod_sets != info_or_none.workload.pod_sets
@@ -347,5 +347,7 @@ def _fit(entry: Entry) -> Fit:
     elif entry.outcome is Outcome.INADMISSIBLE:
         kind = FitKind.NEVER if entry.why is QuotaReservedReason.MISCONFIGURED else FitKind.INACTIVE
     pod_sets = entry.assignment.pod_sets
-    known = len(pod_sets) == len(entry.info.workload.pod_sets) and all(one.mode is not Mode.NO_FIT for one in pod_sets)
-    return Fit(kind, reason, message, tuple(flavors), tuple(sorted(devices.items())) if known else None)
+    is_known = len(pod_sets) == len(entry.info.workload.pod_sets) and all(
+        one.mode is not Mode.NO_FIT for one in pod_sets
+    )
+    return Fit(kind, reason, message, tuple(flavors), tuple(sorted(devices.items())) if is_known else None)

@@ -87,24 +87,24 @@ class Access:
 
     def life(self, now: float) -> float:
         """Seconds for which a credential is used before the plugin is asked again; infinity: it does not expire."""
-        left = self.expires - now
-        return max(left - _EXPIRY_SECONDS, left / 2)
+        seconds_left = self.expires - now
+        return max(seconds_left - _EXPIRY_SECONDS, seconds_left / 2)
 
 
 def get_access(
-    kubeconfig: Kubeconfigs, known: Access | None = None, context: str = "", *, interactive: bool = False
+    kubeconfig: Kubeconfigs, known_access: Access | None = None, context: str = "", *, interactive: bool = False
 ) -> Access:
     """The access that a kubeconfig gives now, with a credential of its plugin if it has one.
 
-    The credential of `known`, if that is of the same plugin: it is not asked again. `interactive`: a plugin may ask on
-    the terminal. Raises AccessError.
+    The credential of `known_access`, if that is of the same plugin: it is not asked again. `interactive`: a plugin may
+    ask on the terminal. Raises AccessError.
     """
     access = read_access(kubeconfig, context=context)
     if access.plugin is None:
         return access
     credential: Credential | Access
-    if known is not None and known.plugin == access.plugin:
-        credential = known
+    if known_access is not None and known_access.plugin == access.plugin:
+        credential = known_access
     else:
         try:
             credential = access.plugin.credential(interactive=interactive)
@@ -121,8 +121,8 @@ def read_access(kubeconfig: Kubeconfigs, environ: Mapping[str, str] = os.environ
     if kubeconfig is None:
         return _of_pod(environ)
     config = read_kubeconfig((kubeconfig,) if isinstance(kubeconfig, Path) else kubeconfig)
-    chosen = config.context(context)
-    cluster, user = config.cluster(chosen), config.user(chosen)
+    chosen_context = config.context(context)
+    cluster, user = config.cluster(chosen_context), config.user(chosen_context)
     access = _of_user(user, _of_cluster(cluster))
     if user.fields.get("exec") and not (access.token or access.login or access.certificate):
         try:

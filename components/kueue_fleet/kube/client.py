@@ -136,21 +136,21 @@ class KubeApi:
             if self._access is not None and now < self._fresh_until:
                 return self._access
             self._fresh_until = now + FILE_SECONDS
-            known = self._access if now < self._token_until else None
+            known_access = self._access if now < self._token_until else None
             try:
-                access = await asyncio.to_thread(get_access, self._kubeconfig, known, self._context)
+                access = await asyncio.to_thread(get_access, self._kubeconfig, known_access, self._context)
             except AccessError:
                 if self._access is None:
                     raise
                 return self._access
-            if known is None or access.token != known.token:
+            if known_access is None or access.token != known_access.token:
                 self._token_until = time.monotonic() + access.life(time.time())
             self._access = access
             return access
 
-    def _drop_token(self, refused: str) -> None:
+    def _drop_token(self, refused_refusal: str) -> None:
         """Forgets a token that the server has refused, unless another request has already."""
-        if self._access is not None and self._access.token == refused:
+        if self._access is not None and self._access.token == refused_refusal:
             self._access = None
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:

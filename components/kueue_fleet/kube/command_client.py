@@ -38,12 +38,12 @@ class CommandClient(ApiClient):
             headers.add(name, value)
         return super().call_api(method, url, headers, *rest, **named)
 
-    def _read(self, known: Access | None) -> Access:
+    def _read(self, known_access: Access | None) -> Access:
         interactive = sys.stdin is not None and sys.stdin.isatty()
         kubeconfig, context = self._of
-        access = get_access(kubeconfig, known, context, interactive=interactive)
+        access = get_access(kubeconfig, known_access, context, interactive=interactive)
         self._fresh_until = time.monotonic() + FILE_SECONDS
-        if known is None:
+        if known_access is None:
             self._credential_until = time.monotonic() + access.life(time.time())
         return access
 
@@ -52,8 +52,8 @@ class CommandClient(ApiClient):
         with self._renewing:
             now = time.monotonic()
             if now >= self._fresh_until:
-                place, known = self._access.place, self._access if now < self._credential_until else None
-                self._access = self._read(known)
+                place, known_access = self._access.place, self._access if now < self._credential_until else None
+                self._access = self._read(known_access)
                 if self._access.place != place:
                     self._connect()
             return self._access

@@ -76,7 +76,7 @@ class ExecPlugin:
         info = json.dumps({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec})
         environment = {**os.environ, **self.environment, "KUBERNETES_EXEC_INFO": info}
         try:
-            ended = subprocess.run(
+            done = subprocess.run(
                 (self.command, *self.arguments),
                 stdin=None if asks else DEVNULL,
                 stdout=PIPE,
@@ -89,10 +89,10 @@ class ExecPlugin:
             raise ExecError(f"{self.command} cannot be run: {error.strerror}; {self.hint}") from None
         except subprocess.TimeoutExpired:
             raise ExecError(f"{self.command} gave no answer within {EXEC_SECONDS:g} s") from None
-        if ended.returncode:
-            output = " ".join((ended.stderr or b"").decode(errors="replace").split())[-_SHOWN:]
-            raise ExecError(f"{self.command} failed with exit code {ended.returncode}: {output or 'it said nothing'}")
-        return self._read(ended.stdout)
+        if done.returncode:
+            output = " ".join((done.stderr or b"").decode(errors="replace").split())[-_SHOWN:]
+            raise ExecError(f"{self.command} failed with exit code {done.returncode}: {output or 'it said nothing'}")
+        return self._read(done.stdout)
 
     def _read(self, output: bytes) -> Credential:
         try:

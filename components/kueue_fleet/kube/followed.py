@@ -22,8 +22,8 @@ _WATCH_SECONDS: Final = 300
 class FollowedList(Generic[T]):
     """The objects at `path`, listed by the first call and then followed; each is given as what `made` makes of it."""
 
-    def __init__(self, client: ApiClient, path: str, made: Callable[[Json], T]) -> None:
-        self._client, self._path, self._made = client, path, made
+    def __init__(self, client: ApiClient, path: str, read_item: Callable[[Json], T]) -> None:
+        self._client, self._path, self._made = client, path, read_item
         self._known: dict[str, T] | None = None
         """None: it has to be listed."""
         self._lock = Lock()
@@ -33,11 +33,11 @@ class FollowedList(Generic[T]):
         with self._lock:
             if self._known is not None:
                 return list(self._known.values())
-        known, version = self._listed()
+        known_objects, version = self._listed()
         with self._lock:
-            self._known = known
-        Thread(target=self._follow, args=(known, version), daemon=True).start()
-        return list(known.values())
+            self._known = known_objects
+        Thread(target=self._follow, args=(known_objects, version), daemon=True).start()
+        return list(known_objects.values())
 
     def forget(self) -> None:
         """List again with the next call."""
@@ -45,32 +45,32 @@ class FollowedList(Generic[T]):
             self._known = None
 
     def _listed(self) -> tuple[dict[str, T], str]:
-        known: dict[str, T] = {}
+        known_objects: dict[str, T] = {}
         params = {"limit": _PAGE}
         while True:
             page = request(self._client, "GET", self._path, params=params, seconds=READ_SECONDS)
-            known |= {object_key(item): self._taken(item) for item in list_of(page)}
+            known_objects |= {object_key(item): self._taken(item) for item in list_of(page)}
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
-                return known, str(metadata.get("resourceVersion", ""))
+                return known_objects, str(metadata.get("resourceVersion", ""))
             params["continue"] = metadata["continue"]
 
-    def _follow(self, known: dict[str, T], version: str) -> None:
+    def _follow(self, known_items: dict[str, T], version: str) -> None:
         """Until the watch ends; then the list has to be read again, unless it was already."""
         try:
             for kind, item in watch(self._client, self._path, version, _WATCH_SECONDS):
                 with self._lock:
-                    if self._known is not known:
+                    if self._known is not known_items:
                         return
                     if kind == "DELETED":
-                        known.pop(object_key(item), None)
+                        known_items.pop(object_key(item), None)
                     elif kind != "BOOKMARK":
-                        known[object_key(item)] = self._taken(item)
+                        known_items[object_key(item)] = self._taken(item)
         except (ApiError, ValueError, LookupError, TypeError):
             pass  # Refused, broken off, or not what API servers send: the next list says what is wrong.
         finally:
             with self._lock:
-                if self._known is known:
+                if self._known is known_items:
                     self._known = None
 
     def _taken(self, item: Json) -> T:

@@ -39,8 +39,8 @@ def render_kubeconfig(
 
 def kubeconfig_files(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The files that kubectl reads: those of KUBECONFIG that are there, else ~/.kube/config."""
-    listed = environ.get("KUBECONFIG") or _USUAL
-    files = (Path(name).expanduser() for name in listed.split(os.pathsep) if name)
+    file_list = environ.get("KUBECONFIG") or _USUAL
+    files = (Path(name).expanduser() for name in file_list.split(os.pathsep) if name)
     return tuple(file for file in dict.fromkeys(files) if file.exists())
 
 
@@ -81,9 +81,9 @@ class Entry:
 
     def file(self, name: str) -> str:
         """What is in the file that a field names; empty where the field is."""
-        named = self.text(name)
+        file_name = self.text(name)
         try:
-            return (self.folder / named).read_text(encoding="utf-8") if named else ""
+            return (self.folder / file_name).read_text(encoding="utf-8") if file_name else ""
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise self.error(name, f"cannot be read: {why}") from None
@@ -145,9 +145,9 @@ def read_kubeconfig(files: Sequence[Path]) -> Kubeconfig:
     current = ""
     for file in files:
         document = _document(file)
-        for section, known in entries.items():
+        for section, section_entries in entries.items():
             for entry in _entries(file, document, section):
-                known.setdefault(*entry)
+                section_entries.setdefault(*entry)
         current = current or _text(file, document, "current-context")
     path = os.pathsep.join(map(str, files)) or "kubeconfig"
     return Kubeconfig(path, **entries, current=current)
@@ -167,10 +167,10 @@ def _document(file: Path) -> Mapping[str, Any]:
 
 def _entries(file: Path, document: Mapping[str, Any], section: str) -> list[tuple[str, Entry]]:
     kind = section.removesuffix("s")
-    listed = document.get(section) or []
-    named = listed if isinstance(listed, list) else [None]
+    listed_entries = document.get(section) or []
+    named_entries = listed_entries if isinstance(listed_entries, list) else [None]
     entries = []
-    for item in named:
+    for item in named_entries:
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
             raise AccessError(f"{file}: {section}: is not a list of names, each with a {kind}; give a kubeconfig")
         name, fields = item["name"], item.get(kind) or {}

@@ -156,16 +156,16 @@ class Watch:
 
     async def _list(self, *, reset: bool) -> str:
         self.lists += 1
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         params = {"limit": str(self._page)}
         first = True
         while True:
             page = await self._api.get(self.path, params)
             kind, version = page.get("kind", "").removesuffix("List"), page.get("apiVersion", "")
-            found: str = page["metadata"]["resourceVersion"]
+            resource_version: str = page["metadata"]["resourceVersion"]
             if first:
                 first = False
-                number = version_number(found)
+                number = version_number(resource_version)
                 if self._on_list is not None:
                     self._on_list(number, reset or number < self._latest)
                 self._latest = number
@@ -173,16 +173,16 @@ class Watch:
                 # Items of a list do not say what they are.
                 item.setdefault("kind", kind)
                 item.setdefault("apiVersion", version)
-                seen.add(object_key(item))
+                seen_keys.add(object_key(item))
                 self._tell(item, gone=False)
             more = page["metadata"].get("continue")
             if not more:
                 break
             params["continue"] = more
-        for key in self._keys - seen:
+        for key in self._keys - seen_keys:
             self._listen(key, None)
-        self._keys = seen
-        return found
+        self._keys = seen_keys
+        return resource_version
 
     def _tell(self, item: Json, *, gone: bool) -> None:
         key = object_key(item)

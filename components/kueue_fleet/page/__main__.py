@@ -50,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(page: TeamPage, api: ApiServer, host: str, port: int) -> None:
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    end_event = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end_event.set)
     try:
         await web.TCPSite(runner, host, port).start()
         logging.info("serving on %s:%s", host, port)
-        await ended.wait()
+        await end_event.wait()
     finally:
         await runner.cleanup()
         await api.close()

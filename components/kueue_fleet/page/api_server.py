@@ -113,7 +113,7 @@ class _Lately:
     def add(self, key: str) -> None:
         now = time.monotonic()
         if len(self._until) >= _MOST_TOKENS:
-            self._until = {known: until for known, until in self._until.items() if until > now}
+            self._until = {name: until for name, until in self._until.items() if until > now}
         if len(self._until) < _MOST_TOKENS:
             self._until[key] = now + self._seconds
 

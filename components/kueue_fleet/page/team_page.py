@@ -140,10 +140,12 @@ def _path(namespace: str) -> str:
     return f"/apis/{KUEUE_API}/namespaces/{namespace}/workloads"
 
 
-def _words(failed: ApiError) -> str:
+def _words(failure: ApiError) -> str:
     """The words of the answer; what an API server says of a refusal names nothing that was not asked for."""
-    if failed.status == 401:
+    if failure.status == 401:
         return "the cluster does not take this token"
-    if failed.status == 429:
+    if failure.status == 429:
         return "too many viewers sign in at once; try again"
-    return failed.message if failed.status in (0, 403) else f"the API server answers {failed.status} {failed.reason}"
+    return (
+        failure.message if failure.status in (0, 403) else f"the API server answers {failure.status} {failure.reason}"
+    )

@@ -114,9 +114,9 @@ class IapSignIn:
             raise RefusedError(401, "not signed by IAP for this page")
         return address.lower()
 
-    async def _known_keys(self, wanted: str) -> Mapping[str, Any]:
+    async def _known_keys(self, key_id: str) -> Mapping[str, Any]:
         age = time.monotonic() - self._read_at
-        if age > _KEYS_SECONDS or (wanted not in self._keys and age > _NEW_KEYS_SECONDS):
+        if age > _KEYS_SECONDS or (key_id not in self._keys and age > _NEW_KEYS_SECONDS):
             timeout = aiohttp.ClientTimeout(total=10)
             try:
                 async with aiohttp.ClientSession(timeout=timeout) as session, session.get(self._address) as answer:
@@ -126,6 +126,6 @@ class IapSignIn:
                 if not self._keys:
                     raise RefusedError(503, f"IAP's keys cannot be read: {type(failed).__name__}") from None
             self._read_at = time.monotonic()
-        if wanted not in self._keys:
+        if key_id not in self._keys:
             raise RefusedError(401, "signed by an unknown key")
-        return {wanted: self._keys[wanted]}
+        return {key_id: self._keys[key_id]}
