@@ -47,14 +47,14 @@ class CompiledAdmission(BuildHookInterface[Any]):
         if version != "standard":
             return
         self._folder = TemporaryDirectory(prefix="compiled-admission-")
-        built = compiled(Path(self.root), Path(self._folder.name))
+        wheel_files = compiled(Path(self.root), Path(self._folder.name))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         # mypyc's library of all modules stands beside the package, where pyproject.toml puts nothing.
         places = dict(self.build_config.sources)
         self.build_config.sources.clear()
         self.build_config.sources.update({"compiled/": "", **places})
-        files = {str(path): f"compiled/{path.relative_to(built)}" for path in built.rglob("*.so")}
+        files = {str(path): f"compiled/{path.relative_to(wheel_files)}" for path in wheel_files.rglob("*.so")}
         build_data["force_include"].update(files)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

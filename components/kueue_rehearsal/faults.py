@@ -40,8 +40,8 @@ def repair_api_server(client: SupervisorClient, cluster: str) -> None:
     Raises:
         RehearsalError: it does not start.
     """
-    known = client.get_cluster(cluster)
-    place = {key: known[key] for key in ("project", "location", "autopilot")}
+    cluster_there = client.get_cluster(cluster)
+    place = {key: cluster_there[key] for key in ("project", "location", "autopilot")}
 
     def is_there() -> bool:
         # Asked again: the supervisor may not have noticed yet that the process has ended.
@@ -62,7 +62,7 @@ def _answers(cluster: Mapping[str, Any]) -> bool:
 
 
 def wait_for(
-    happened: Callable[[], bool], otherwise: str, seconds: float = _PATIENCE_SECONDS, fix: str = "see the logs"
+    has_happened: Callable[[], bool], otherwise: str, seconds: float = _PATIENCE_SECONDS, fix: str = "see the logs"
 ) -> None:
     """Look again until something has happened.
 
@@ -70,7 +70,7 @@ def wait_for(
         RehearsalError: it has not in so many seconds; the text is `otherwise`, and what to do.
     """
     deadline = time.monotonic() + seconds
-    while not happened():
+    while not has_happened():
         if time.monotonic() > deadline:
             raise RehearsalError(f"{otherwise} in {seconds:.0f} s; {fix}")
         time.sleep(_LOOK_SECONDS)
@@ -123,8 +123,8 @@ class EtcdBackup:
         shutil.copytree(self._backup, self._data)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda name: repair_api_server(self._client, name), clusters))
-        watched = kill_processes(self._client, lambda each: each["name"] != _API_SERVER)
-        if rest := set(clusters) - watched:
+        watched_processes = kill_processes(self._client, lambda each: each["name"] != _API_SERVER)
+        if rest := set(clusters) - watched_processes:
             raise RehearsalError(f"{', '.join(sorted(rest))}: nothing there was restarted with etcd; see the logs")
 
     def remove(self) -> None:

@@ -40,12 +40,14 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
         for cluster in fleet.clusters
         if cluster.slice_controller
     ]
-    known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
+    known_versions = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
     for path, version in _kueue_versions(fleet).items():
         if minor_of(version) not in KUEUE_ENGINES:
             problems.append(
                 NOT_REHEARSED.at(
-                    path, f"{version}, but a rehearsal has Kueue {known}", "write one of them in a copy of this stack"
+                    path,
+                    f"{version}, but a rehearsal has Kueue {known_versions}",
+                    "write one of them in a copy of this stack",
                 )
             )
     return problems
@@ -54,13 +56,13 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
 def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
     """What runs here in another version than the fleet declares: operators, and Kueue in another patch release; and
     Grafana, which does not run."""
-    declared = {
+    declared_versions = {
         f"operators.{name}.version": (operator.version, OPERATOR_ENGINES[name])
         for name, operator in fleet.operators.installed.items()
     }
     for path, version in _kueue_versions(fleet).items():
         if minor_of(version) in KUEUE_ENGINES:
-            declared[path] = (version, KUEUE_ENGINES[minor_of(version)])
+            declared_versions[path] = (version, KUEUE_ENGINES[minor_of(version)])
     left_out = NOT_REHEARSED.at(
         "observability.grafana",
         "does not run in a rehearsal, which has neither its chart nor its image; an empty chart is installed for it",
@@ -75,7 +77,7 @@ def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
             "do not rely on it for what changed between them",
             "warning",
         )
-        for path, (version, engine) in declared.items()
+        for path, (version, engine) in declared_versions.items()
         if version != _VERSIONS[engine]
     ]
 

@@ -37,36 +37,36 @@ def check_machine(paths: RehearsalPaths, fleet: FleetSpec) -> None:
     and JobSet get none they end, and start again until there are some.
     """
     problems, clusters = [], len(fleet.clusters)
-    needed = _BASE_MIB + _CLUSTER_MIB * clusters
+    needs = _BASE_MIB + _CLUSTER_MIB * clusters
     free = shutil.disk_usage(paths.root).free // _MIB
-    if free < needed:
+    if free < needs:
         problems.append(
-            f"{paths.root}: a rehearsal of {clusters} clusters needs about {needed} MiB of disk, {free} MiB are free; "
+            f"{paths.root}: a rehearsal of {clusters} clusters needs about {needs} MiB of disk, {free} MiB are free; "
             f"free some, or set {STATE_DIR_VARIABLE} to a folder on another disk"
         )
-    wanted = inotify_instances(fleet)
-    available = _available(wanted)
-    if available < wanted:
+    wanted_instances = inotify_instances(fleet)
+    available = _available(wanted_instances)
+    if available < wanted_instances:
         limit = int(INOTIFY_LIMIT_FILE.read_text())
         remedy = f"run `sudo sysctl {INOTIFY_LIMIT}={max(1024, 2 * limit)}`, or end other programs that watch files"
         problems.append(
-            f"{INOTIFY_LIMIT}: a rehearsal of {clusters} clusters needs {wanted} inotify instances, "
+            f"{INOTIFY_LIMIT}: a rehearsal of {clusters} clusters needs {wanted_instances} inotify instances, "
             f"you can have {available} more; {remedy}"
         )
     if problems:
         raise RehearsalError("\n".join(problems))
 
 
-def _available(wanted: int) -> int:
+def _available(wanted_instances: int) -> int:
     """How many of so many inotify instances this user can have now. None is kept."""
     if sys.platform != "linux":
-        return wanted  # The supervisor says that a rehearsal needs Linux.
+        return wanted_instances  # The supervisor says that a rehearsal needs Linux.
     create = ctypes.CDLL(None).inotify_init1
-    opened: list[int] = []
+    open_descriptors: list[int] = []
     try:
-        while len(opened) < wanted and (descriptor := create(os.O_CLOEXEC)) >= 0:
-            opened.append(descriptor)
+        while len(open_descriptors) < wanted_instances and (descriptor := create(os.O_CLOEXEC)) >= 0:
+            open_descriptors.append(descriptor)
     finally:
-        for descriptor in opened:
+        for descriptor in open_descriptors:
             os.close(descriptor)
-    return len(opened)
+    return len(open_descriptors)

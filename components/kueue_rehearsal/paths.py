@@ -26,9 +26,9 @@ class RehearsalError(Exception):
 
 
 def _base_dir(variable: str, xdg_variable: str, fallback: str, environ: Mapping[str, str]) -> Path:
-    chosen = environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser().absolute()
+    base_folder = environ.get(variable)
+    if base_folder:
+        return Path(base_folder).expanduser().absolute()
     xdg = environ.get(xdg_variable, "")
     # The XDG specification says that relative paths must be ignored.
     if xdg.startswith("/"):

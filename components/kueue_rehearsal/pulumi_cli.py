@@ -131,8 +131,8 @@ class PulumiProject:
             return self.fleet_file
         file = project.stack_file(self.stack)
         if not file.is_file():
-            known = instead(self.stack, project.stacks, "stacks")
-            raise RehearsalError(f"stack {self.stack}: there is no {file}; {known}")
+            known_file = instead(self.stack, project.stacks, "stacks")
+            raise RehearsalError(f"stack {self.stack}: there is no {file}; {known_file}")
         return file
 
     def stack_settings(self, source: Path) -> dict[str, Any]:
@@ -143,9 +143,9 @@ class PulumiProject:
     def _project_in(source: Path) -> Project:
         if source.is_file():
             raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
-        missing = "run this in a Pulumi project, or name one with --project"
+        missing_text = "run this in a Pulumi project, or name one with --project"
         try:
-            return Project.read(source, missing, "write python, as a rehearsal runs no other programs", ["python"])
+            return Project.read(source, missing_text, "write python, as a rehearsal runs no other programs", ["python"])
         except ProjectError as wrong:
             raise RehearsalError(str(wrong)) from None
 
@@ -405,7 +405,7 @@ def end_pulumi(paths: RehearsalPaths) -> None:
 def _end_tree(process: psutil.Process) -> None:
     """Has PROCESS end as `interrupt` says, and kill what it started and leaves behind."""
     try:
-        started = process.children(recursive=True)
+        child_processes = process.children(recursive=True)
     except psutil.NoSuchProcess:
         return
     with suppress(psutil.NoSuchProcess):
@@ -415,7 +415,7 @@ def _end_tree(process: psutil.Process) -> None:
                 break
         else:
             process.kill()
-    kill(still_running([process, *started], _END_SECONDS), _END_SECONDS)
+    kill(still_running([process, *child_processes], _END_SECONDS), _END_SECONDS)
 
 
 PATCH_FORCE: Final = "PULUMI_K8S_ENABLE_PATCH_FORCE"

@@ -45,7 +45,7 @@ class Operation:
 
 def resource_event(raw: Mapping[str, Any]) -> PulumiEvent | None:
     """The step that an entry of the event log is about; None for entries about something else."""
-    for key, done, failed in (
+    for key, done, has_failed in (
         ("resourcePreEvent", False, False),
         ("resOutputsEvent", True, False),
         ("resOpFailedEvent", True, True),
@@ -53,7 +53,7 @@ def resource_event(raw: Mapping[str, Any]) -> PulumiEvent | None:
         if key in raw:
             metadata = raw[key]["metadata"]
             urn = metadata["urn"]
-            return PulumiEvent(metadata["op"], type_of(urn), name_of(urn), done, failed)
+            return PulumiEvent(metadata["op"], type_of(urn), name_of(urn), done, has_failed)
     return None
 
 

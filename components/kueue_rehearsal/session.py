@@ -175,8 +175,10 @@ class Session:
 
     def _needed(self, more: Collection[str]) -> list[str]:
         own = self._real_parts.keys()
-        needed = [engine.name for engine in ENGINES if engine.for_rehearsal and not dict(engine.binaries).keys() <= own]
-        return [*needed, *more]
+        needed_engines = [
+            engine.name for engine in ENGINES if engine.for_rehearsal and not dict(engine.binaries).keys() <= own
+        ]
+        return [*needed_engines, *more]
 
     @contextmanager
     def running(self, *, keep: bool, fleet: FleetSpec | None = None) -> Iterator[None]:
@@ -190,21 +192,21 @@ class Session:
                 little room for FLEET, if one is given.
         """
         was_kept = self.kept
-        started: RunningSupervisor | None = None
+        running_supervisor: RunningSupervisor | None = None
         try:
             if was_kept:
                 self._resume()
             else:
-                started = self._start(fleet)
+                running_supervisor = self._start(fleet)
             yield
-            if started and keep:
+            if running_supervisor and keep:
                 mark_kept(self.paths)
-                started.leave()
-            elif started:
-                started.stop()
+                running_supervisor.leave()
+            elif running_supervisor:
+                running_supervisor.stop()
                 remove_state(self.paths)
         except BaseException:
-            self._after_failure(started, was_kept)
+            self._after_failure(running_supervisor, was_kept)
             raise
 
     def _start(self, fleet: FleetSpec | None) -> RunningSupervisor:
@@ -214,18 +216,18 @@ class Session:
             check_machine(self.paths, fleet)
         return start_supervisor(self.paths)
 
-    def _after_failure(self, started: RunningSupervisor | None, was_kept: bool) -> None:
+    def _after_failure(self, running_supervisor: RunningSupervisor | None, was_kept: bool) -> None:
         if was_kept:
             self.aftermath = f"the kept rehearsal of {self.stack} is still there"
             return
-        if started:
-            started.stop(keep_logs=True)
+        if running_supervisor:
+            running_supervisor.stop(keep_logs=True)
         else:
             _end_begun(self.paths)
-        left = logs(self.paths)
-        remove_state(self.paths, but=left)
+        log_texts = logs(self.paths)
+        remove_state(self.paths, but=log_texts)
         self.aftermath = "everything is taken down"
-        if left:
+        if log_texts:
             self.aftermath += f", the logs are in {self.paths.root}"
 
     def _resume(self) -> None:
@@ -279,10 +281,10 @@ class Session:
         there = self.engines.assets
         charts = {name: str(there[asset]) for name, engine in engines.items() if (asset := f"{engine}-chart") in there}
         charts |= own | {"grafana": str(_NO_GRAFANA)}
-        published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
+        published_key = {AS_PUBLISHED_KEY: True} if self.as_published else {}
         plain = {cluster["name"]: cluster for cluster in self.client.clusters() if not cluster["project"]}
         elsewhere = {KUBERNETES_KEY: connections(plain)} if plain else {}
-        project.write(self.project_dir, {CHARTS_KEY: charts, **published, **elsewhere})
+        project.write(self.project_dir, {CHARTS_KEY: charts, **published_key, **elsewhere})
         pulumi = self.engines.binary("pulumi")
         environment = pulumi_environment(
             self.paths,
@@ -401,10 +403,10 @@ class Session:
         self._write_kubeconfig(fleet.cluster_names, fleet.home)
 
     def _write_kubeconfig(self, names: Sequence[str], current: str = "") -> None:
-        known = {cluster["name"]: cluster for cluster in self.client.clusters()}
+        cluster_by_name = {cluster["name"]: cluster for cluster in self.client.clusters()}
         token = self.paths.admin_token.read_text().strip()
-        described = [known[name] for name in names]
-        write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(described, token, current or names[0]))
+        cluster_list = [cluster_by_name[name] for name in names]
+        write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(cluster_list, token, current or names[0]))
 
     def clients(self, fleet: FleetSpec) -> ClusterClients:
         """The API servers of the fleet's clusters."""
@@ -429,16 +431,18 @@ class Session:
         def submit() -> None:
             submit_jobs(self.clients(fleet), fleet.home, documents, jobs)
             if file is not None:
-                with self.paths.submitted.open("a") as submitted:
-                    submitted.write(f"{file.absolute()}\n")
+                with self.paths.submitted.open("a") as submitted_file:
+                    submitted_file.write(f"{file.absolute()}\n")
 
         with ThreadPoolExecutor(1) as thread:
             yield from self.follow_jobs(fleet, jobs, timeout_seconds, watch, thread.submit(submit))
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
         """See `jobs.submission.unfinished_jobs`."""
-        managed = enabled_kinds(kueue_configuration(fleet, fleet.home))
-        return unfinished_jobs(self.clients(fleet), fleet.home, [kind for kind in managed if kind.kind in JOB_KINDS])
+        managed_kinds = enabled_kinds(kueue_configuration(fleet, fleet.home))
+        return unfinished_jobs(
+            self.clients(fleet), fleet.home, [kind for kind in managed_kinds if kind.kind in JOB_KINDS]
+        )
 
     def follow_jobs(
         self,
@@ -462,8 +466,8 @@ class Session:
 
     def has_submitted(self, jobs: Path) -> bool:
         """Whether a run of this rehearsal has submitted the jobs of that file."""
-        submitted = self.paths.submitted
-        return submitted.is_file() and str(jobs.absolute()) in submitted.read_text().splitlines()
+        submitted_file = self.paths.submitted
+        return submitted_file.is_file() and str(jobs.absolute()) in submitted_file.read_text().splitlines()
 
     def usage(self) -> Usage:
         """What the rehearsal's processes use now."""

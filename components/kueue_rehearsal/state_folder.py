@@ -100,8 +100,8 @@ def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
         whole = [process]
         with suppress(psutil.NoSuchProcess):
             whole += process.children(recursive=True)
-        if left := kill(whole, _KILLED_SECONDS):
-            numbers = ", ".join(str(process.pid) for process in left)
+        if processes_left := kill(whole, _KILLED_SECONDS):
+            numbers = ", ".join(str(process.pid) for process in processes_left)
             raise RehearsalError(f"processes that were killed do not end: {numbers}; run this again once they have")
 
 

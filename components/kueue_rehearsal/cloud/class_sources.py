@@ -44,10 +44,10 @@ class ClassSource:
             return f"compute class {self.name}: the pod does not select it"
         reason = "it has no priorities"
         for index, priority in enumerate(self.spec.get("priorities") or ()):
-            offered = self.provisioning.offer(replace(needs, node_selector=_selector(needs, priority)))
-            if not isinstance(offered, str):
-                return offered
-            reason = f"priorities[{index}]: {offered}"
+            offer_there = self.provisioning.offer(replace(needs, node_selector=_selector(needs, priority)))
+            if not isinstance(offer_there, str):
+                return offer_there
+            reason = f"priorities[{index}]: {offer_there}"
         return f"compute class {self.name}: {reason}"
 
     def take(self, template: NodeTemplate) -> None:
@@ -58,7 +58,7 @@ class ClassSource:
 def _selector(needs: PodNeeds, priority: Manifest) -> dict[str, str]:
     """What a pod selects, with the node that the priority describes in the place of the class."""
     machine, gpu = machine_type(priority.get("machineType") or ""), priority.get("gpu") or {}
-    wanted: dict[str, Any] = {
+    wanted_labels: dict[str, Any] = {
         INSTANCE_TYPE: priority.get("machineType"),
         MACHINE_FAMILY: priority.get("machineFamily"),
         ACCELERATOR: gpu.get("type") or (machine and machine.gpus and machine.accelerator),
@@ -68,4 +68,4 @@ def _selector(needs: PodNeeds, priority: Manifest) -> dict[str, str]:
         ZONE: next(iter((priority.get("location") or {}).get("zones") or ()), None),
     }
     rest = {key: value for key, value in needs.node_selector.items() if key != COMPUTE_CLASS}
-    return {**{key: value for key, value in wanted.items() if value}, **rest}
+    return {**{key: value for key, value in wanted_labels.items() if value}, **rest}

@@ -57,9 +57,9 @@ def project_pod(pod: Json) -> Json:
     """What provisioning looks at in a pod."""
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = metadata.get("annotations") or {}
-    kept: Json = {key: spec[key] for key in _POD_SPEC if key in spec}
+    kept_fields: Json = {key: spec[key] for key in _POD_SPEC if key in spec}
     for containers in ("containers", "initContainers"):
-        kept[containers] = [{"resources": one.get("resources") or {}} for one in spec.get(containers) or ()]
+        kept_fields[containers] = [{"resources": one.get("resources") or {}} for one in spec.get(containers) or ()]
     status = pod.get("status") or {}
     return {
         "metadata": {
@@ -71,7 +71,7 @@ def project_pod(pod: Json) -> Json:
             "ownerReferences": [{"kind": owner["kind"]} for owner in metadata.get("ownerReferences") or ()],
             **({"deletionTimestamp": metadata["deletionTimestamp"]} if "deletionTimestamp" in metadata else {}),
         },
-        "spec": kept,
+        "spec": kept_fields,
         "status": {
             "phase": status.get("phase"),
             "conditions": [one for one in status.get("conditions") or () if one["type"] == "PodScheduled"],
@@ -82,9 +82,9 @@ def project_pod(pod: Json) -> Json:
 def project_node(node: Json) -> Json:
     """What provisioning looks at in a node."""
     metadata, status = node["metadata"], node.get("status") or {}
-    kept = {key: metadata[key] for key in _NODE_METADATA if key in metadata}
+    kept_fields = {key: metadata[key] for key in _NODE_METADATA if key in metadata}
     return {
-        "metadata": kept,
+        "metadata": kept_fields,
         "spec": {key: node["spec"][key] for key in ("taints", "unschedulable") if key in node["spec"]},
         "status": {
             "allocatable": status.get("allocatable") or {},
@@ -151,9 +151,9 @@ class ClusterView:
         """Deletes the node."""
         await self.api.delete(f"/api/v1/nodes/{name}", grace_seconds=0)
 
-    async def retire(self, unneeded: Iterable[str], among: Mapping[str, Json], now: float) -> None:
+    async def retire(self, unneeded_nodes: Iterable[str], among: Mapping[str, Json], now: float) -> None:
         """Closes, then deletes the unneeded nodes; opens those `among` that are needed again. Call it repeatedly."""
-        close, delete, reopen = plan_retirement(unneeded, among, now)
+        close, delete, reopen = plan_retirement(unneeded_nodes, among, now)
         for name in close:
             taint = {"key": TO_BE_DELETED, "value": str(int(now)), "effect": "NoSchedule"}
             await self._patch_node(among[name], {"taints": [*(among[name]["spec"].get("taints") or ()), taint]})

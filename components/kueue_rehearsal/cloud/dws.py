@@ -111,10 +111,10 @@ class QueuedProvisioning:
             for request in (parse_request(item),)
         }
         self._plans = {uid: plan for uid, plan in self._plans.items() if uid in requests}
-        seen = self._begin(time.time())
+        snapshot = self._begin(time.time())
         for request, item in sorted(requests.values(), key=lambda one: (one[0].created, one[0].key)):
-            await self._advance(request, item, seen)
-        await self._give_back({request.resize_request: request for request, _ in requests.values()}, seen)
+            await self._advance(request, item, snapshot)
+        await self._give_back({request.resize_request: request for request, _ in requests.values()}, snapshot)
 
     def _begin(self, now: float) -> _Pass:
         by_request: dict[str, list[Json]] = {}
@@ -132,35 +132,35 @@ class QueuedProvisioning:
             available[name] = available.get(name, 0) - amount
         return _Pass(now, available, by_request)
 
-    async def _advance(self, request: Request, item: Json, seen: _Pass) -> None:
+    async def _advance(self, request: Request, item: Json, snapshot: _Pass) -> None:
         if request.is_terminal:
             return
-        plan = await self._plan(request, seen.now)
+        plan = await self._plan(request, snapshot.now)
         if plan is None:
             return
-        nodes = seen.nodes.get(request.resize_request, [])
+        nodes = snapshot.nodes.get(request.resize_request, [])
         pending = sum(1 for resize_request, _ in self._created.values() if resize_request == request.resize_request)
         situation = Situation(
             plan=plan,
-            available=seen.available,
+            available=snapshot.available,
             nodes=len(nodes) + pending,
             ready_nodes=sum(1 for node in nodes if node["status"]["ready"]),
             region=self._store.place.region,
         )
-        step = next_step(request, situation, self._settings(), seen.now)
+        step = next_step(request, situation, self._settings(), snapshot.now)
         if isinstance(step, SetCondition):
             if step.type == "CapacityRevoked":
                 # The machines go first, and then the request says so: pods must be seen to end by it.
                 await self._view.take_away([node["metadata"]["name"] for node in nodes], CAPACITY_RECLAIMED)
-            await self._write(request, item, step, seen.now)
+            await self._write(request, item, step, snapshot.now)
         elif isinstance(step, CreateNodes):
-            await self._create(request, step, seen)
+            await self._create(request, step, snapshot)
 
     async def _plan(self, request: Request, now: float) -> NodePlan | str | None:
         """The nodes of the request, or why it has none; None while its PodTemplates may still come."""
-        known = self._plans.get(request.uid)
-        if known is not None:
-            return known
+        known_plan = self._plans.get(request.uid)
+        if known_plan is not None:
+            return known_plan
         namespace = request.key.partition("/")[0]
         templates: dict[str, Json] = {}
         for name, _ in request.pod_sets:
@@ -177,12 +177,12 @@ class QueuedProvisioning:
         return plan
 
     def _supply(self) -> Supply:
-        queued = tuple(pool for pool in self._store.pools.values() if pool.view.queued)
+        queued_pools = tuple(pool for pool in self._store.pools.values() if pool.view.queued)
         auto_provisions = self._store.auto_provisions
         return Supply(
             place=self._store.auto_provisioning_place if self._store.autopilot else self._store.place,
             autopilot=self._store.autopilot,
-            pools=queued,
+            pools=queued_pools,
             limits=self._store.limits(self._view.nodes) if auto_provisions else None,
         )
 
@@ -202,24 +202,24 @@ class QueuedProvisioning:
             return
         log.info("%s: %s: %s=%s %s", self._store.place.cluster, request.key, step.type, step.status, step.message)
 
-    async def _create(self, request: Request, step: CreateNodes, seen: _Pass) -> None:
+    async def _create(self, request: Request, step: CreateNodes, snapshot: _Pass) -> None:
         for name, amount in demand(step.templates).items():
-            seen.available[name] -= amount
+            snapshot.available[name] -= amount
         for template in step.templates:
             if await self._view.add_node(template) is not None:
                 self._created[template.name] = (request.resize_request, template)
 
-    async def _give_back(self, requests: Mapping[str, Request], seen: _Pass) -> None:
+    async def _give_back(self, requests: Mapping[str, Request], snapshot: _Pass) -> None:
         pods = self._view.pods.values()
         active = Counter(map(used_node, pods))
-        used = {pod["spec"].get("nodeName") for pod in pods if not is_daemon(pod)}
-        names = {node["metadata"]["name"]: key for key, nodes in seen.nodes.items() for node in nodes}
-        self._empty_since = {name: self._empty_since.get(name, seen.now) for name in names if name not in active}
+        used_nodes = {pod["spec"].get("nodeName") for pod in pods if not is_daemon(pod)}
+        names = {node["metadata"]["name"]: key for key, nodes in snapshot.nodes.items() for node in nodes}
+        self._empty_since = {name: self._empty_since.get(name, snapshot.now) for name in names if name not in active}
         uses = [
-            NodeUse(name, key, active[name], name in used, self._empty_since.get(name))
+            NodeUse(name, key, active[name], name in used_nodes, self._empty_since.get(name))
             for name, key in sorted(names.items())
         ]
-        unneeded = plan_node_removals(uses, requests, self._settings(), seen.now)
-        await self._view.take_away([name for name in unneeded if name in active], CAPACITY_RECLAIMED)
-        bound = {node["metadata"]["name"]: node for nodes in seen.nodes.values() for node in nodes}
-        await self._view.retire([name for name in unneeded if name not in active], bound, seen.now)
+        unneeded_nodes = plan_node_removals(uses, requests, self._settings(), snapshot.now)
+        await self._view.take_away([name for name in unneeded_nodes if name in active], CAPACITY_RECLAIMED)
+        bound = {node["metadata"]["name"]: node for nodes in snapshot.nodes.values() for node in nodes}
+        await self._view.retire([name for name in unneeded_nodes if name not in active], bound, snapshot.now)

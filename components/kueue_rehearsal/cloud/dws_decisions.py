@@ -327,11 +327,11 @@ def _details(request: Request, plan: NodePlan) -> dict[str, str]:
 def _provision(
     request: Request, situation: Situation, plan: NodePlan, settings: DwsSettings, now: float
 ) -> SetCondition | CreateNodes | None:
-    wanted = len(plan.add)
+    wanted_count = len(plan.add)
     if situation.nodes:
-        if situation.nodes < wanted:
+        if situation.nodes < wanted_count:
             return CreateNodes(plan.add)
-        if situation.ready_nodes < wanted:
+        if situation.ready_nodes < wanted_count:
             return None
         return SetCondition("Provisioned", "True", "Provisioned", "All nodes of the request are up.")
     waited = now - _since(request, "Accepted")

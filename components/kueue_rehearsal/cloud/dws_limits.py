@@ -37,10 +37,10 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
 def _accelerators(workload: PrintedWorkload, kinds: Mapping[str, str]) -> dict[str, int]:
     """GPUs and TPU chips of each kind for which it has quota."""
     totals: dict[str, int] = {}
-    for assigned in workload.assignments:
+    for assignment in workload.assignments:
         for resource in ACCELERATOR_RESOURCES:
-            kind = kinds.get(assigned.child("flavors").text(resource))
-            amount = str(assigned.child("resourceUsage").data.get(resource, ""))
+            kind = kinds.get(assignment.child("flavors").text(resource))
+            amount = str(assignment.child("resourceUsage").data.get(resource, ""))
             if kind and amount.isdigit():
                 totals[kind] = totals.get(kind, 0) + int(amount)
     return totals

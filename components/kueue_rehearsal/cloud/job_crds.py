@@ -39,13 +39,13 @@ def job_definitions(frameworks: Iterable[str]) -> list[Json]:
 
 async def serve_job_kinds(api: ControlPlaneApi, file: Path, cluster: str) -> None:
     """Has the cluster serve the kinds of the frameworks in FILE, a list in JSON, from when they are there."""
-    served: set[str] = set()
+    served_kinds: set[str] = set()
     while True:
-        wanted = set(json.loads(file.read_text())) if file.is_file() else set()
+        wanted_kinds = set(json.loads(file.read_text())) if file.is_file() else set()
         try:
-            for definition in job_definitions(sorted(wanted - served)):
+            for definition in job_definitions(sorted(wanted_kinds - served_kinds)):
                 await install_definition(api, definition)
-            served |= wanted
+            served_kinds |= wanted_kinds
         except ApiError as error:
             log.info("%s: kinds of jobs: %s; trying again", cluster, error)
         await asyncio.sleep(_LOOK_SECONDS)

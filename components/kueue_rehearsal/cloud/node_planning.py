@@ -72,22 +72,22 @@ def plan_nodes(
         if not node["spec"].get("unschedulable") and "deletionTimestamp" not in node["metadata"]
     ]
     add: list[NodeTemplate] = []
-    refused: dict[str, str] = {}
-    placed: dict[str, str] = {}
+    refusals: dict[str, str] = {}
+    placed_pods: dict[str, str] = {}
     for needs in sorted(waiting, key=lambda one: (one.created, one.key)):
         room = next((one for one in rooms if fits_node(needs, one.labels, one.taints, one.free)), None)
         if room is None:
-            made = _new_node(needs, sources, nodes)
-            if isinstance(made, str):
-                refused[needs.key] = made
+            new_node = _new_node(needs, sources, nodes)
+            if isinstance(new_node, str):
+                refusals[needs.key] = new_node
                 continue
-            add.append(made)
-            room = _Room(made.name, made.labels, made.taints, dict(made.allocatable))
+            add.append(new_node)
+            room = _Room(new_node.name, new_node.labels, new_node.taints, dict(new_node.allocatable))
             rooms.append(room)
-        placed[needs.uid] = room.name
+        placed_pods[needs.uid] = room.name
         for name, amount in needs.requests.items():
             room.free[name] = room.free.get(name, 0) - amount
-    return NodePlan(tuple(add), refused, placed)
+    return NodePlan(tuple(add), refusals, placed_pods)
 
 
 def _new_node(needs: PodNeeds, sources: Sequence[NodeSource], nodes: Collection[str]) -> NodeTemplate | str:
@@ -120,8 +120,8 @@ def misfit(needs: PodNeeds, template: NodeTemplate) -> str | None:
     for key, value in needs.node_selector.items():
         if template.labels.get(key) != value:
             return f"its nodes do not have the label {key}={value}"
-    if (refused := untolerated(needs, template)) is not None:
-        return refused
+    if (refusal := untolerated(needs, template)) is not None:
+        return refusal
     short = scarce(needs, template)
     return f"{template.machine.name} does not have enough {', '.join(short)}" if short else None
 

@@ -66,30 +66,31 @@ def _reservation(pool: Pool, reservations: Sequence[Reservation]) -> Iterator[st
     if pool.reservation_type != "SPECIFIC_RESERVATION" or len(pool.reservations) != 1:
         return
     name = reservation_name(pool.reservations[0])
-    known = [one for one in reservations if one.name == name]
-    if known:
-        yield from _fits_reservation(pool, name, known)
+    known_reservations = [one for one in reservations if one.name == name]
+    if known_reservations:
+        yield from _fits_reservation(pool, name, known_reservations)
 
 
-def _fits_reservation(pool: Pool, name: str, known: Sequence[Reservation]) -> Iterator[str]:
+def _fits_reservation(pool: Pool, name: str, reservations: Sequence[Reservation]) -> Iterator[str]:
     what = f"nodeConfig.reservationAffinity: reservation {name}"
-    missing = [zone for zone in pool.zones if zone not in {one.zone for one in known}]
-    if missing:
-        yield f"{what} is in {', '.join(sorted(one.zone for one in known))}, not in {', '.join(missing)} of the pool"
-    for one in known:
+    zones = [zone for zone in pool.zones if zone not in {one.zone for one in reservations}]
+    if zones:
+        there = ", ".join(sorted(one.zone for one in reservations))
+        yield f"{what} is in {there}, not in {', '.join(zones)} of the pool"
+    for one in reservations:
         if one.machine_type != pool.machine_type:
             yield f"{what} has {one.machine_type}, the pool has {pool.machine_type}"
         elif pool.machine is not None and one.accelerator not in (None, pool.machine.accelerator):
             yield f"{what} has {one.accelerator}, the pool has {pool.machine.accelerator}"
     counts = [(count or 0) * pool.zone_count for count in (pool.node_count, pool.initial_node_count)]
-    wanted = max(*counts, pool.least_nodes)
-    if not all(one.active for one in known):
-        if wanted or pool.autoscaling:
-            if any(one.ended for one in known):
+    wanted_nodes = max(*counts, pool.least_nodes)
+    if not all(one.active for one in reservations):
+        if wanted_nodes or pool.autoscaling:
+            if any(one.ended for one in reservations):
                 yield f"{what} has ended: the pool must have no nodes and no autoscaling"
             else:
                 yield f"{what} has not begun: the pool must have no nodes and no autoscaling until then"
         return
-    room = sum(one.count for one in known if one.zone in pool.zones)
-    if wanted > room:
-        yield f"{what} has {room} machines, the pool asks for {wanted}"
+    room = sum(one.count for one in reservations if one.zone in pool.zones)
+    if wanted_nodes > room:
+        yield f"{what} has {room} machines, the pool asks for {wanted_nodes}"

@@ -27,11 +27,16 @@ def plan_removals(
     keep a node. A node that is not ready is not empty: what it was made for cannot be placed there yet. `least` maps
     the name of a node pool to how many of its nodes stay whatever happens.
     """
-    used = {used_node(pod) for pod in pods}
+    used_nodes = {used_node(pod) for pod in pods}
     since: dict[str, float] = {}
     for name, node in nodes.items():
         labels = node["metadata"].get("labels") or {}
-        if labels.get(AUTOSCALED) != "true" or RESIZE_REQUEST in labels or name in used or not node["status"]["ready"]:
+        if (
+            labels.get(AUTOSCALED) != "true"
+            or RESIZE_REQUEST in labels
+            or name in used_nodes
+            or not node["status"]["ready"]
+        ):
             continue
         since[name] = min(empty_since.get(name, now), now)
     spare: dict[str, int] = {}
@@ -48,21 +53,25 @@ def plan_removals(
 
 
 def plan_retirement(
-    unneeded: Iterable[str], nodes: Mapping[str, Manifest], now: float
+    unneeded_nodes: Iterable[str], nodes: Mapping[str, Manifest], now: float
 ) -> tuple[list[str], list[str], list[str]]:
     """(nodes to close, nodes to delete, nodes to open again).
 
     As the cluster autoscaler does, a node is closed to new pods by a taint that says when, and deleted a moment later:
     the scheduler may be placing a pod there just now. A closed node that has become needed is opened again.
     """
-    wanted = set(unneeded)
+    wanted_names = set(unneeded_nodes)
     close, delete, reopen = [], [], []
     for name, node in sorted(nodes.items()):
-        closed = next((one for one in node["spec"].get("taints") or () if one["key"] == TO_BE_DELETED), None)
-        if name in wanted and closed is None:
+        closing_taint = next((one for one in node["spec"].get("taints") or () if one["key"] == TO_BE_DELETED), None)
+        if name in wanted_names and closing_taint is None:
             close.append(name)
-        elif name in wanted and closed is not None and now - float(closed["value"]) >= RETIREMENT_SECONDS:
+        elif (
+            name in wanted_names
+            and closing_taint is not None
+            and now - float(closing_taint["value"]) >= RETIREMENT_SECONDS
+        ):
             delete.append(name)
-        elif name not in wanted and closed is not None:
+        elif name not in wanted_names and closing_taint is not None:
             reopen.append(name)
     return close, delete, reopen

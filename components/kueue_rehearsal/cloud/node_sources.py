@@ -93,20 +93,20 @@ class ResourceLimits:
                 if listed_only or name in ("cpu", "memory"):
                     continue
                 return f"node auto-provisioning has no resource limit for {name}, so it makes no nodes with it"
-            used = self.used.get(name, 0)
-            if used + amount > self.most[name]:
+            used_count = self.used.get(name, 0)
+            if used_count + amount > self.most[name]:
                 unit = " GB" if name == "memory" else ""
                 return (
                     f"the cluster's resource limit of {self.most[name]:g}{unit} {name} would be exceeded: "
-                    f"{used:g}{unit} in use, {template.machine.name} has {amount:g}{unit}"
+                    f"{used_count:g}{unit} in use, {template.machine.name} has {amount:g}{unit}"
                 )
         return None
 
 
 def _counted(capacity: Mapping[str, int], labels: Mapping[str, str]) -> dict[str, float]:
-    counted = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
+    counted_amounts = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
     accelerator = accelerator_of(labels)
-    return counted | ({accelerator: accelerators_of_node(capacity, labels)} if accelerator else {})
+    return counted_amounts | ({accelerator: accelerators_of_node(capacity, labels)} if accelerator else {})
 
 
 @dataclass(slots=True)
@@ -131,16 +131,20 @@ class PoolSource:
         present = {} if self.whole else pool_nodes(self.nodes, self.pool.name)
         zone = needs.node_selector.get(ZONE, "")
         if zone not in self.pool.view.zones:
-            zone = self.pool.zone_for_next([*present.values(), *(made.manifest() for made in self._taken)])
-        made = self.pool.template(self.place, zone, needs.uid, labels=self.labels, annotations=self.annotations)
-        reason = misfit(needs, made)
+            zone = self.pool.zone_for_next(
+                [*present.values(), *(node_template.manifest() for node_template in self._taken)]
+            )
+        node_template = self.pool.template(
+            self.place, zone, needs.uid, labels=self.labels, annotations=self.annotations
+        )
+        reason = misfit(needs, node_template)
         if reason is None and len(present) + len(self._taken) >= self.pool.view.max_nodes:
             reason = f"it has its maximum of {self.pool.view.max_nodes} nodes"
         if reason is None and self.limits is not None:
-            reason = self.limits.problem(made, listed_only=True)
+            reason = self.limits.problem(node_template, listed_only=True)
         if reason is None:
-            reason = _shortage(self.stock, made.machine)
-        return f"node pool {self.pool.name}: {reason}" if reason else made
+            reason = _shortage(self.stock, node_template.machine)
+        return f"node pool {self.pool.name}: {reason}" if reason else node_template
 
     def take(self, template: NodeTemplate) -> None:
         """Counts the node."""
@@ -201,8 +205,8 @@ class AutoProvisioning:
         group = selector.get(PLACEMENT_GROUP)
         zone = selector.get(ZONE, _zone_of_group(group, place.zones) if group else place.zones[0])
         if selector.get(REGION, place.region) != place.region or zone not in place.zones:
-            asked = selector.get(ZONE) or selector[REGION]
-            return f"the cluster has no nodes in {asked}; it is in {', '.join(place.zones)}"
+            place_name = selector.get(ZONE) or selector[REGION]
+            return f"the cluster has no nodes in {place_name}; it is in {', '.join(place.zones)}"
         if group and machine.family not in _COMPACT_FAMILIES:
             return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
         provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
@@ -260,7 +264,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
     compute_class = selector.get(COMPUTE_CLASS)
     if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
         return f"{COMPUTE_CLASS}={compute_class}: it has no such compute class of its own"
-    decided = {
+    decided_labels = {
         ACCELERATOR,
         TPU_ACCELERATOR,
         TPU_TOPOLOGY,
@@ -281,7 +285,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
         *extra_labels,
     }
     for key, value in selector.items():
-        if key in decided:
+        if key in decided_labels:
             continue
         if SYSTEM_LABEL.search(key):
             return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
@@ -295,14 +299,14 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
 
 def _suits(machine: MachineType, needs: PodNeeds) -> bool:
     selector = needs.node_selector
-    wanted = {
+    wanted_labels = {
         ACCELERATOR: machine.accelerator if machine.gpus else None,
         TPU_ACCELERATOR: machine.accelerator if machine.chips else None,
         TPU_TOPOLOGY: topology_of_nodes(machine.name, 1),
         INSTANCE_TYPE: machine.name,
         MACHINE_FAMILY: machine.family,
     }
-    if any(key in selector and selector[key] != value for key, value in wanted.items()):
+    if any(key in selector and selector[key] != value for key, value in wanted_labels.items()):
         return False
     if machine.accelerator is not None and machine.accelerator_label not in selector:
         return False
@@ -313,8 +317,8 @@ def _suits(machine: MachineType, needs: PodNeeds) -> bool:
 
 
 def _misfit(needs: PodNeeds, template: NodeTemplate) -> str:
-    if (refused := untolerated(needs, template)) is not None:
-        return refused
+    if (refusal := untolerated(needs, template)) is not None:
+        return refusal
     short = scarce(needs, template)
     return f"no machine type has enough {', '.join(short)}" if short else "no machine type suits the node selector"
 

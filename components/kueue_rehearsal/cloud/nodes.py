@@ -90,13 +90,13 @@ class NodeProvisioner:
 
     def settled(self, pool: str) -> bool:
         """Whether the pool has the nodes that it always has, all ready, and none of another kind."""
-        wanted = self._store.pools.get(pool)
+        wanted_pool = self._store.pools.get(pool)
         present = pool_nodes(self._view.nodes, pool)
-        if wanted is None or wanted.is_over(time.time()):
+        if wanted_pool is None or wanted_pool.is_over(time.time()):
             return not present
-        current = [node for node in present.values() if _is_current(node, wanted)]
+        current = [node for node in present.values() if _is_current(node, wanted_pool)]
         ready = sum(1 for node in current if node["status"]["ready"])
-        return len(current) == len(present) and ready >= wanted.view.min_nodes
+        return len(current) == len(present) and ready >= wanted_pool.view.min_nodes
 
     async def begin(self, pool: NodePool) -> None:
         """Makes the nodes that a new pool begins with."""
@@ -136,19 +136,19 @@ class NodeProvisioner:
     async def _keep_pool(self, pool: NodePool) -> set[str]:
         """Makes the nodes that are always there; returns those that are there and should not be."""
         present = pool_nodes(self._view.nodes, pool.name)
-        outdated = {name for name, node in present.items() if not _is_current(node, pool) and not is_bound(node)}
+        outdated_nodes = {name for name, node in present.items() if not _is_current(node, pool) and not is_bound(node)}
         standing = {template.name: template for template in pool.standing_nodes(self._store.place)}
-        current = set(present) - outdated
-        missing = [template for name, template in standing.items() if name not in present]
+        current = set(present) - outdated_nodes
+        missing_templates = [template for name, template in standing.items() if name not in present]
         if pool.view.autoscaling:
-            missing = missing[: max(0, pool.view.least_nodes - len(current))]
-        for template in missing:
+            missing_templates = missing_templates[: max(0, pool.view.least_nodes - len(current))]
+        for template in missing_templates:
             if await self._view.add_node(template) is not None:
                 log.info("%s: node pool %s: new node %s", self._store.place.cluster, pool.name, template.name)
-        if missing:
+        if missing_templates:
             # Surge: the new ones first.
             return set()
-        return outdated | (current - set(standing) if not pool.view.autoscaling else set())
+        return outdated_nodes | (current - set(standing) if not pool.view.autoscaling else set())
 
     # -- Spot and flex-start nodes end ---------------------------------------------------------------------------
 
@@ -192,9 +192,9 @@ class NodeProvisioner:
 
     async def _classes(self, waiting: Sequence[PodNeeds]) -> Sequence[Manifest]:
         """The compute classes of the cluster that pods select."""
-        selected = {needs.node_selector.get(COMPUTE_CLASS) for needs in waiting} - {None}
-        classes_there = await self._view.api.get(COMPUTE_CLASSES) if selected else {}
-        return [item for item in classes_there.get("items", ()) if item["metadata"]["name"] in selected]
+        selected_classes = {needs.node_selector.get(COMPUTE_CLASS) for needs in waiting} - {None}
+        classes_there = await self._view.api.get(COMPUTE_CLASSES) if selected_classes else {}
+        return [item for item in classes_there.get("items", ()) if item["metadata"]["name"] in selected_classes]
 
     def _sources(self, nodes: Mapping[str, Manifest], now: float, classes: Sequence[Manifest] = ()) -> list[NodeSource]:
         """The pools, the smallest machine first, then compute classes, then auto-provisioning."""

@@ -93,23 +93,23 @@ def is_daemon(pod: Manifest) -> bool:
 
 def used_node(pod: Manifest) -> str | None:
     """The node that the pod keeps; None for one that has none, that has ended, or that goes with its node."""
-    printed = PrintedPod.of(pod)
-    return None if printed.is_over or is_daemon(pod) else printed.node or None
+    printed_pod = PrintedPod.of(pod)
+    return None if printed_pod.is_over or is_daemon(pod) else printed_pod.node or None
 
 
 def is_unschedulable(pod: Manifest) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
-    printed = PrintedPod.of(pod)
-    if printed.node or "deletionTimestamp" in printed.metadata or pod["spec"].get("schedulingGates"):
+    printed_pod = PrintedPod.of(pod)
+    if printed_pod.node or "deletionTimestamp" in printed_pod.metadata or pod["spec"].get("schedulingGates"):
         return False
-    return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
+    return not printed_pod.is_true("PodScheduled") and printed_pod.reason("PodScheduled") == "Unschedulable"
 
 
 def is_tolerated(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
     """Whether the scheduler puts a pod with these tolerations on a node with this taint."""
-    printed = PrintedTaint.of(taint)
-    return printed.effect == "PreferNoSchedule" or any(
-        tolerates(PrintedToleration.of(one), printed, compares=False) for one in tolerations
+    printed_taint = PrintedTaint.of(taint)
+    return printed_taint.effect == "PreferNoSchedule" or any(
+        tolerates(PrintedToleration.of(one), printed_taint, compares=False) for one in tolerations
     )
 
 
@@ -126,10 +126,10 @@ def free_resources(nodes: Mapping[str, Manifest], pods: Iterable[Manifest]) -> d
     """What is left on each node."""
     free = {name: amounts(node.get("status", {}).get("allocatable") or {}) for name, node in nodes.items()}
     for pod in pods:
-        printed = PrintedPod.of(pod)
-        if printed.node in free and not printed.is_over:
+        printed_pod = PrintedPod.of(pod)
+        if printed_pod.node in free and not printed_pod.is_over:
             for name, amount in requests_of(pod["spec"]).items():
-                free[printed.node][name] = free[printed.node].get(name, 0) - amount
+                free[printed_pod.node][name] = free[printed_pod.node].get(name, 0) - amount
     return free
 
 

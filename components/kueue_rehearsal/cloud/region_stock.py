@@ -22,11 +22,11 @@ class RegionStock:
 
     def available(self, nodes: Iterable[Manifest], now: float) -> dict[str, int]:
         """GPUs and TPU chips of each kind that can be given out beside those of `nodes`; may be less than none."""
-        elapsed, settings = now - self._started_at, self._settings()
-        left = {name: stock(settings, self._region, name, elapsed) for name in accelerators()}
+        elapsed_seconds, settings = now - self._started_at, self._settings()
+        stock_left = {name: stock(settings, self._region, name, elapsed_seconds) for name in accelerators()}
         for node in nodes:
             labels = node["metadata"].get("labels") or {}
             kind = accelerator_of(labels)
             if kind is not None and (RESIZE_REQUEST in labels or labels.get(FLEX_START) == "true"):
-                left[kind] -= accelerators_of_node(amounts(node["status"]["allocatable"]), labels)
-        return left
+                stock_left[kind] -= accelerators_of_node(amounts(node["status"]["allocatable"]), labels)
+        return stock_left

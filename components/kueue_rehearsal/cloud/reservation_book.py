@@ -46,7 +46,7 @@ def _parse(entry: Manifest, now: float) -> Reservation:
     gpus = properties.get("guestAccelerators") or [{}]
     window: Manifest = entry.get("timeWindow") or {}
     start, end = (parse_timestamp(window[at]) if window.get(at) else None for at in ("startTime", "endTime"))
-    ended = end is not None and end <= now
+    has_ended = end is not None and end <= now
     name = entry.get("reservationName") if future else None
     return Reservation(
         name=str(name or entry["name"]),
@@ -54,7 +54,7 @@ def _parse(entry: Manifest, now: float) -> Reservation:
         machine_type=str(properties.get("machineType") or ""),
         count=int(specific.get("totalCount") or specific.get("count") or 0),
         accelerator=gpus[0].get("acceleratorType"),
-        active=(start is None or start <= now) and not ended,
+        active=(start is None or start <= now) and not has_ended,
         ends_at=end,
-        ended=ended,
+        ended=has_ended,
     )

@@ -37,21 +37,21 @@ def lifetime_seconds(settings: SpotSettings, node: str) -> float:
 
 def spot_nodes(nodes: Mapping[str, Manifest], pool: str | None = None) -> list[str]:
     """The names of the Spot nodes, of one pool if it is given."""
-    found = []
+    spot_names = []
     for name, node in sorted(nodes.items()):
         labels = node["metadata"].get("labels") or {}
         if labels.get(SPOT) == "true" and pool in (None, labels.get(NODE_POOL)):
-            found.append(name)
-    return found
+            spot_names.append(name)
+    return spot_names
 
 
 def due_reclaims(nodes: Mapping[str, Manifest], settings: SpotSettings, now: float) -> list[str]:
     """The Spot nodes whose time is over. `now` in seconds since the epoch."""
     due = []
     for name in spot_nodes(nodes):
-        created = parse_timestamp(nodes[name]["metadata"]["creationTimestamp"])
+        creation_time = parse_timestamp(nodes[name]["metadata"]["creationTimestamp"])
         # A node that is made again under the same name is another machine: the second it was made tells them apart.
-        if now - created >= lifetime_seconds(settings, f"{name}/{created:.0f}"):
+        if now - creation_time >= lifetime_seconds(settings, f"{name}/{creation_time:.0f}"):
             due.append(name)
     return due
 

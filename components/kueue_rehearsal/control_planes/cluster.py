@@ -218,7 +218,7 @@ class Cluster:
     async def _wait_ready(self, child: ChildProcess) -> None:
         connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=str(self.plan.ca_file)))
         headers = {"Authorization": f"Bearer {self.plan.admin_token}"}
-        said = ""
+        response_text = ""
         try:
             async with (
                 aiohttp.ClientSession(connector=connector, headers=headers) as session,
@@ -229,10 +229,10 @@ class Cluster:
                         async with session.get(f"{self.plan.url}/readyz") as response:
                             if response.status == 200:
                                 return
-                            said = (await response.text())[-300:]
+                            response_text = (await response.text())[-300:]
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
-            failing = ", ".join(re.findall(r"\[-\](\S+)", said)) or "no answer"
+            failing = ", ".join(re.findall(r"\[-\](\S+)", response_text)) or "no answer"
             raise RehearsalError(
                 f"cluster {self.name}: its API server is not ready after {READY_SECONDS:.0f} s ({failing}); "
                 f"see {child.spec.log}, and give the machine more processors or fewer clusters"

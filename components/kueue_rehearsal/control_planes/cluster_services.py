@@ -160,16 +160,16 @@ class SimulatedCapacity:
         Raises WrongRequestError for what GKE refuses.
         """
         place = self._store.place
-        known = [*reservations, *self._settings().reservations]
-        reasons = refusals(pool, body, place.region, place.zones, known)
+        known_reservations = [*reservations, *self._settings().reservations]
+        reasons = refusals(pool, body, place.region, place.zones, known_reservations)
         if reasons:
             raise WrongRequestError(f"node pool {pool} of {place.cluster}: {'; '.join(reasons)}")
         is_new = pool not in self._store.pools
-        made = self._store.put(pool, body, reservation_end(body, known))
+        pool_there = self._store.put(pool, body, reservation_end(body, known_reservations))
         if is_new:
-            await self._running().begin(made)
+            await self._running().begin(pool_there)
         await self._settle(pool)
-        return {"name": pool, "nodes": made.view.min_nodes}
+        return {"name": pool, "nodes": pool_there.view.min_nodes}
 
     async def delete_node_pool(self, pool: str) -> None:
         """Removes the pool and its nodes."""

@@ -132,13 +132,13 @@ class ControlPlanes:
         self._etcd_client = self._authority.client("etcd-client", "kube-apiserver", (), self._now)
         self._api_server = self._authority.server("kube-apiserver", SERVER_HOSTS, self._now)
         self._front_proxy = self._authority.client("front-proxy", "front-proxy-client", (), self._now)
-        recorded = ClustersRecord.read(self._paths.clusters_file)
+        recorded_clusters = ClustersRecord.read(self._paths.clusters_file)
         self._ports = (
-            Ports(port for entry in recorded.clusters.values() for port in (entry.port, entry.node_port))
-            if recorded
+            Ports(port for entry in recorded_clusters.clusters.values() for port in (entry.port, entry.node_port))
+            if recorded_clusters
             else Ports()
         )
-        self._record = recorded or ClustersRecord(self._ports.take(), self._ports.take())
+        self._record = recorded_clusters or ClustersRecord(self._ports.take(), self._ports.take())
         self._record.write(self._paths.clusters_file)
         await self._ensure_etcd()
         for name, entry in self._record.clusters.items():

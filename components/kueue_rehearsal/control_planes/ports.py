@@ -34,8 +34,8 @@ def is_free(port: int) -> bool:
 class Ports:
     """Gives out ports, each once."""
 
-    def __init__(self, taken: Iterable[int] = ()) -> None:
-        self._given = set(taken)
+    def __init__(self, taken_ports: Iterable[int] = ()) -> None:
+        self._given = set(taken_ports)
 
     def take(self) -> int:
         """A port that is free now, and that this object has not given out before.

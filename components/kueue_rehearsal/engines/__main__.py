@@ -45,7 +45,7 @@ def _table(engines: Engines) -> str:
             where = f"{program.version:<10} {program.origin:<18} {program.path}" if program else "not built"
             rows.append(f"{name:<26} {where}")
         rows += [f"{asset.name:<26} {engines.assets.get(asset.name, 'not fetched')}" for asset in engine.assets]
-    rows += [f"not used: {refused.path}: {refused.reason}" for refused in engines.refused]
+    rows += [f"not used: {refused_entry.path}: {refused_entry.reason}" for refused_entry in engines.refused]
     return "\n".join(rows)
 
 
@@ -85,8 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
         print("\ninterrupted; the next build continues from here", file=sys.stderr)
         return 130
     print(_table(engines))
-    wanted = set(options.engines) or {engine.name for engine in ENGINES if not engine.for_some_fleets}
-    return 1 if any(engine.name in wanted for engine in engines.missing()) else 0
+    wanted_names = set(options.engines) or {engine.name for engine in ENGINES if not engine.for_some_fleets}
+    return 1 if any(engine.name in wanted_names for engine in engines.missing()) else 0
 
 
 if __name__ == "__main__":

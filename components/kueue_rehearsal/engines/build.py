@@ -110,13 +110,13 @@ class _Pace:
         """Of all, before any is built."""
         return self._total * self._scale
 
-    def fraction(self, group: _Group, elapsed: float) -> float:
-        guess = min(elapsed / max(group.seconds * self._scale, 0.1), 0.95) * group.seconds
+    def fraction(self, group: _Group, elapsed_seconds: float) -> float:
+        guess = min(elapsed_seconds / max(group.seconds * self._scale, 0.1), 0.95) * group.seconds
         return min((self._done + guess) / self._total, 1.0)
 
-    def finish(self, group: _Group, elapsed: float) -> None:
+    def finish(self, group: _Group, elapsed_seconds: float) -> None:
         self._done += group.seconds
-        self._spent += elapsed
+        self._spent += elapsed_seconds
         self._scale = self._spent / self._done
 
 
@@ -132,11 +132,11 @@ class _Report:
 
     def __call__(self, phase: str | None = None) -> None:
         self.phase = phase or self.phase
-        elapsed = time.monotonic() - self._started
+        elapsed_seconds = time.monotonic() - self._started
         if self.phase == "done":
-            self._pace.finish(self._group, elapsed)
-        fraction = self._pace.fraction(self._group, 0.0 if self.phase == "done" else elapsed)
-        self._listener(BuildProgress(self._group.names, self.phase, elapsed, fraction))
+            self._pace.finish(self._group, elapsed_seconds)
+        fraction = self._pace.fraction(self._group, 0.0 if self.phase == "done" else elapsed_seconds)
+        self._listener(BuildProgress(self._group.names, self.phase, elapsed_seconds, fraction))
 
 
 def build_engines(
@@ -152,17 +152,17 @@ def build_engines(
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.
     """
     engines = find_engines(cache, environ)
-    missing = _missing(engines, names)
-    if not missing:
+    missing_names = _missing(engines, names)
+    if not missing_names:
         return engines
-    groups = _groups(missing)
+    groups = _groups(missing_names)
     go = find_go(environ)
     pace = _Pace(groups, usable_cores())
     if go is None:
         _Report(groups[0], pace, listener)("toolchain")
         _check_disk({cache.root: 0.3})
         go = install_go(cache, environ)
-    _check_disk(_needed_disk(cache, go, [engine for engine in missing if engines.lacks_program(engine)]))
+    _check_disk(_needed_disk(cache, go, [engine for engine in missing_names if engines.lacks_program(engine)]))
     for group in groups:
         _make(group, cache, go, engines, _Report(group, pace, listener))
     return find_engines(cache, environ)
@@ -175,17 +175,17 @@ def expected_build_seconds(
 
     A guess from times that were measured with an empty cache of Go, on two cores.
     """
-    missing = _missing(find_engines(cache, environ), names)
-    return _Pace(_groups(missing), usable_cores()).seconds if missing else 0.0
+    missing_names = _missing(find_engines(cache, environ), names)
+    return _Pace(_groups(missing_names), usable_cores()).seconds if missing_names else 0.0
 
 
-def _missing(found: Engines, names: Iterable[str] | None) -> list[Engine]:
-    wanted = {engine.name for engine in ENGINES if not engine.for_some_fleets} if names is None else set(names)
-    unknown = wanted - {engine.name for engine in ENGINES}
+def _missing(engines: Engines, names: Iterable[str] | None) -> list[Engine]:
+    wanted_names = {engine.name for engine in ENGINES if not engine.for_some_fleets} if names is None else set(names)
+    unknown = wanted_names - {engine.name for engine in ENGINES}
     if unknown:
-        known = ", ".join(engine.name for engine in ENGINES)
-        raise RehearsalError(f"{', '.join(sorted(unknown))}: no such engine; the engines are {known}")
-    return [engine for engine in found.missing() if engine.name in wanted]
+        known_names = ", ".join(engine.name for engine in ENGINES)
+        raise RehearsalError(f"{', '.join(sorted(unknown))}: no such engine; the engines are {known_names}")
+    return [engine for engine in engines.missing() if engine.name in wanted_names]
 
 
 def _groups(engines: Iterable[Engine]) -> list[_Group]:
@@ -200,14 +200,14 @@ def _make(group: _Group, cache: EngineCache, go: GoToolchain, engines: Engines, 
     report()
     with cache.locked(group.folder.name, waiting=report):
         # Another builder may have made them while this one waited.
-        uncompiled = [
+        uncompiled_engines = [
             engine
             for engine in group.engines
             if engines.lacks_program(engine) and cache.entry(engine.name, engine.source_hash()) is None
         ]
-        if uncompiled:
+        if uncompiled_engines:
             report("compiling")
-            _compile(_Group(tuple(uncompiled)), cache, go, report)
+            _compile(_Group(tuple(uncompiled_engines)), cache, go, report)
         for engine in group.engines:
             key = engine.assets_hash()
             if engines.lacks_asset(engine) and cache.entry(f"{engine.name}-assets", key) is None:
@@ -216,11 +216,11 @@ def _make(group: _Group, cache: EngineCache, go: GoToolchain, engines: Engines, 
     report("done")
 
 
-def _needed_disk(cache: EngineCache, go: GoToolchain, compiled: list[Engine]) -> dict[Path, float]:
+def _needed_disk(cache: EngineCache, go: GoToolchain, engines: list[Engine]) -> dict[Path, float]:
     """GiB for each folder; nothing for Go's caches of someone who has built these engines before cannot be known."""
-    if not compiled:
+    if not engines:
         return {cache.root: 0.05}
-    caches = sum(engine.build_gib for engine in compiled)
+    caches = sum(engine.build_gib for engine in engines)
     return {cache.root: _RESULTS_GIB, go.build_cache: caches * 0.75, go.module_cache: caches * 0.25}
 
 
@@ -272,23 +272,23 @@ def _standard_library(go: GoToolchain, workdir: Path) -> Iterator[None]:
 
 def _prepare_sources(group: _Group, workdir: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
     """Puts beside go.mod what programs embed and the patched copies of modules, and names these in go.mod."""
-    patched = tuple(dict.fromkeys(module for engine in group.engines for module in engine.patched))
-    embedded = [asset for engine in group.engines for asset in engine.embedded]
-    modules = sorted({module.module for module in patched} | {asset.module for asset in embedded})
+    patched_modules = tuple(dict.fromkeys(module for engine in group.engines for module in engine.patched))
+    embedded_assets = [asset for engine in group.engines for asset in engine.embedded]
+    modules = sorted({module.module for module in patched_modules} | {asset.module for asset in embedded_assets})
     folders = download_modules(group.engines[0], modules, cache, go, report)
-    for asset in embedded:
+    for asset in embedded_assets:
         shutil.copyfile(_inside(folders[asset.module], asset, group.names), workdir / asset.name)
-    for module in patched:
+    for module in patched_modules:
         copy_patched(module, folders[module.module], workdir / module.folder)
     lines = (workdir / "go.mod").read_text().splitlines(keepends=True)
-    replaced = tuple(f"replace {module.module} => " for module in patched)
-    lines = [line for line in lines if not line.startswith(replaced)]
-    (workdir / "go.mod").write_text("".join((*lines, "\n", *(module.replacement for module in patched))))
+    replaced_lines = tuple(f"replace {module.module} => " for module in patched_modules)
+    lines = [line for line in lines if not line.startswith(replaced_lines)]
+    (workdir / "go.mod").write_text("".join((*lines, "\n", *(module.replacement for module in patched_modules))))
 
 
-def _take_programs(engine: Engine, built: Path, log: Path, folder: Path) -> None:
+def _take_programs(engine: Engine, path: Path, log: Path, folder: Path) -> None:
     for name, package in engine.binaries:
-        program = built / program_name(package)
+        program = path / program_name(package)
         if not program.exists():
             raise RehearsalError(f"{engine.name}: go build made no {name}; see {log}")
         program.rename(folder / name)
@@ -329,13 +329,13 @@ def download_modules(
 
     Raises RehearsalError when a module cannot be downloaded.
     """
-    if not (asked := list(modules)):
+    if not (module_list := list(modules)):
         return {}  # go would take none for all
     group = _Group((engine,))
     report = report or _Report(group, _Pace([group], 1), lambda _: None)
     with _workdir([engine]) as workdir:
         log = cache.log(engine.folder.name)
-        output = _run_go(engine.name, go, ["mod", "download", "-json", *asked], workdir, log, report)
+        output = _run_go(engine.name, go, ["mod", "download", "-json", *module_list], workdir, log, report)
     return {entry["Path"]: Path(entry["Dir"]) for entry in _json_values(output)}
 
 
@@ -431,9 +431,9 @@ def _is_downloading(log: Path, begin: int) -> bool:
     return log_tail(log, 1).startswith("go: downloading")
 
 
-def explain_failure(label: str, said: str, log: Path) -> str:
+def explain_failure(label: str, text: str, log: Path) -> str:
     """One sentence on why go failed to build what LABEL names, and what to do."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(("go: downloading", "#"))]
     for line in lines:
         if any(sign in line for sign in _NO_SPACE):

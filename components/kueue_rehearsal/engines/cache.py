@@ -47,10 +47,10 @@ def is_whole(folder: Path) -> bool:
     recorded time, as in a wheel, whose installer has compared the content, the size is enough.
     """
     try:
-        recorded = json.loads((folder / MANIFEST).read_text())["files"]
-        if not recorded:
+        recorded_files = json.loads((folder / MANIFEST).read_text())["files"]
+        if not recorded_files:
             return False
-        for name, (size, mtime_ns, digest) in recorded.items():
+        for name, (size, mtime_ns, digest) in recorded_files.items():
             stat = (folder / name).stat()
             if stat.st_size != size:
                 return False

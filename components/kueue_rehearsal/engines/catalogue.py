@@ -145,16 +145,16 @@ def module_version(go_mod: str, module: str) -> str:
 
     Raises LookupError when go.mod does not name the module.
     """
-    required = None
+    required_version = None
     for line in go_mod.splitlines():
         words = line.removeprefix("require").removeprefix("replace").split("//")[0].split()
         if len(words) == 4 and words[0] == module and words[1] == "=>":
             return words[3]
         if len(words) == 2 and words[0] == module and words[1].startswith("v"):
-            required = words[1]
-    if required is None:
+            required_version = words[1]
+    if required_version is None:
         raise LookupError(f"go.mod does not require {module}")
-    return required
+    return required_version
 
 
 _KUEUE = "sigs.k8s.io/kueue"

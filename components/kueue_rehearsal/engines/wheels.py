@@ -59,8 +59,8 @@ def wheel_version(engine: Engine) -> str:
 
     So a release of kueue-fleet names exactly the wheel that its rehearsal takes.
     """
-    built = hashlib.sha256(f"{engine.source_hash()} {engine.assets_hash()}".encode()).hexdigest()
-    return f"{engine.version.removeprefix('v')}.post{int(built[:6], 16)}"
+    build_hash = hashlib.sha256(f"{engine.source_hash()} {engine.assets_hash()}".encode()).hexdigest()
+    return f"{engine.version.removeprefix('v')}.post{int(build_hash[:6], 16)}"
 
 
 def requirements() -> list[str]:
@@ -104,13 +104,13 @@ def _write_project(engine: Engine, cache: EngineCache, go: GoToolchain, folder: 
     programs = _pack(cache, engine.name, engine.source_hash(), package)
     if engine.assets:
         _pack(cache, f"{engine.name}-assets", engine.assets_hash(), package)
-    linked = _linked_modules(go, [programs / name for name, _ in engine.binaries])
+    linked_modules = _linked_modules(go, [programs / name for name, _ in engine.binaries])
     title = f"{', '.join(name for name, _ in engine.binaries)} {engine.version}, as a rehearsal of kueue-fleet runs it"
-    sources = _sources(engine, go, linked)
+    sources = _sources(engine, go, linked_modules)
     (package / "__init__.py").write_text(f'"""{title}."""\n')
     (package / "SOURCES.md").write_text(sources)
     (folder / "README.md").write_text(f"# {distribution(engine)}\n\n{title}.\n\n{sources}")
-    (folder / "LICENSES.txt").write_text(_licences(engine, cache, go, linked))
+    (folder / "LICENSES.txt").write_text(_licences(engine, cache, go, linked_modules))
     machine = platform.machine()
     tag = f"py3-none-manylinux_2_17_{machine}.manylinux2014_{machine}.musllinux_1_1_{machine}"
     (folder / "hatch_build.py").write_text(_HOOK.replace("TAG", tag))
@@ -137,16 +137,16 @@ def _write_project(engine: Engine, cache: EngineCache, go: GoToolchain, folder: 
 
 def _pack(cache: EngineCache, name: str, key: str, package: Path) -> Path:
     """Copies an entry of the cache; its manifest in a wheel has no times, as the installer sets them."""
-    built = cache.entry(name, key)
-    if built is None:
+    built_entry = cache.entry(name, key)
+    if built_entry is None:
         raise RehearsalError(
             f"{name}: not in {cache.root}, and only what was built there is packed; take the program off PATH and out "
             f"of KUBEBUILDER_ASSETS, and run `{BUILD_COMMAND}`"
         )
-    target = package / built.name
-    shutil.copytree(built, target)
-    recorded = json.loads((target / MANIFEST).read_text())["files"]
-    entries = {file: [size, None, digest] for file, (size, _, digest) in recorded.items()}
+    target = package / built_entry.name
+    shutil.copytree(built_entry, target)
+    recorded_files = json.loads((target / MANIFEST).read_text())["files"]
+    entries = {file: [size, None, digest] for file, (size, _, digest) in recorded_files.items()}
     (target / MANIFEST).write_text(json.dumps({"files": entries}, indent=1))
     return target
 
@@ -157,8 +157,10 @@ def _linked_modules(go: GoToolchain, programs: Iterable[Path]) -> dict[str, str]
     module = ""
     for program in programs:
         command = [str(go.executable), "version", "-m", str(program)]
-        said = subprocess.run(command, env=dict(go.environment), capture_output=True, text=True, check=True).stdout
-        for words in (line.split() for line in said.splitlines()):
+        module_text = subprocess.run(
+            command, env=dict(go.environment), capture_output=True, text=True, check=True
+        ).stdout
+        for words in (line.split() for line in module_text.splitlines()):
             if len(words) >= 3 and words[0] in ("mod", "dep") and words[2].startswith("v"):
                 module = words[1]
                 modules[module] = " ".join(words[2:])
@@ -167,30 +169,30 @@ def _linked_modules(go: GoToolchain, programs: Iterable[Path]) -> dict[str, str]
     return modules
 
 
-def _sources(engine: Engine, go: GoToolchain, linked: Mapping[str, str]) -> str:
+def _sources(engine: Engine, go: GoToolchain, linked_modules: Mapping[str, str]) -> str:
     flags = " ".join((*BUILD_FLAGS, f"-ldflags='{engine.linker_flags}'"))
-    changed = "".join(
+    change_text = "".join(
         f"In {module.module}, matches of `{edit.pattern}` in {edit.file} are replaced by `{edit.replacement}`; imports "
         "that nothing uses after that are left out.\n\n"
         for module in engine.patched
-        if module.module in linked
+        if module.module in linked_modules
         for edit in module.edits
     )
-    modules = "".join(f"- {module} {version}\n" for module, version in sorted(linked.items()))
+    modules = "".join(f"- {module} {version}\n" for module, version in sorted(linked_modules.items()))
     return (
-        f"Built {'without' if not changed else 'with the following'} changes, by {go.version}, with "
+        f"Built {'without' if not change_text else 'with the following'} changes, by {go.version}, with "
         f"`CGO_ENABLED=0 go build {flags}`, from the Go modules below. "
         "`go mod download MODULE@VERSION` fetches the source of each. Licences are in LICENSES.txt.\n\n"
-        + changed
+        + change_text
         + modules
     )
 
 
-def _licences(engine: Engine, cache: EngineCache, go: GoToolchain, linked: Mapping[str, str]) -> str:
+def _licences(engine: Engine, cache: EngineCache, go: GoToolchain, linked_modules: Mapping[str, str]) -> str:
     """The text of every licence once, below the modules that have it."""
-    wanted = {*linked, *(asset.module for asset in engine.assets)}
+    wanted_modules = {*linked_modules, *(asset.module for asset in engine.assets)}
     texts: dict[str, list[str]] = {}
-    for module, folder in sorted(download_modules(engine, sorted(wanted), cache, go).items()):
+    for module, folder in sorted(download_modules(engine, sorted(wanted_modules), cache, go).items()):
         files = sorted(file for file in folder.iterdir() if file.is_file() and _LICENCES.match(file.name))
         if module in _WITHOUT_FILE:
             texts.setdefault(_WITHOUT_FILE[module], []).append(module)
@@ -205,11 +207,13 @@ def _licences(engine: Engine, cache: EngineCache, go: GoToolchain, linked: Mappi
 def _build(engine: Engine, project: Path, target: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(project / "dist")]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    built = list((project / "dist").glob("*.whl"))
-    if done.returncode != 0 or len(built) != 1:
-        said = (done.stderr.strip().splitlines() or ["it made no wheel"])[-1]
-        raise RehearsalError(f"{distribution(engine)}: hatchling failed ({said}); is it installed beside kueue-fleet?")
-    size = built[0].stat().st_size
+    wheel_files = list((project / "dist").glob("*.whl"))
+    if done.returncode != 0 or len(wheel_files) != 1:
+        last_line = (done.stderr.strip().splitlines() or ["it made no wheel"])[-1]
+        raise RehearsalError(
+            f"{distribution(engine)}: hatchling failed ({last_line}); is it installed beside kueue-fleet?"
+        )
+    size = wheel_files[0].stat().st_size
     if size > LARGEST_BYTES:
-        raise RehearsalError(f"{built[0].name}: {size} bytes; an index takes {LARGEST_BYTES}: split the engine")
-    return Path(shutil.move(built[0], target / built[0].name))
+        raise RehearsalError(f"{wheel_files[0].name}: {size} bytes; an index takes {LARGEST_BYTES}: split the engine")
+    return Path(shutil.move(wheel_files[0], target / wheel_files[0].name))

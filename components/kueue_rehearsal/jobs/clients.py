@@ -48,9 +48,9 @@ class ClusterClients:
 
     def server(self, cluster: str) -> AdministratorAccess:
         """Where the API server of CLUSTER is, and how it is asked."""
-        known = self._clients[cluster].configuration
-        token = known.auth_settings()["BearerToken"]["value"].removeprefix("Bearer ")
-        return AdministratorAccess(known.host, Path(known.ssl_ca_cert), token)
+        configuration = self._clients[cluster].configuration
+        token = configuration.auth_settings()["BearerToken"]["value"].removeprefix("Bearer ")
+        return AdministratorAccess(configuration.host, Path(configuration.ssl_ca_cert), token)
 
     def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> Json:
         """Create JOB in its namespace (default: `default`); with `dry_run` only have it checked, webhooks included.
@@ -62,14 +62,14 @@ class ClusterClients:
         params = {"dryRun": "All"} if dry_run else {}
         return self._write(cluster, job, "POST", _path(kind.group, kind.version, kind.plural, job), params)
 
-    def apply(self, cluster: str, used: Mapping[str, Any]) -> Json:
+    def apply(self, cluster: str, document: Mapping[str, Any]) -> Json:
         """Create what jobs use, or make it what USED says.
 
         Raises:
             RehearsalError: the API server refused it; its own words are in the text.
         """
-        path = f"{_path(*USED_KINDS[used['kind']], used)}/{used['metadata']['name']}"
-        return self._write(cluster, used, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
+        path = f"{_path(*USED_KINDS[document['kind']], document)}/{document['metadata']['name']}"
+        return self._write(cluster, document, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
 
     def annotate(self, cluster: str, path: str, annotations: Mapping[str, str]) -> None:
         """Add annotations to what is at PATH of the API.

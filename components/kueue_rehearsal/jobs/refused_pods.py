@@ -52,8 +52,8 @@ class RefusedPod:
     def parse(cls, row: Mapping[str, Any]) -> RefusedPod:
         """A row of the supervisor's `GET /refusedPods`."""
         release = row.get("release")
-        named = (release["namespace"], release["name"]) if release else None
-        return cls(**{**row, "release": named})
+        release_key = (release["namespace"], release["name"]) if release else None
+        return cls(**{**row, "release": release_key})
 
     def __str__(self) -> str:
         return f"{self.cluster}: {self.kind} {self.namespace}/{self.name}: {self.message}"

@@ -45,7 +45,7 @@ def submit_jobs(
     clients: ClusterClients,
     home: str,
     documents: Sequence[Mapping[str, Any]],
-    submitted: list[dict[str, Any]] | None = None,
+    submissions: list[dict[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """Create jobs in the cluster `home`, all in order, or none; before that, in every cluster, what they use.
 
@@ -59,23 +59,23 @@ def submit_jobs(
     jobs = [document for document in documents if document["kind"] in JOB_KINDS]
     refusals = []
     # What jobs use is there when they are checked: Trainer refuses a TrainJob without its runtime.
-    used = (
+    used_appliers = (
         partial(clients.apply, cluster, document)
         for document in documents
         if document["kind"] in USED_KINDS
         for cluster in clients.names
     )
-    for write in chain(used, (partial(clients.create, home, job, dry_run=True) for job in jobs)):
+    for write in chain(used_appliers, (partial(clients.create, home, job, dry_run=True) for job in jobs)):
         try:
             write()
         except RehearsalError as refused:
             refusals.append(str(refused))
     if refusals:
         raise RehearsalError("\n".join([*refusals, "no job has been submitted; correct these and run it again"]))
-    submitted = [] if submitted is None else submitted
+    submissions = [] if submissions is None else submissions
     for job in jobs:
-        submitted.append({**clients.create(home, job), "kind": job["kind"]})
-    return submitted
+        submissions.append({**clients.create(home, job), "kind": job["kind"]})
+    return submissions
 
 
 def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]) -> list[dict[str, Any]]:
@@ -90,8 +90,8 @@ def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]
     for kind in kinds:
         for item in clients.list(home, kind.group, kind.version, kind.plural):
             job = PrintedJob.of(item)
-            ended = job.uid in over or job.ended_at is not None
-            if QUEUE_LABEL in job.labels and not job.owners and not ended:
+            has_ended = job.uid in over or job.ended_at is not None
+            if QUEUE_LABEL in job.labels and not job.owners and not has_ended:
                 jobs.append({**item, "kind": kind.kind})
     return sorted(jobs, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
 
@@ -113,31 +113,34 @@ def follow_jobs(
     """
     deadline = time.monotonic() + timeout_seconds
     placements: dict[str, Placement] = {}
-    seen: list[object] = []
-    changed = time.monotonic()
+    seen_views: list[object] = []
+    change_time = time.monotonic()
     while True:
         if submission is not None and submission.done():
             submission.result()
             submission, deadline = None, time.monotonic() + timeout_seconds
         complete = submission is None
-        submitted = [Printed.of(job) for job in tuple(jobs)]
-        listed = {name: clients.list(name, *WORKLOADS) for name in clients.names}
+        submitted_jobs = [Printed.of(job) for job in tuple(jobs)]
+        listed_workloads = {name: clients.list(name, *WORKLOADS) for name in clients.names}
         workloads = {
-            name: [PrintedWorkload.of(manifest) for manifest in manifests] for name, manifests in listed.items()
+            name: [PrintedWorkload.of(manifest) for manifest in manifests]
+            for name, manifests in listed_workloads.items()
         }
         placements |= admitted_placements(workloads, home)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
         if watch is not None:
-            watch(listed, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
-        owners = _owners(clients, home) if any(job.kind == "Deployment" for job in submitted) else {}
-        views = view_jobs(submitted, home, workloads, placements, now, beyond, owners)
-        if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
-            changed = time.monotonic()
+            watch(listed_workloads, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
+        owners = _owners(clients, home) if any(job.kind == "Deployment" for job in submitted_jobs) else {}
+        views = view_jobs(submitted_jobs, home, workloads, placements, now, beyond, owners)
+        if seen_views != (seen_views := [replace(view, waited_seconds=0.0) for view in views]):
+            change_time = time.monotonic()
         # Kueue may not have seen a job that has no Workload yet.
-        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home], owners)
+        quiet = time.monotonic() - change_time > QUIET_SECONDS and all_have_workloads(
+            submitted_jobs, workloads[home], owners
+        )
         if complete and quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
-        if submitted or complete:
+        if submitted_jobs or complete:
             yield views
         if complete and (all(view.settled for view in views) or time.monotonic() > deadline):
             return

@@ -130,7 +130,9 @@ def all_have_workloads(
 
 def _by_key(workloads: Mapping[str, Sequence[PrintedWorkload]]) -> dict[str, dict[str, PrintedWorkload]]:
     """The Workloads of each cluster, by their key."""
-    return {cluster: {workload.key: workload for workload in listed} for cluster, listed in workloads.items()}
+    return {
+        cluster: {workload.key: workload for workload in workload_list} for cluster, workload_list in workloads.items()
+    }
 
 
 def _by_owner(workloads: Iterable[PrintedWorkload], owners: Mapping[str, str]) -> dict[str, list[PrintedWorkload]]:
@@ -151,7 +153,7 @@ def in_vain(view: JobView) -> JobView:
         return view
     why = "no running workload will release quota"
     return replace(
-        view, hopeless=True, reasons=tuple(Answer(cluster, f"{said}; {why}") for cluster, said in view.reasons)
+        view, hopeless=True, reasons=tuple(Answer(cluster, f"{reason}; {why}") for cluster, reason in view.reasons)
     )
 
 
@@ -195,9 +197,9 @@ def _or_equal(workload: PrintedWorkload, others: Iterable[PrintedWorkload]) -> P
     """
     if "QuotaReserved" in workload.conditions:
         return workload
-    wanted = _asks(workload)
+    wanted_amounts = _asks(workload)
     hopeless = (other for other in others if other.reason("QuotaReserved") in HOPELESS_REASONS)
-    return next((other for other in hopeless if _asks(other) == wanted), workload)
+    return next((other for other in hopeless if _asks(other) == wanted_amounts), workload)
 
 
 def _asks(workload: PrintedWorkload) -> tuple[Any, ...]:
@@ -235,8 +237,8 @@ def _view(
 def _state(workload: PrintedWorkload | None) -> JobState:
     if workload is None:
         return JobState.PENDING
-    failed = workload.state is WorkloadState.FINISHED and workload.reason(workload.state) in _NOT_DONE
-    return JobState.FAILED if failed else JobState(workload.state)
+    has_failed = workload.state is WorkloadState.FINISHED and workload.reason(workload.state) in _NOT_DONE
+    return JobState.FAILED if has_failed else JobState(workload.state)
 
 
 def admitted_placements(workloads: Mapping[str, Iterable[PrintedWorkload]], home: str) -> dict[str, Placement]:

@@ -131,7 +131,7 @@ class Witness:
 
     def there(self) -> set[str]:
         """The names of the objects that are there now."""
-        return {seen.item["metadata"]["name"] for seen in list(self.seen.values()) if seen.gone_at is None}
+        return {sighting.item["metadata"]["name"] for sighting in list(self.seen.values()) if sighting.gone_at is None}
 
 
 def job_of(workload: str) -> str:
@@ -194,7 +194,7 @@ class Witnesses:
                 runs.setdefault(sighting.item["metadata"]["name"], []).append((sighting.seen_at, end, worker))
         return [
             f"{name} on {first[2]} until {first[1]:.1f} and on {second[2]} from {second[0]:.1f}"
-            for name, found in runs.items()
-            for first, second in pairwise(sorted(found))
+            for name, overlap_texts in runs.items()
+            for first, second in pairwise(sorted(overlap_texts))
             if second[0] < first[1] - _WATCHES_APART_SECONDS
         ]

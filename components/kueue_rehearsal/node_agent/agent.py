@@ -121,10 +121,10 @@ class NodeAgent:
             self._workers[old_uid].removed()
         if new is None or new_uid is None:
             return
-        finished = PrintedPod.of(new).is_over
+        is_finished = PrintedPod.of(new).is_over
         if new_uid in self._workers:
             self._workers[new_uid].update(new)
-        elif not finished or "deletionTimestamp" in new["metadata"]:
+        elif not is_finished or "deletionTimestamp" in new["metadata"]:
             self._start_worker(new)
 
     def _start_worker(self, pod: Json) -> None:
@@ -169,10 +169,14 @@ class NodeAgent:
         if not (
             {"ca.crt", "tls.key"} <= set(data) and is_usable(data.get("tls.crt", b""), need.service, namespace, now)
         ):
-            made = service_certificate(need.service, namespace, now)
-            data = {"ca.crt": made.ca, "tls.crt": made.certificate, "tls.key": made.key}
-            encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-            await self._api.patch(path, {"data": encoded})
+            new_certificate = service_certificate(need.service, namespace, now)
+            data = {
+                "ca.crt": new_certificate.ca,
+                "tls.crt": new_certificate.certificate,
+                "tls.key": new_certificate.key,
+            }
+            encoded_data = {key: base64.b64encode(value).decode() for key, value in data.items()}
+            await self._api.patch(path, {"data": encoded_data})
         self._routes.authorities[f"{namespace}/{need.service}"] = data["ca.crt"]
         self._routes.changed()
 

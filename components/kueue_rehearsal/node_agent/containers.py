@@ -201,7 +201,7 @@ class Container:
     async def _adapt(self, place: HostPlace, arguments: list[str], root: Path) -> list[str]:
         """Replaces every known configuration file among the arguments by one that fits this machine."""
         groups = set()
-        adapted = list(arguments)
+        adapted_arguments = list(arguments)
         for mount, target in place.paths.items():
             position = next((i for i, one in enumerate(arguments) if one.endswith((f"={target}", target))), None)
             file = Path(target)
@@ -218,14 +218,14 @@ class Container:
             here = root / "configuration" / file.name
             here.parent.mkdir(exist_ok=True, mode=0o700)
             write_private(here, adaptation.content)
-            adapted[position] = arguments[position].replace(target, str(here))
-        wanted = place.program.configuration_group
-        if wanted is not None and wanted not in groups:
+            adapted_arguments[position] = arguments[position].replace(target, str(here))
+        group = place.program.configuration_group
+        if group is not None and group not in groups:
             raise PodError(
-                f"container {self._container['name']} has no --config with a {wanted} Configuration from a mounted "
+                f"container {self._container['name']} has no --config with a {group} Configuration from a mounted "
                 "ConfigMap; without one it would listen on every address of this machine"
             )
-        return adapted
+        return adapted_arguments
 
     def _base_environment(self, root: Path, places: Mapping[str, str]) -> dict[str, str]:
         host = self._host

@@ -209,9 +209,9 @@ def resource_value(pod: Manifest, container: Manifest, reference: Manifest) -> s
 
     Raises PodError where the container does not set it.
     """
-    named = reference.get("containerName")
-    if named:
-        container = next((one for one in pod["spec"]["containers"] if one["name"] == named), container)
+    container_name = reference.get("containerName")
+    if container_name:
+        container = next((one for one in pod["spec"]["containers"] if one["name"] == container_name), container)
     kind, _, resource = reference["resource"].partition(".")
     amount = (container.get("resources") or {}).get(kind, {}).get(resource)
     if amount is None:
@@ -232,8 +232,8 @@ def rewrite_paths(text: str, places: Mapping[str, str]) -> str:
         return text
     alternatives = "|".join(re.escape(path.rstrip("/")) for path in sorted(places, key=len, reverse=True))
     pattern = re.compile(rf"(?:(?<=^)|(?<=[=:,\s\"']))(?:{alternatives})(?=$|[/=:,\s\"'])")
-    stripped = {path.rstrip("/"): host for path, host in places.items()}
-    return pattern.sub(lambda match: stripped[match.group(0)], text)
+    places_without_slash = {path.rstrip("/"): host for path, host in places.items()}
+    return pattern.sub(lambda match: places_without_slash[match.group(0)], text)
 
 
 def container_ports(containers: Iterable[Manifest]) -> list[int]:

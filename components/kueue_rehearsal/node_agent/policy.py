@@ -39,15 +39,15 @@ async def install_policy(api: ControlPlaneApi, images: Iterable[str]) -> None:
 
     Raises ApiError.
     """
-    known = sorted(images)
-    pattern = "|".join(re.escape(image) for image in known)
+    known_images = sorted(images)
+    pattern = "|".join(re.escape(image) for image in known_images)
     has_program = f"object.spec.containers.exists(c, c.image.matches(r'(^|/)({pattern})([:@]|$)'))"
-    stranded = f"({_CONTROLLED}) && !({_QUEUED}) && !({_WANTS_NODE}) && !({_WANTS_DEVICE})"
+    stranded_condition = f"({_CONTROLLED}) && !({_QUEUED}) && !({_WANTS_NODE}) && !({_WANTS_DEVICE})"
     mutation = f"[{_SELECTOR}] + {added_toleration(NODE_LABEL)}"
-    for path, body in pod_policy(POLICY_NAME, f"({has_program}) || ({stranded})", mutation):
+    for path, body in pod_policy(POLICY_NAME, f"({has_program}) || ({stranded_condition})", mutation):
         await api.apply(path, body)
     await await_policies(
         api,
-        {"containers": [{"name": "probe", "image": known[0]}]},
+        {"containers": [{"name": "probe", "image": known_images[0]}]},
         lambda spec: NODE_LABEL in (spec.get("nodeSelector") or {}),
     )

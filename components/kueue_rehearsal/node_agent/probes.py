@@ -36,8 +36,8 @@ class Threshold:
         """Takes one result; True when the verdict has just changed."""
         self._in_a_row = self._in_a_row + 1 if success == self._last else 1
         self._last = success
-        needed = self.success_threshold if success else self.failure_threshold
-        if self._in_a_row < needed or self.verdict == success:
+        needed_count = self.success_threshold if success else self.failure_threshold
+        if self._in_a_row < needed_count or self.verdict == success:
             return False
         self.verdict = success
         return True

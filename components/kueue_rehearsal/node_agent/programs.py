@@ -188,13 +188,13 @@ def adapt_configuration(content: bytes, place: HostPlace) -> Adaptation | None:
 
 def adapt_arguments(arguments: list[str], place: HostPlace) -> list[str]:
     """The arguments with their paths moved, and gates that cannot work here turned off."""
-    adapted = [rewrite_paths(argument, place.paths) for argument in arguments]
+    adapted_arguments = [rewrite_paths(argument, place.paths) for argument in arguments]
     if not place.program.visibility_directory:
-        adapted = [
+        adapted_arguments = [
             f"{argument},{_VISIBILITY_GATE}=false" if argument.startswith("--feature-gates=") else argument
-            for argument in adapted
+            for argument in adapted_arguments
         ]
-    return adapted
+    return adapted_arguments
 
 
 _VISIBILITY_GATE = "VisibilityOnDemand"

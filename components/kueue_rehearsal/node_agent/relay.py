@@ -24,17 +24,17 @@ class Relays:
     def __init__(self) -> None:
         self._open: dict[Endpoint, tuple[Endpoint, asyncio.Server]] = {}
 
-    async def keep(self, wanted: Mapping[Endpoint, Endpoint]) -> None:
+    async def keep(self, endpoints: Mapping[Endpoint, Endpoint]) -> None:
         """Listen on exactly the endpoints WANTED, each for the endpoint it is mapped to.
 
         Raises:
             OSError: a port cannot be listened on.
         """
         for endpoint, (target, server) in list(self._open.items()):
-            if wanted.get(endpoint) != target:
+            if endpoints.get(endpoint) != target:
                 del self._open[endpoint]
                 server.close()
-        for (ip, port), target in wanted.items():
+        for (ip, port), target in endpoints.items():
             if (ip, port) not in self._open:
                 server = await asyncio.start_server(partial(_hand_on, target), ip, port)
                 self._open[ip, port] = (target, server)

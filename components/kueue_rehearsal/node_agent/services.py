@@ -73,8 +73,8 @@ class ClientConfig:
 def project_service(service: Json) -> Json:
     """The fields of a Service that matter here."""
     spec = service["spec"]
-    kept = {key: spec[key] for key in ("type", "externalName", "selector", "ports") if key in spec}
-    return {"metadata": {"name": service["metadata"]["name"]}, "spec": kept}
+    kept_fields = {key: spec[key] for key in ("type", "externalName", "selector", "ports") if key in spec}
+    return {"metadata": {"name": service["metadata"]["name"]}, "spec": kept_fields}
 
 
 def project_webhooks(configuration: Json) -> Json:
@@ -183,8 +183,8 @@ def plan_relays(
 
 def routed_services(services: Mapping[str, Json], configs: Sequence[ClientConfig]) -> list[str]:
     """namespace/name of the Services that have pods and are named by a client configuration."""
-    named = dict.fromkeys(config.service for config in configs)
-    return [name for name in named if name in services and services[name]["spec"].get("selector")]
+    service_names = dict.fromkeys(config.service for config in configs)
+    return [name for name in service_names if name in services and services[name]["spec"].get("selector")]
 
 
 def plan_routes(
@@ -203,20 +203,20 @@ def plan_routes(
     so the plan of a settled cluster is empty.
     """
     patches: list[Patch] = []
-    routed: set[str] = set()
+    routed_names: set[str] = set()
     for config in configs:
         service = services.get(config.service)
         if service is None or not service["spec"].get("selector"):
             continue
         namespace, _, name = config.service.partition("/")
         backend = pick_backend(namespace, service["spec"]["selector"], backends)
-        if config.service not in routed:
-            routed.add(config.service)
+        if config.service not in routed_names:
+            routed_names.add(config.service)
             address = addresses.get(config.service) or (backend.ip if backend else idle_ip)
-            wanted = {"type": "ExternalName", "externalName": address}
-            if any(service["spec"].get(key) != value for key, value in wanted.items()):
+            wanted_spec = {"type": "ExternalName", "externalName": address}
+            if any(service["spec"].get(key) != value for key, value in wanted_spec.items()):
                 path = f"/api/v1/namespaces/{namespace}/services/{name}"
-                patches.append(Patch(path, MERGE_PATCH, {"spec": wanted}))
+                patches.append(Patch(path, MERGE_PATCH, {"spec": wanted_spec}))
         port = target_port(service, config.port, backend)
         ca_bundle = base64.b64encode(authorities[config.service]).decode() if config.service in authorities else None
         changed_port = port if port is not None and port != config.port and config.service not in addresses else None
@@ -301,8 +301,8 @@ class ServiceRoutes:
             patches = plan_routes(
                 self._services.objects, configs, self._backends(), self._idle_ip, self.authorities, self._own_addresses
             )
-            failed = [patch for patch in patches if not await self._apply(patch)]
-            if failed or not await self._relay(configs):
+            failed_patches = [patch for patch in patches if not await self._apply(patch)]
+            if failed_patches or not await self._relay(configs):
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.set()
 

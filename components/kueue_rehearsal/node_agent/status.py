@@ -106,9 +106,9 @@ class ContainerState:
             container_id=container_id,
         )
 
-    def ended(self, terminated: Terminated) -> ContainerState:
+    def ended(self, end: Terminated) -> ContainerState:
         """Its process has ended."""
-        return replace(self, running_since=None, terminated=terminated, started=False, ready=False)
+        return replace(self, running_since=None, terminated=end, started=False, ready=False)
 
     def restarted(self) -> ContainerState:
         """About to start once more; what ended before is `last` from then on."""
@@ -170,9 +170,9 @@ def restart_delay_seconds(restarts_in_a_row: int, ran_seconds: float) -> float:
     return min(delay, BACKOFF_LAST_SECONDS)
 
 
-def pod_phase(restart_policy: str, initialized: bool, containers: Sequence[ContainerState]) -> str:
+def pod_phase(restart_policy: str, is_initialized: bool, containers: Sequence[ContainerState]) -> str:
     """Pending until every container has once started; then Running, until all have ended for good."""
-    if not initialized:
+    if not is_initialized:
         return "Pending"
     if any(state.running_since is None and state.terminated is None and state.last is None for state in containers):
         return "Pending"
@@ -199,8 +199,8 @@ def pod_status(
     change."""
     restart_policy = pod["spec"].get("restartPolicy", "Always")
     phase = pod_phase(restart_policy, initialized, containers)
-    finished = phase in ("Succeeded", "Failed")
-    all_ready = initialized and not finished and all(state.ready for state in containers)
+    is_finished = phase in ("Succeeded", "Failed")
+    all_ready = initialized and not is_finished and all(state.ready for state in containers)
     status: Json = {
         "phase": phase,
         "hostIP": host_ip,
@@ -213,14 +213,18 @@ def pod_status(
     if pod_ip is not None:
         status |= {"podIP": pod_ip, "podIPs": [{"$patch": "replace"}, {"ip": pod_ip}]}
     truth = dict(
-        zip(_CONDITIONS, (pod_ip is not None and not finished, initialized, all_ready, all_ready), strict=True)
+        zip(_CONDITIONS, (pod_ip is not None and not is_finished, initialized, all_ready, all_ready), strict=True)
     )
-    status["conditions"] = _conditions(pod, truth, containers, finished, now)
+    status["conditions"] = _conditions(pod, truth, containers, is_finished, now)
     return status
 
 
 def _conditions(
-    pod: Mapping[str, Any], truth: Mapping[str, bool], containers: Sequence[ContainerState], finished: bool, now: float
+    pod: Mapping[str, Any],
+    truth: Mapping[str, bool],
+    containers: Sequence[ContainerState],
+    is_finished: bool,
+    now: float,
 ) -> list[Json]:
     before = {condition["type"]: condition for condition in pod.get("status", {}).get("conditions", ())}
     conditions = []
@@ -230,7 +234,7 @@ def _conditions(
         since = old["lastTransitionTime"] if old and old["status"] == word else timestamp(now)
         condition: Json = {"type": kind, "status": word, "lastTransitionTime": since, "reason": None, "message": None}
         if not holds and kind in ("ContainersReady", "Ready"):
-            if finished:
+            if is_finished:
                 condition["reason"] = "PodCompleted"
             else:
                 names = " ".join(state.name for state in containers if not state.ready)

@@ -138,12 +138,12 @@ def _safe(path: str) -> str:
 def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> None:
     """Makes `folder` (0700) hold exactly `files`; a file that is right already is left alone."""
     make_private(folder)
-    wanted = {folder / path for path in files}
+    wanted_files = {folder / path for path in files}
     for present in sorted(folder.rglob("*"), reverse=True):
         if present.is_dir() and not present.is_symlink():
-            if not any(path.is_relative_to(present) for path in wanted):
+            if not any(path.is_relative_to(present) for path in wanted_files):
                 present.rmdir()
-        elif present not in wanted:
+        elif present not in wanted_files:
             present.unlink()
     for name, file in files.items():
         path = folder / name

@@ -53,9 +53,12 @@ def service_certificate(service: str, namespace: str, now: datetime.datetime) ->
 def is_usable(certificate: bytes, service: str, namespace: str, now: datetime.datetime) -> bool:
     """Whether the PEM certificate serves `service.namespace.svc` for another day at least."""
     try:
-        parsed = x509.load_pem_x509_certificate(certificate)
-        names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        parsed_certificate = x509.load_pem_x509_certificate(certificate)
+        names = parsed_certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
         return False
     dns_names = names.get_values_for_type(x509.DNSName)
-    return f"{service}.{namespace}.svc" in dns_names and parsed.not_valid_after_utc > now + datetime.timedelta(days=1)
+    return (
+        f"{service}.{namespace}.svc" in dns_names
+        and parsed_certificate.not_valid_after_utc > now + datetime.timedelta(days=1)
+    )

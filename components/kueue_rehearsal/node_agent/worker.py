@@ -115,8 +115,8 @@ class PodWorker:
         if self._ending.is_set():
             return None
         states = [container.state for container in (*self._init, *self._main)]
-        refused = self._refused or [state for state in states if state.waiting_for == IMAGE_REASON]
-        return "; ".join(dict.fromkeys(state.waiting_message for state in refused)) or None
+        refused_states = self._refused or [state for state in states if state.waiting_for == IMAGE_REASON]
+        return "; ".join(dict.fromkeys(state.waiting_message for state in refused_states)) or None
 
     def delay(self) -> str | None:
         """Why the pod is not ready, with the folder of its logs; None once it is ready or is being deleted."""
@@ -218,9 +218,9 @@ class PodWorker:
 
     def _make_host(self) -> ContainerHost:
         self._address = self._address or claim_address(self.uid)
-        taken = taken_ports(self._address.ip, container_ports(self._pod["spec"]["containers"]))
-        if taken:
-            ports = ", ".join(str(port) for port in taken)
+        ports_in_use = taken_ports(self._address.ip, container_ports(self._pod["spec"]["containers"]))
+        if ports_in_use:
+            ports = ", ".join(str(port) for port in ports_in_use)
             raise AddressError(
                 f"{self._address.ip}: port {ports} is taken; a program on this machine listens on it on all "
                 "addresses, stop it or let it listen on 127.0.0.1 only"

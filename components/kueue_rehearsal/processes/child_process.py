@@ -172,8 +172,8 @@ def die_with_parent(death_signal: signal.Signals = signal.SIGKILL) -> Callable[[
 
 def child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """The environment a child gets: the few inherited variables, then `extra`."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return kept | dict(extra)
+    kept_variables = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return kept_variables | dict(extra)
 
 
 def start_process(spec: ProcessSpec) -> ChildProcess:

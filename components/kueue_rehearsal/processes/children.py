@@ -126,15 +126,15 @@ class Children:
         returncode = child.returncode
         assert returncode is not None
         how = describe_end(returncode)
-        said = log_tail(child.spec.log, 1)
+        last_line = log_tail(child.spec.log, 1)
         slot = self._slots.get(child.spec.name)
         if slot is None or slot.child is not child or not slot.restart:
-            log.error("%s: %s %s; its log is %s: %s", self._owner, child.spec.name, how, child.spec.log, said)
+            log.error("%s: %s %s; its log is %s: %s", self._owner, child.spec.name, how, child.spec.log, last_line)
         else:
-            self._restart_later(slot, how, said)
+            self._restart_later(slot, how, last_line)
         self._on_death(child)
 
-    def _restart_later(self, slot: _Slot, how: str, said: str) -> None:
+    def _restart_later(self, slot: _Slot, how: str, text: str) -> None:
         spec = slot.child.spec
         if time.time() - slot.child.started_at > _FORGIVEN_AFTER_SECONDS:
             slot.restarts = 0
@@ -142,7 +142,7 @@ class Children:
         slot.restarts += 1
         log.error(
             "%s: %s %s; it is started again in %.0f s; its log is %s: %s",
-            self._owner, spec.name, how, delay, spec.log, said,
+            self._owner, spec.name, how, delay, spec.log, text,
         )  # fmt: skip
         slot.pending = asyncio.get_running_loop().call_later(delay, self._restart, slot)
 
@@ -157,8 +157,10 @@ class Children:
         slot.child.on_exit(self._ended)
 
     def _forget_old_ends(self) -> None:
-        ended = [name for name, slot in self._slots.items() if slot.child.returncode is not None and not slot.pending]
-        for name in ended[:-_REMEMBERED_ENDS]:
+        ended_names = [
+            name for name, slot in self._slots.items() if slot.child.returncode is not None and not slot.pending
+        ]
+        for name in ended_names[:-_REMEMBERED_ENDS]:
             del self._slots[name]
 
 

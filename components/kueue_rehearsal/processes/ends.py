@@ -25,16 +25,16 @@ def runs(process: psutil.Process) -> bool:
 def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those of the processes that have not ended after so many seconds; returns as soon as there are none."""
     deadline = time.monotonic() + seconds
-    while (left := [process for process in processes if runs(process)]) and time.monotonic() < deadline:
+    while (processes_left := [process for process in processes if runs(process)]) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        processes = left
-    return left
+        processes = processes_left
+    return processes_left
 
 
 def kill(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Kill the processes; those that have not ended after so many seconds."""
-    killed = list(processes)
-    for process in killed:
+    killed_processes = list(processes)
+    for process in killed_processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    return still_running(killed, seconds)
+    return still_running(killed_processes, seconds)

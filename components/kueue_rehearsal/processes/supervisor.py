@@ -178,8 +178,8 @@ class Supervisor:
 
     async def _put_node_pool(self, request: web.Request) -> web.Response:
         host = self._node_pools(request.match_info["name"])
-        body, known = await _json_body(request), self._reservations.reservations(time.time())
-        return web.json_response(await host.put_node_pool(request.match_info["pool"], body, known))
+        body, known_reservations = await _json_body(request), self._reservations.reservations(time.time())
+        return web.json_response(await host.put_node_pool(request.match_info["pool"], body, known_reservations))
 
     async def _delete_node_pool(self, request: web.Request) -> web.Response:
         await self._node_pools(request.match_info["name"]).delete_node_pool(request.match_info["pool"])
@@ -257,10 +257,12 @@ def _process_row(name: str, cluster: str | None, pid: int, rss_bytes: int, cpu_s
 
 
 async def _kill(request: web.Request, children: Children) -> web.Response:
-    name, wanted = request.match_info["process"], (await _json_body(request)).get("signal", "SIGKILL")
-    number = signal.Signals.__members__.get(str(wanted))
+    name, signal_data = request.match_info["process"], (await _json_body(request)).get("signal", "SIGKILL")
+    number = signal.Signals.__members__.get(str(signal_data))
     if number is None:
-        raise WrongRequestError(f"signal: {wanted!r} is not a signal; use a name such as SIGKILL, SIGTERM or SIGSTOP")
+        raise WrongRequestError(
+            f"signal: {signal_data!r} is not a signal; use a name such as SIGKILL, SIGTERM or SIGSTOP"
+        )
     try:
         pid = children.signal(name, number)
     except LookupError:
@@ -350,17 +352,17 @@ async def supervise(paths: RehearsalPaths, services: ServiceFactory, *, keep: bo
         loop.add_signal_handler(number, supervisor.end, f"{number.name} received")
     if not keep:
         _watch_parent(supervisor)
-    fresh, opened = not paths.clusters_file.exists(), False
+    fresh, is_open = not paths.clusters_file.exists(), False
     try:
         await control_planes.open()
-        opened = True
+        is_open = True
         async with _listening(supervisor, paths.socket):
             log.info("ready on %s", paths.socket)
             await supervisor.ended.wait()
     finally:
         await control_planes.close()
         # A kept rehearsal that cannot be opened now, because a port is taken, can be once the port is free.
-        if supervisor.remove_state or (not supervisor.keep and (opened or fresh)):
+        if supervisor.remove_state or (not supervisor.keep and (is_open or fresh)):
             remove_state(paths, keep_logs=supervisor.keep_logs)
 
 

@@ -99,21 +99,23 @@ class DockerBuildProvider(StandInProvider):
         """Every change is an update. Another password is none; changed files are."""
         _known(request.type)
         state, inputs = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
-        changed = sorted(
+        changed_names = sorted(
             name
             for name in {*state, *inputs} - {*_IGNORED, "__defaults"}
             if state.get(name) != inputs.get(name) and name not in request.ignoreChanges
         )
         if _logins(state) != _logins(inputs):
-            changed.append("registries")
+            changed_names.append("registries")
         if context_hash(inputs) != state.get("contextHash") or all(
             is_set(inputs.get(name)) for name in ("pull", "push")
         ):
-            changed.append("contextHash")
+            changed_names.append("contextHash")
         update = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.UPDATE)
-        some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
-        detailed = dict.fromkeys(changed, update)
-        return provider_pb2.DiffResponse(changes=some, diffs=changed, detailedDiff=detailed, hasDetailedDiff=True)
+        some = provider_pb2.DiffResponse.DIFF_SOME if changed_names else provider_pb2.DiffResponse.DIFF_NONE
+        detailed_diff = dict.fromkeys(changed_names, update)
+        return provider_pb2.DiffResponse(
+            changes=some, diffs=changed_names, detailedDiff=detailed_diff, hasDetailedDiff=True
+        )
 
     @refusing
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
@@ -132,11 +134,11 @@ class DockerBuildProvider(StandInProvider):
         plain = reveal(inputs)
         outputs: dict[str, Value] = dict.fromkeys(("contextHash", "digest", "ref"), UNKNOWN)
         if not preview:
-            found, tag = context_hash(plain), next(iter(plain.get("tags") or ()), "")
+            context_digest, tag = context_hash(plain), next(iter(plain.get("tags") or ()), "")
             self._log.warning(urn, f"{tag or urn.rpartition('::')[2]}: {NOTHING_BUILT}")
-            content = json.dumps([found, {key: plain[key] for key in sorted(plain) if key not in _IGNORED}])
+            content = json.dumps([context_digest, {key: plain[key] for key in sorted(plain) if key not in _IGNORED}])
             digest = f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
-            outputs |= {"contextHash": found, "digest": digest, "ref": f"{tag}@{digest}" if tag else ""}
+            outputs |= {"contextHash": context_digest, "digest": digest, "ref": f"{tag}@{digest}" if tag else ""}
         return with_secrets_of({**plain, **outputs}, inputs)
 
     @refusing
@@ -167,11 +169,11 @@ def completed(inputs: Mapping[str, Value]) -> dict[str, Value]:
 def _completed(facts: Mapping[str, Fact], inputs: Mapping[str, Value]) -> dict[str, Value]:
     whole = {**inputs}
     for name, fact in facts.items():
-        given = whole.get(name)
-        if given is None and fact.optional and fact.kind in ZERO:
+        whole_value = whole.get(name)
+        if whole_value is None and fact.optional and fact.kind in ZERO:
             whole[name] = ZERO[fact.kind] if fact.default is None else fact.default
-        elif fact.kind == "block" and isinstance(given, dict):
-            whole[name] = _completed(fact.children, given)
+        elif fact.kind == "block" and isinstance(whole_value, dict):
+            whole[name] = _completed(fact.children, whole_value)
     return whole
 
 
@@ -210,8 +212,10 @@ def context_hash(inputs: Mapping[str, Any]) -> str:
     """A digest of the Dockerfile, and of contents, names and modes of the files that are not ignored."""
     root, dockerfile = Path(inputs.get("context", {}).get("location", ".")), _dockerfile(inputs)
     digest = hashlib.sha256(dockerfile.read_bytes() if dockerfile.is_file() else b"")
-    own, shared = dockerfile.with_name(f"{dockerfile.name}.dockerignore"), root / ".dockerignore"
-    patterns = next((file.read_text(encoding="utf-8") for file in (own, shared) if file.is_file()), "").splitlines()
+    own, shared_ignore_file = dockerfile.with_name(f"{dockerfile.name}.dockerignore"), root / ".dockerignore"
+    patterns = next(
+        (file.read_text(encoding="utf-8") for file in (own, shared_ignore_file) if file.is_file()), ""
+    ).splitlines()
     rules = [_rule(line.strip()) for line in patterns if line.strip() and not line.startswith("#")]
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)

@@ -132,8 +132,8 @@ def missing_parts(present: Mapping[str, Path]) -> list[str]:
 
 
 def _standin_modules() -> dict[str, str]:
-    installed = {point.name: point.value for point in entry_points(group=STAND_IN_GROUP)}
-    return installed | {part.executable: part.module for part in PARTS if part.module}
+    installed_points = {point.name: point.value for point in entry_points(group=STAND_IN_GROUP)}
+    return installed_points | {part.executable: part.module for part in PARTS if part.module}
 
 
 def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]) -> list[Part]:
@@ -147,26 +147,26 @@ def install_standins(bin_dir: Path, python: Path, *, present: Mapping[str, Path]
         FileNotFoundError: an SDK that a stand-in serves is not installed for `python`.
         RehearsalError: a part has to be there and is not (`missing_parts`).
     """
-    if missing := missing_parts(present):
-        raise RehearsalError("\n".join(missing))
+    if missing_parts_there := missing_parts(present):
+        raise RehearsalError("\n".join(missing_parts_there))
     bin_dir.mkdir(parents=True, exist_ok=True)
     site_packages, modules = _site_packages(python), _standin_modules()
-    installed = []
+    installed_paths = []
     for part in PARTS:
-        target, written = bin_dir / part.executable, bin_dir / f"{part.executable}.new"
-        written.unlink(missing_ok=True)
+        target, new_file = bin_dir / part.executable, bin_dir / f"{part.executable}.new"
+        new_file.unlink(missing_ok=True)
         if part.executable in present and not part.module:
-            written.symlink_to(present[part.executable])
+            new_file.symlink_to(present[part.executable])
         elif module := modules.get(part.executable):
             version = _sdk_version(part, site_packages)
-            written.write_text(_launcher(part, module, python, site_packages, version), encoding="utf-8")
-            written.chmod(0o755)
-            installed.append(part)
+            new_file.write_text(_launcher(part, module, python, site_packages, version), encoding="utf-8")
+            new_file.chmod(0o755)
+            installed_paths.append(part)
         else:
             target.unlink(missing_ok=True)
             continue
-        written.replace(target)
-    return installed
+        new_file.replace(target)
+    return installed_paths
 
 
 def _site_packages(python: Path) -> Path:
@@ -181,8 +181,8 @@ def _sdk_version(part: Part, site_packages: Path) -> str:
         for metadata in site_packages.glob("pulumi-*.dist-info"):
             return metadata.name.removeprefix("pulumi-").removesuffix(".dist-info")
         raise FileNotFoundError(f"the pulumi SDK is not in {site_packages}; install it there")
-    described = json.loads((site_packages / part.sdk / "pulumi-plugin.json").read_text(encoding="utf-8"))
-    return str(described["version"])
+    plugin_data = json.loads((site_packages / part.sdk / "pulumi-plugin.json").read_text(encoding="utf-8"))
+    return str(plugin_data["version"])
 
 
 def _launcher(part: Part, module: str, python: Path, site_packages: Path, version: str) -> str:

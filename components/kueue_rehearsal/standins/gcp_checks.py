@@ -50,13 +50,13 @@ class _Checks:
     def problems(self) -> Iterator[Refusal]:
         yield from self._block(self._facts, self._inputs, "", "")
 
-    def _block(self, facts: Mapping[str, Fact], given: Mapping[str, Any], path: str, plain: str) -> Iterator[Refusal]:
+    def _block(self, facts: Mapping[str, Fact], block: Mapping[str, Any], path: str, plain: str) -> Iterator[Refusal]:
         """`path` has the indices of lists, `plain` has not."""
-        for name, value in given.items():
+        for name, value in block.items():
             if name not in facts and name != "__defaults" and value is not None:
                 yield self._unknown(f"{path}{name}", name, facts)
         for name, fact in facts.items():
-            value = given.get(name)
+            value = block.get(name)
             if fact.of_blocks and value == []:
                 value = None
             yield from self._property(fact, value, f"{path}{name}", f"{plain}{name}")
@@ -77,9 +77,9 @@ class _Checks:
                 path, f"{path}: is set by {'Google' if self._token.startswith('gcp:') else 'the provider'}; remove it"
             )
             return
-        missing = [other for other in fact.together if self._at(other) is None]
-        if missing:
-            yield Refusal(path, f"{path}: needs {', '.join(missing)}; set it too, or remove {path}")
+        missing_names = [other for other in fact.together if self._at(other) is None]
+        if missing_names:
+            yield Refusal(path, f"{path}: needs {', '.join(missing_names)}; set it too, or remove {path}")
         others = [other for other in fact.conflicts if self._at(other) is not None]
         if others:
             yield Refusal(path, f"{path}: conflicts with {', '.join(others)}; remove one of them")
@@ -88,12 +88,12 @@ class _Checks:
     def _groups(self, fact: Fact, value: Any, path: str) -> Iterator[Refusal]:
         """Exactly one of a group, or at least one. Each group is reported once, with the first of its paths."""
         for group, at_most in ((fact.one_of, 1), (fact.some_of, len(fact.some_of))):
-            given = [other for other in group if self._at(other) is not None]
-            reported = given[0] if given else (group[0] if group else "")
-            if group and path == reported and not 1 <= len(given) <= at_most:
+            names_there = [other for other in group if self._at(other) is not None]
+            reported_name = names_there[0] if names_there else (group[0] if group else "")
+            if group and path == reported_name and not 1 <= len(names_there) <= at_most:
                 how = "exactly one" if at_most == 1 else "at least one"
                 yield Refusal(
-                    path, f"{path}: {how} of {', '.join(group)} is needed, given: {', '.join(given) or 'none'}"
+                    path, f"{path}: {how} of {', '.join(group)} is needed, given: {', '.join(names_there) or 'none'}"
                 )
 
     def _at(self, path: str) -> Any:
@@ -105,12 +105,12 @@ class _Checks:
         return value
 
     def _value(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Refusal]:
-        wanted: type[Any] = list if fact.kind in ("list", "set") else dict
+        wanted_type: type[Any] = list if fact.kind in ("list", "set") else dict
         if value is UNKNOWN or isinstance(value, Asset):
             return
         if fact.kind in _SCALARS:
             yield from self._scalar(fact, value, path, plain)
-        elif not isinstance(value, wanted):
+        elif not isinstance(value, wanted_type):
             yield Refusal(path, f"{path}: {type(value).__name__} given; it is {_COLLECTIONS[fact.kind]}")
         elif fact.kind == "block":
             yield from self._block(fact.children, value, f"{path}.", f"{plain}.")
@@ -169,8 +169,8 @@ def _scalar_type(kind: str, value: Any, path: str) -> Iterator[Refusal]:
 
 def _allowed(fact: Fact, value: Any, path: str) -> Iterator[Refusal]:
     if fact.allowed and str(value) not in fact.allowed:
-        allowed = ", ".join(word for word in fact.allowed if word)
-        yield Refusal(path, f"{path}: {value!r} given; it is one of {allowed}")
+        allowed_text = ", ".join(word for word in fact.allowed if word)
+        yield Refusal(path, f"{path}: {value!r} given; it is one of {allowed_text}")
 
 
 def _is_number(value: Any, *, whole: bool) -> bool:
@@ -218,8 +218,8 @@ def _time(text: str) -> str | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
-    zoned = moment is not None and moment.tzinfo is not None and "T" in text
-    return None if zoned else "it is a time as in RFC 3339, such as 2026-01-31T00:00:00Z"
+    has_zone = moment is not None and moment.tzinfo is not None and "T" in text
+    return None if has_zone else "it is a time as in RFC 3339, such as 2026-01-31T00:00:00Z"
 
 
 _NAME: Final = _matching(

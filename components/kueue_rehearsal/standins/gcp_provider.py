@@ -108,8 +108,8 @@ class GcpProvider(StandInProvider):
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
         """Its own settings, and a project. Raises PluginError for others: those read the real Google Cloud."""
         places = {key: self._where.get(key, "") for key in ("project", "region", "zone")}
-        asked = {name: reveal(value) for name, value in parse_struct(request.args).items()}
-        answer = function_answer(request.tok, asked, places, NO_TOKEN)
+        arguments = {name: reveal(value) for name, value in parse_struct(request.args).items()}
+        answer = function_answer(request.tok, arguments, places, NO_TOKEN)
         if answer is None:
             raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function")
         return provider_pb2.InvokeResponse(**{"return": render_struct(answer)})
@@ -142,9 +142,9 @@ class GcpProvider(StandInProvider):
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """No setting of the provider replaces it."""
         old, new = (reveal(parse_struct(settings)) for settings in (request.olds, request.news))
-        changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
-        some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(changes=some, diffs=changed)
+        changed_names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        some = provider_pb2.DiffResponse.DIFF_SOME if changed_names else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=changed_names)
 
     def Configure(
         self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext
@@ -193,29 +193,29 @@ class GcpProvider(StandInProvider):
             inputs = parse_struct(request.properties)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
-            given = _asked(request, {}, inputs)
+            resource_inputs = _asked(request, {}, inputs)
             if request.type not in kinds():
-                kept = (
+                notice = (
                     f"{request.type} {_pulumi_name(request.urn)}: is not simulated; it is kept as the program gives it"
                 )
-                self._log.warning(request.urn, kept)
-            resource_id = kind_of(request.type).resource_id(given)
-            state = self._applied(request.type, request.urn, given, resource_id)
+                self._log.warning(request.urn, notice)
+            resource_id = kind_of(request.type).resource_id(resource_inputs)
+            state = self._applied(request.type, request.urn, resource_inputs, resource_id)
         except KeyError as error:
             raise PluginError(f"{request.type}: required field {error.args[0]} is not set; set it") from None
         return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(with_secrets_of(state, inputs)))
 
-    def _applied(self, token: str, urn: str, given: dict[str, Any], resource_id: str) -> dict[str, Value]:
-        """What Google answers, after clusters, pools and reservations have been made as `given` wants them."""
+    def _applied(self, token: str, urn: str, inputs: dict[str, Any], resource_id: str) -> dict[str, Value]:
+        """What Google answers, after clusters, pools and reservations have been made as `inputs` wants them."""
         control_plane: dict[str, Any] = {}
         if token == CLUSTER:
-            control_plane = self._put_cluster(urn, given)
+            control_plane = self._put_cluster(urn, inputs)
         elif token == NODE_POOL:
-            control_plane = self._put_pool(urn, given)
+            control_plane = self._put_pool(urn, inputs)
         elif token in RESERVATIONS:
-            zone, name = given["zone"], given["name"]
-            self._ask(urn, f"Reserving {name}", lambda client: client.put_reservation(zone, name, given))
-        return answered(token, given, resource_id, control_plane)
+            zone, name = inputs["zone"], inputs["name"]
+            self._ask(urn, f"Reserving {name}", lambda client: client.put_reservation(zone, name, inputs))
+        return answered(token, inputs, resource_id, control_plane)
 
     def _put_cluster(self, urn: str, inputs: dict[str, Any]) -> dict[str, Any]:
         name = inputs["name"]
@@ -250,8 +250,8 @@ class GcpProvider(StandInProvider):
         control_plane = self._ask(urn, what, lambda client: client.get_cluster(cluster))
         if control_plane.get("autopilot"):
             raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
-        asked = {**without_no_accelerators(inputs), "cluster": cluster}
-        self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, asked))
+        pool_inputs = {**without_no_accelerators(inputs), "cluster": cluster}
+        self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, pool_inputs))
         inputs_of_cluster = self._ask(urn, what, lambda client: client.inputs(cluster))["cluster"]
         return {**control_plane, "asked": inputs_of_cluster}
 
@@ -266,15 +266,15 @@ class GcpProvider(StandInProvider):
         if request.type == NODE_POOL and "nodeCount" in inputs:
             # GKE's own answer, and not asked for.
             olds.pop("initialNodeCount", None)
-        given = _asked(request, olds, inputs)
+        resource_inputs = _asked(request, olds, inputs)
         if request.preview or holds_unknown(reveal(inputs)):
-            return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
+            return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(resource_inputs, inputs)))
         if request.type in (FILESTORE, LUSTRE):
             from kueue_fleet.google.storage import refused_update  # It takes long, and few fleets come here.
 
-            if why := refused_update(request.type, olds, given):
+            if why := refused_update(request.type, olds, resource_inputs):
                 raise PluginError(f"{request.type} {_pulumi_name(request.urn)}: Google refuses the update: {why}")
-        state = self._applied(request.type, request.urn, given, request.id)
+        state = self._applied(request.type, request.urn, resource_inputs, request.id)
         return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))
 
     @refusing
@@ -311,15 +311,17 @@ class GcpProvider(StandInProvider):
         live = self._ask(request.urn, f"Reading {cluster}", lambda client: _cluster_or_none(client, cluster))
         if live is None or any(live[key] != place[key] for key in ("project", "location")):
             return provider_pb2.ReadResponse()
-        asked = self._ask(request.urn, f"Reading {cluster}", lambda client: client.inputs(cluster))
+        cluster_inputs = self._ask(request.urn, f"Reading {cluster}", lambda client: client.inputs(cluster))
         if request.type == CLUSTER:
-            given = {**asked["cluster"], **place, "enableAutopilot": bool(live["autopilot"])}
-        elif place["name"] in asked["nodePools"]:
-            given = {**asked["nodePools"][place["name"]], **place}
+            live_inputs = {**cluster_inputs["cluster"], **place, "enableAutopilot": bool(live["autopilot"])}
+        elif place["name"] in cluster_inputs["nodePools"]:
+            live_inputs = {**cluster_inputs["nodePools"][place["name"]], **place}
         else:
             return provider_pb2.ReadResponse()
-        state = answered(request.type, given, request.id, {**live, "asked": asked["cluster"]})
-        return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=render_struct(given))
+        state = answered(request.type, live_inputs, request.id, {**live, "asked": cluster_inputs["cluster"]})
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=render_struct(state), inputs=render_struct(live_inputs)
+        )
 
     @refusing
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:

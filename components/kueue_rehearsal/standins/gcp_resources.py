@@ -24,18 +24,18 @@ def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, Any])
 
 def check_version(inputs: Mapping[str, Any], running: str) -> None:
     """Raises PluginError when the rehearsal's Kubernetes is older than `minMasterVersion`."""
-    wanted = str(inputs.get("minMasterVersion") or "")
-    numbers = re.match(r"(\d+)\.(\d+)", wanted)
+    wanted_version = str(inputs.get("minMasterVersion") or "")
+    numbers = re.match(r"(\d+)\.(\d+)", wanted_version)
     here = re.match(r"v?(\d+)\.(\d+)", running)
     if numbers and here and tuple(map(int, numbers.groups())) > tuple(map(int, here.groups())):
-        raise PluginError(f"minMasterVersion: {wanted} wanted, a rehearsal has Kubernetes {running}; lower it")
+        raise PluginError(f"minMasterVersion: {wanted_version} wanted, a rehearsal has Kubernetes {running}; lower it")
 
 
 def answered(
-    token: str, given: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
+    token: str, properties: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
 ) -> dict[str, Value]:
     """See `resource_kinds.answered`."""
-    state = resource_kinds.answered(token, given, resource_id, control_plane)
+    state = resource_kinds.answered(token, properties, resource_id, control_plane)
     if token == CLUSTER:
         state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
     return state

@@ -28,10 +28,10 @@ def token_account(key: str, token: str, now: float) -> str | None:
     if not token.startswith(_PREFIX) or not hmac.compare_digest(mark.encode(), _mark(key, body).encode()):
         return None
     try:
-        said = json.loads(base64.urlsafe_b64decode(body))
+        token_data = json.loads(base64.urlsafe_b64decode(body))
     except (ValueError, binascii.Error):
         return None
-    return str(said["email"]) if now < said["exp"] else None
+    return str(token_data["email"]) if now < token_data["exp"] else None
 
 
 def _mark(key: str, body: str) -> str:

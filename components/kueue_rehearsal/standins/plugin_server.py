@@ -56,8 +56,8 @@ def standin_version(version: str) -> str:
 
 def check_response(inputs: struct_pb2.Struct, failures: Iterable[tuple[str, str]]) -> provider_pb2.CheckResponse:
     """The answer to Check: the inputs, and each property that is refused with the reason."""
-    refused = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
-    return provider_pb2.CheckResponse(inputs=inputs, failures=refused)
+    check_failures = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
+    return provider_pb2.CheckResponse(inputs=inputs, failures=check_failures)
 
 
 def diff_response(changes: Mapping[Path, Change], *, delete_first: bool) -> provider_pb2.DiffResponse:

@@ -83,12 +83,12 @@ def parse_struct(struct: struct_pb2.Struct) -> dict[str, Value]:
 
 
 def _parse_fields(fields: Mapping[str, struct_pb2.Value]) -> dict[str, Value]:
-    parsed = {}
+    parsed_fields = {}
     for key, field in fields.items():
         value = parse_value(field)
         if value is not None:
-            parsed[key] = value
-    return parsed
+            parsed_fields[key] = value
+    return parsed_fields
 
 
 def parse_value(value: struct_pb2.Value) -> Value:
@@ -202,18 +202,18 @@ def with_secrets_of(outputs: dict[str, Value], inputs: Mapping[str, Value]) -> d
     may reorder it. The `data` and `stringData` of an object of kind Secret are always secret.
     Source: annotateSecrets in pulumi-kubernetes provider/pkg/provider/provider.go.
     """
-    marked = dict(outputs)
-    if marked.get("kind") == "Secret":
+    marked_outputs = dict(outputs)
+    if marked_outputs.get("kind") == "Secret":
         for key in ("data", "stringData"):
-            if key in marked and not isinstance(marked[key], Secret):
-                marked[key] = Secret(marked[key])
-        return marked
-    for key, given in inputs.items():
-        if key not in marked:
+            if key in marked_outputs and not isinstance(marked_outputs[key], Secret):
+                marked_outputs[key] = Secret(marked_outputs[key])
+        return marked_outputs
+    for key, input_value in inputs.items():
+        if key not in marked_outputs:
             continue
-        value = marked[key]
-        if isinstance(value, dict) and isinstance(given, dict):
-            marked[key] = with_secrets_of(value, given)
-        elif not isinstance(value, Secret) and has_secret(given):
-            marked[key] = Secret(value)
-    return marked
+        value = marked_outputs[key]
+        if isinstance(value, dict) and isinstance(input_value, dict):
+            marked_outputs[key] = with_secrets_of(value, input_value)
+        elif not isinstance(value, Secret) and has_secret(input_value):
+            marked_outputs[key] = Secret(value)
+    return marked_outputs

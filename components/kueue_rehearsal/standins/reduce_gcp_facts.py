@@ -36,8 +36,8 @@ def reduced(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
         token: {path: " ".join(_words(path, fact, groups)) for path, fact in sorted(facts[token]["properties"].items())}
         for token in sorted(facts)
     }
-    named = {name: list(paths) for paths, name in groups.items()}
-    return {"source": source, "groups": named, "resources": resources}
+    group_names = {name: list(paths) for paths, name in groups.items()}
+    return {"source": source, "groups": group_names, "resources": resources}
 
 
 def _words(path: str, fact: Mapping[str, Any], groups: dict[tuple[str, ...], str]) -> Iterator[str]:
@@ -90,25 +90,25 @@ def reduced_schema(schema: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 
 def _inputs(
-    properties: Mapping[str, Any], required: Sequence[str], types: Mapping[str, Any], path: str
+    properties: Mapping[str, Any], required_names: Sequence[str], types: Mapping[str, Any], path: str
 ) -> Iterator[tuple[str, str]]:
-    for name, said in properties.items():
-        kind = said.get("type", "")
-        item = said.get("items") or said.get("additionalProperties") or said
+    for name, property_facts in properties.items():
+        kind = property_facts.get("type", "")
+        item = property_facts.get("items") or property_facts.get("additionalProperties") or property_facts
         target = types[item["$ref"].removeprefix("#/types/")] if "$ref" in item else {}
         is_block = "properties" in target or target.get("type") == "object"
         scalar = _PULUMI_SCALARS.get(target.get("type") or item.get("type", ""))
         if not (is_block or scalar):
             raise ValueError(f"{path}{name}: {item} cannot be expressed in this notation")
         element = "block" if is_block else scalar
-        words = [f"{'list' if kind == 'array' else 'map'}({element})" if item is not said else str(element)]
-        words.append("required" if name in required else "optional")
-        if "default" in said:
-            words.append(f"default={json.dumps(said['default'])}")
+        words = [f"{'list' if kind == 'array' else 'map'}({element})" if item is not property_facts else str(element)]
+        words.append("required" if name in required_names else "optional")
+        if "default" in property_facts:
+            words.append(f"default={json.dumps(property_facts['default'])}")
         if "enum" in target:
             words.append(f"in={'|'.join(choice['value'] for choice in target['enum'])}")
         yield f"{path}{name}", " ".join(words)
-        inside = f"{path}{name}." if item is said else f"{path}{name}[]."
+        inside = f"{path}{name}." if item is property_facts else f"{path}{name}[]."
         yield from _inputs(target.get("properties", {}), target.get("required", ()), types, inside)
 
 

@@ -35,14 +35,14 @@ def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Calla
             done.set()
 
     threading.Thread(target=work, daemon=True).start()
-    waited, told = 0.0, 0.0
+    wait_seconds, last_notice = 0.0, 0.0
     while not done.wait(CANCEL_POLL_SECONDS):
         if stop.is_set():
             raise PluginError("cancelled while waiting for the rehearsal's supervisor")
-        waited += CANCEL_POLL_SECONDS
-        if waited - told >= PROGRESS_SECONDS:
-            told = waited
-            progress(waited)
+        wait_seconds += CANCEL_POLL_SECONDS
+        if wait_seconds - last_notice >= PROGRESS_SECONDS:
+            last_notice = wait_seconds
+            progress(wait_seconds)
     if results.empty():
         raise PluginError("the request to the rehearsal's supervisor failed; see the error above")
     result = results.get()
