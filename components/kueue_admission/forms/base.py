@@ -82,11 +82,11 @@ def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str,
     if len(values) > len(names):
         wrong = f"takes {' and '.join(names) or 'nothing'} by position"
         raise SpecError([NOT_ALLOWED.at(model.__name__, wrong, "give every other field by its name")])
-    named = dict(zip(names, values, strict=False))
-    if twice := sorted(named.keys() & fields.keys()):
+    value_by_name = dict(zip(names, values, strict=False))
+    if twice := sorted(value_by_name.keys() & fields.keys()):
         path = f"{model.__name__}.{twice[0]}"
         raise SpecError([NOT_ALLOWED.at(path, "is given by position and by name", "give it once")])
-    return named
+    return value_by_name
 
 
 class SpecModel(Described, BaseModel, metaclass=_Metaclass):
@@ -144,14 +144,16 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
             wrong = [detail for detail in errors_in(error) if detail["loc"][0] in update]
             if wrong:
                 where = type(self).__name__
-                problems = [each for detail in wrong for each in explain(detail, type(self), fields, in_python=True)]
+                problems = [
+                    problem for detail in wrong for problem in explain(detail, type(self), fields, in_python=True)
+                ]
                 raise SpecError(problem.at(where) for problem in problems) from None
         else:
             update = {name: read.__dict__[name] for name in update}
-        copied = super().model_copy(update=update, deep=deep)
-        for cached in copied.__dict__.keys() - type(self).model_fields:
-            del copied.__dict__[cached]
-        return copied
+        model_there = super().model_copy(update=update, deep=deep)
+        for cache_name in model_there.__dict__.keys() - type(self).model_fields:
+            del model_there.__dict__[cache_name]
+        return model_there
 
     def wire(self) -> dict[str, Any]:
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
@@ -167,7 +169,10 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
 
 def _name_first(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _name_first(each) for key, each in sorted(value.items(), key=lambda item: item[0] != "name")}
+        return {
+            key: _name_first(item_value)
+            for key, item_value in sorted(value.items(), key=lambda item: item[0] != "name")
+        }
     return [_name_first(item) for item in value] if isinstance(value, list) else value
 
 
@@ -210,10 +215,10 @@ class Tagged(RuledModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: "CoreSchema", handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        made = handler.resolve_ref_schema(handler(schema))
-        del made["properties"]["type"]["default"]
-        made["required"] = ["type", *made.get("required", ())]
-        return made
+        resolved_schema = handler.resolve_ref_schema(handler(schema))
+        del resolved_schema["properties"]["type"]["default"]
+        resolved_schema["required"] = ["type", *resolved_schema.get("required", ())]
+        return resolved_schema
 
 
 def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:

@@ -168,29 +168,29 @@ def import_(
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
-    described = _descriptions(_named("--description", description or []), paths)
+    descriptions = _descriptions(_named("--description", description or []), paths)
     outside = dict.fromkeys(kubernetes or [], "")
     _refuse_unknown("--kubernetes", outside, paths)
-    _refuse_twice("--kubernetes", outside, described)
+    _refuse_twice("--kubernetes", outside, descriptions)
     of_gke = {cluster: path for cluster, path in paths.items() if cluster not in outside}
     if of_gke and not project:
         raise console.mistyped(f"--project: is missing, and {next(iter(of_gke))} is of GKE; give it, or --kubernetes")
-    _refuse_undescribed(of_gke, described, pulumi_import, output, new=new)
-    clusters = _clusters(of_gke, described, region or [], node_pools or [], mode or [])
+    _refuse_undescribed(of_gke, descriptions, pulumi_import, output, new=new)
+    clusters = _clusters(of_gke, descriptions, region or [], node_pools or [], mode or [])
     clusters += [AdoptedCluster(each, "", _read_manifests(Path(paths[each])), outside_gke=True) for each in outside]
     clusters.sort(key=lambda cluster: list(paths).index(cluster.name))
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)
     try:
-        adopted, plan = _adopt(clusters, identity)
+        adoption, plan = _adopt(clusters, identity)
     except SpecError as refused:
         raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
-    _write(adopted, output)
+    _write(adoption, output)
     if pulumi_import is not None and plan is not None:
         write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
         _say_what_next(plan, pulumi_import)
-    _report(adopted, output)
+    _report(adoption, output)
 
 
 def _clusters(
@@ -208,10 +208,10 @@ def _clusters(
     regions = _of_others("--region", region, without, described)
     regions |= {cluster: region_at(str(value["location"])) for cluster, value in described.items()}
     modes = _of_others("--mode", mode, [cluster for cluster in without if cluster not in pools], described)
-    for cluster, wanted in modes.items():
-        if wanted not in get_args(Mode):
+    for cluster, choice in modes.items():
+        if choice not in get_args(Mode):
             raise console.mistyped(
-                f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}"
+                f"--mode: {choice!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}"
             )
     modes |= {cluster: mode_of(value) for cluster, value in described.items()}
     clusters = []
@@ -342,10 +342,10 @@ def _refuse_undescribed(
         raise console.mistyped("--new: clusters that are to be made are not imported; leave one out")
     if output is None:
         raise console.mistyped("--pulumi-import: needs the file of the fleet too; add --output FILE")
-    missing = [cluster for cluster in clusters if cluster not in described]
-    if missing:
+    missing_names = [cluster for cluster in clusters if cluster not in described]
+    if missing_names:
         raise console.mistyped(
-            f"--pulumi-import: no description of {', '.join(missing)}; add --description {missing[0]}=FILE"
+            f"--pulumi-import: no description of {', '.join(missing_names)}; add --description {missing_names[0]}=FILE"
         )
 
 
@@ -357,8 +357,8 @@ def _refuse_twice(what: str, given: Iterable[str], described: Mapping[str, objec
 
 def _of_others(what: str, values: list[str], clusters: list[str], described: Mapping[str, object]) -> dict[str, str]:
     """The values by cluster, of clusters without a description."""
-    named = [value.partition("=")[0] for value in values if "=" in value]
-    _refuse_twice(what, named if clusters or not values else described, described)
+    cluster_names = [value.partition("=")[0] for value in values if "=" in value]
+    _refuse_twice(what, cluster_names if clusters or not values else described, described)
     return _of_clusters(what, values, clusters)
 
 

@@ -160,8 +160,8 @@ class Cache:
         """A pending workload gets a reservation, or a reserved one appears: its LocalQueue pays for it in advance."""
         ledger = self._ledger_of(info)
         if ledger is not None:
-            covered = self.queues[info.cluster_queue].group_of
-            ledger.charge(info, covered if self.configuration.ignore_undeclared_resources else None)
+            group_of = self.queues[info.cluster_queue].group_of
+            ledger.charge(info, group_of if self.configuration.ignore_undeclared_resources else None)
 
     def drop_penalty(self, info: WorkloadInfo) -> None:
         """What was paid in advance for a workload that is gone or deactivated comes back."""
@@ -308,13 +308,13 @@ class Cache:
         """
         if not self.topologies:
             return
-        counted = self.queues[info.cluster_queue].tas_flavors if trial else self.topologies
+        counted_flavors = self.queues[info.cluster_queue].tas_flavors if trial else self.topologies
         for requests in info.pod_sets:
             if requests.topology is None:
                 continue
             for flavor in set((requests.flavors or {}).values()):
                 state = self.topologies.get(flavor)
-                if state is not None and flavor in counted:
+                if state is not None and flavor in counted_flavors:
                     state.use(requests.topology, requests.pod_set.node_requests, sign)
 
     @contextmanager
@@ -348,12 +348,12 @@ class Cache:
     def namespace_matches(self, queue: str, namespace: str) -> bool:
         """Whether the namespace selector of the ClusterQueue matches the namespace."""
         key = (queue, namespace)
-        known = self._namespace_answers.get(key)
-        if known is None:
+        is_match = self._namespace_answers.get(key)
+        if is_match is None:
             selector = self.queues[queue].spec.namespace_selector
-            known = selector is not None and selector.matches(self.namespaces.get(namespace, {}))
-            self._namespace_answers[key] = known
-        return known
+            is_match = selector is not None and selector.matches(self.namespaces.get(namespace, {}))
+            self._namespace_answers[key] = is_match
+        return is_match
 
     @property
     def blocks_admission(self) -> bool:

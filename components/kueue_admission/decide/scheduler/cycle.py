@@ -178,11 +178,15 @@ def find_assignment(cycle: _Cycle, info: WorkloadInfo) -> tuple[Assignment, list
     if cache.gates.partial_admission and info.can_be_partially_admitted:
 
         def fits(counts: list[int]) -> tuple[Assignment, list[Target]] | None:
-            reduced = assign(cache, info, cycle.oracle, cycle=cycle.number, counts=counts)
-            if reduced.mode is Mode.FIT:
-                return reduced, []
-            targets = find_targets(cache, info, reduced, cycle.simulated) if reduced.mode is Mode.PREEMPT else []
-            return (reduced, targets) if targets else None
+            reduced_assignment = assign(cache, info, cycle.oracle, cycle=cycle.number, counts=counts)
+            if reduced_assignment.mode is Mode.FIT:
+                return reduced_assignment, []
+            targets = (
+                find_targets(cache, info, reduced_assignment, cycle.simulated)
+                if reduced_assignment.mode is Mode.PREEMPT
+                else []
+            )
+            return (reduced_assignment, targets) if targets else None
 
         partial = search_counts(info.workload.pod_sets, fits)
         if partial is not None:
@@ -341,15 +345,15 @@ def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:
     """How much an entry without targets holds back: what it wants, up to nominal quota, or the borrowing limit."""
     if assignment.mode is not Mode.PREEMPT:
         return tuple(assignment.usage.items())
-    reserved = []
+    reserved_usage = []
     for fr, amount in assignment.usage.items():
-        left = queue.nominal.get(fr, 0) - queue.usage.get(fr, 0)
+        rest_of_quota = queue.nominal.get(fr, 0) - queue.usage.get(fr, 0)
         if assignment.borrowing > 0:
             limit = queue.borrowing_limit.get(fr)
-            reserved.append((fr, amount if limit is None else min(amount, left + limit)))
+            reserved_usage.append((fr, amount if limit is None else min(amount, rest_of_quota + limit)))
         else:
-            reserved.append((fr, max(0, min(amount, left))))
-    return tuple(reserved)
+            reserved_usage.append((fr, max(0, min(amount, rest_of_quota))))
+    return tuple(reserved_usage)
 
 
 def _refresh(cycle: _Cycle, entry: Entry) -> bool:
@@ -390,8 +394,8 @@ def _fits_now(cache: Cache, entry: Entry) -> tuple[bool, bool]:
     for fr, amount in entry.usage():
         if available(entry.queue, fr) < amount:
             return False, False
-    placed = cache.places.are_free(cache, entry)
-    return placed, not placed
+    fits_topology = cache.places.are_free(cache, entry)
+    return fits_topology, not fits_topology
 
 
 T = TypeVar("T")

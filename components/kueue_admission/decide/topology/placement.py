@@ -54,11 +54,11 @@ def _place_all(
     by_host: Usage = {}
     for flavor in sorted(requests):
         state = cache.topologies[flavor]
-        assumed = by_host if state.by_host else {}
+        assumed_usage = by_host if state.by_host else {}
         if info.lost_nodes:
-            placements = _replace(cache, info, state, requests[flavor], assumed)
+            placements = _replace(cache, info, state, requests[flavor], assumed_usage)
         else:
-            placements = place(state, requests[flavor], empty=empty, assumed=assumed)
+            placements = place(state, requests[flavor], empty=empty, assumed=assumed_usage)
         if isinstance(placements, Failure):
             return placements, flavor
         placed.update(placements)

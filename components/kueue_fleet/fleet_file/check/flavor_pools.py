@@ -77,14 +77,14 @@ def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
-    used = any(
-        resolved.name == pool.name
+    is_used = any(
+        resolved_pool.name == pool.name
         for name in where
         for flavor in fleet.flavors
         if name in fleet.clusters_of(flavor)
-        for resolved in fleet.flavor_nodes(flavor, name)
+        for resolved_pool in fleet.flavor_nodes(flavor, name)
     )
-    if where and not used:
+    if where and not is_used:
         yield UNUSED.at(
             scope.path(pool),
             "no flavor leads to this pool, so no job of a queue runs there",
@@ -112,10 +112,10 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield from _shared_gpus(path, flavor, cluster)
         yield from _labels_of_autopilot(path, flavor, cluster)
     # Pools of an existing cluster whose nodes no part of this file describes are somebody else's.
-    described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
+    has_nodes = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
     if cluster.outside_gke:
-        described = bool(cluster.nodes)
-    if cluster.platform == "Autopilot" or not cluster.runs_jobs or not described:
+        has_nodes = bool(cluster.nodes)
+    if cluster.platform == "Autopilot" or not cluster.runs_jobs or not has_nodes:
         return
     if pools:
         yield from _taints(path, flavor, pools)
@@ -140,13 +140,13 @@ def misspelt_label(at: str, key: str) -> Iterator[Problem]:
 
 def unknown_accelerator(at: str, key: str, value: str) -> Problem | None:
     """The warning about a kind of GPU or TPU that GKE is not known to have; None for other labels too."""
-    known = {ACCELERATOR: gpus, TPU_ACCELERATOR: tpus}.get(key)
-    if known is None or value in known():
+    known_accelerators = {ACCELERATOR: gpus, TPU_ACCELERATOR: tpus}.get(key)
+    if known_accelerators is None or value in known_accelerators():
         return None
     return UNKNOWN_MACHINE.at(
         at,
         f"{value} is not a known accelerator of GKE",
-        suggest.instead(value, sorted(known()), "accelerators"),
+        suggest.instead(value, sorted(known_accelerators()), "accelerators"),
     )
 
 
@@ -222,10 +222,10 @@ def _shares(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     """The quota of a flavor counts devices, which are whole GPUs on some nodes and shares on others."""
     shares = {pool.shares_per_gpu: pool.name for pool in pools if pool.gpus_per_node}
     if len(shares) > 1:
-        listed = ", ".join(f"{name} {count}" for count, name in sorted(shares.items()))
+        names = ", ".join(f"{name} {count}" for count, name in sorted(shares.items()))
         yield MIXED_SHARES.at(
             f"{path}.nodeLabels",
-            f"lead to nodes whose GPUs have different numbers of shares ({listed}), so that one unit of quota is not "
+            f"lead to nodes whose GPUs have different numbers of shares ({names}), so that one unit of quota is not "
             "always the same",
             "write a flavor with nodePool for each",
         )
@@ -272,8 +272,8 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     for pool in pools:
         for taint in pool.taints:
             by_gke = taint.key in TOLERATED_BY_GKE and not pool.outside_gke
-            known = taint.effect == "PreferNoSchedule" or by_gke or taint in flavor.node_taints
-            if not known and not any(tolerates(one, taint, compares=False) for one in flavor.tolerations):
+            is_known = taint.effect == "PreferNoSchedule" or by_gke or taint in flavor.node_taints
+            if not is_known and not any(tolerates(one, taint, compares=False) for one in flavor.tolerations):
                 of, instead = "pool ", f"write nodePool: {pool.name} instead of nodeLabels, or "
                 if pool.outside_gke:
                     of = instead = ""
