@@ -259,6 +259,14 @@ def any_of(value: object) -> Any:
             lambda: any_of(kf.Fleet)("lab", {}, networks=1),
             "Fleet lab.networks: is not a known argument; did you mean net",
         ),
+        (
+            lambda: any_of(kf.ClusterQueue)("q", cohort_name="a"),
+            "ClusterQueue q.cohort_name: is not a known argument; give it in spec: ClusterQueueSpec(cohort_name=...)",
+        ),
+        (
+            lambda: any_of(kf.Fleet)("lab", clusters=[]),
+            "Fleet lab.clusters: is not a known argument; give it in spec: FleetSpec(clusters=...)",
+        ),
         (lambda: any_of(kf.Quota)(gpus=4), "Quota.gpus: is not a known argument; did you mean gpu?"),
         (lambda: any_of(kf.ClusterQueue.get)("q", namspace="x"), "ClusterQueue.get.namspace: is not a known argument"),
         (

@@ -30,6 +30,7 @@ from kueue_admission.forms.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, U
 from kueue_admission.forms.late import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.forms.messages import misfit
 from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.schema_path import is_model
 from kueue_admission.forms.signatures import declared, shown
 from kueue_admission.forms.suggest import nearest, with_article
 
@@ -86,10 +87,19 @@ def misfits(
         elif not takes.takes_any:
             near = nearest(name, names)
             fix = f"did you mean {near}?" if near else f"use one of {', '.join(names)}"
-            yield UNKNOWN_FIELD.at(path, "is not a known argument", fix)
+            yield UNKNOWN_FIELD.at(path, "is not a known argument", _in_a_model(name, takes.hints) or fix)
     for name in takes.required:
         if name not in by_name and name not in kwargs:
             yield MISSING.at(f"{where}.{name}", "is missing", f"give {_words(takes.hints[name])}")
+
+
+def _in_a_model(name: str, hints: Mapping[str, Any]) -> str | None:
+    """What to give where the name is a field of what another argument takes."""
+    for argument, hint in hints.items():
+        for kind in _members(hint):
+            if is_model(kind) and name in kind.model_fields:
+                return f"give it in {argument}: {kind.__name__}({name}=...)"
+    return None
 
 
 @cache
