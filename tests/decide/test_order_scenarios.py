@@ -21,8 +21,8 @@ from kueue_admission.decide.model import (
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.scheduler.cache import Cache
-from kueue_admission.decide.scheduler.cycle import search_counts
 from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.decide.scheduler.examination import search_counts
 from kueue_admission.decide.scheduler.ordering import classical_order, fair_order
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 

@@ -42,8 +42,9 @@ from kueue_admission.decide.queue.queue_status import queues_of
 from kueue_admission.decide.queue.queues import Queues
 from kueue_admission.decide.quota.cohort_tree import add_all, remove_all
 from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason, RequeueReason
-from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
+from kueue_admission.decide.scheduler.cycle import Head, run_cycle
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.decide.timers import Timer
 from kueue_admission.decide.topology.replacement import changed_nodes
 from kueue_admission.decide.workload import lifecycle

@@ -15,8 +15,8 @@ from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.events import Submitted
 from kueue_admission.decide.model import CheckState, Objects, Snapshot, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.next_cycles import Outlook, look_ahead

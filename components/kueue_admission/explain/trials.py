@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from kueue_admission.decide.model import ClusterQueue, Cohort, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.quota.cohort_tree import TreeNode
-from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.explain.answer import Change
 from kueue_admission.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
 from kueue_admission.explain.figures import flavors_of_workers

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Outcome
+from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.explain.answer import Written
 from kueue_admission.explain.diagnosis import Diagnosis
 from kueue_admission.forms.manifest import Manifest

@@ -18,8 +18,8 @@ from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import available
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
-from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.alone import explain_alone
 from kueue_admission.explain.answer import Explanation
