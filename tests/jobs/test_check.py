@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from kueue_fleet.jobs.check import _CHECKS, _CHECKS_OF_RIGHT_JOBS, _import_checks, _in_order
+from kueue_fleet.jobs.check import _CHECKS, _CHECKS_OF_RIGHT_JOBS, _import_checks
 
 
 def test_every_module_of_the_folder_has_a_check() -> None:
@@ -17,7 +17,7 @@ def test_every_module_of_the_folder_has_a_check() -> None:
 def test_the_order_is_the_same_whichever_module_is_imported_first() -> None:
     program = (
         "import kueue_fleet.jobs.check.{first}, kueue_fleet.jobs.check as check; check._import_checks(); "
-        "print([one.__qualname__ for one in check._in_order(check._CHECKS)])"
+        "print([one.__qualname__ for one in check._CHECKS])"
     )
     orders = {
         subprocess.run([sys.executable, "-c", program.format(first=first)], capture_output=True, check=True).stdout
@@ -28,5 +28,5 @@ def test_the_order_is_the_same_whichever_module_is_imported_first() -> None:
 
 def test_the_order_is_that_of_the_modules() -> None:
     _import_checks()
-    modules = [check.__module__ for check in _in_order(_CHECKS)]
+    modules = [check.__module__ for check in _CHECKS]
     assert modules == sorted(modules)

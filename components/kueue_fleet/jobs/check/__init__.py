@@ -37,9 +37,9 @@ def right_job_check(check: JobCheck) -> JobCheck:
 def check_job(fleet: FleetSpec, job: QueuedJob) -> list[Problem]:
     """Every problem of a job, by the modules' names."""
     _import_checks()
-    problems = [problem for check in _in_order(_CHECKS) for problem in check(fleet, job)]
+    problems = [problem for check in _CHECKS for problem in check(fleet, job)]
     if not errors_of(problems):
-        problems += [problem for check in _in_order(_CHECKS_OF_RIGHT_JOBS) for problem in check(fleet, job)]
+        problems += [problem for check in _CHECKS_OF_RIGHT_JOBS for problem in check(fleet, job)]
     return problems
 
 
@@ -47,8 +47,5 @@ def check_job(fleet: FleetSpec, job: QueuedJob) -> list[Problem]:
 def _import_checks() -> None:
     for module in iter_modules(__path__, f"{__name__}."):
         import_module(module.name)
-
-
-def _in_order(checks: list[JobCheck]) -> list[JobCheck]:
-    """The same order, whichever module was imported first."""
-    return sorted(checks, key=lambda check: check.__module__)
+    for checks in (_CHECKS, _CHECKS_OF_RIGHT_JOBS):
+        checks.sort(key=lambda check: check.__module__)  # Whichever module was imported first.
