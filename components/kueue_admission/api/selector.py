@@ -3,7 +3,7 @@
 Source: k8s.io/apimachinery pkg/apis/meta/v1/{types,helpers}.go, pkg/apis/meta/v1/validation (ValidateLabelSelector).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel
@@ -13,6 +13,27 @@ from kueue_admission.forms.problem import Problem
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 """How a label is compared with the values."""
+
+
+def is_met(operator: str, values: Sequence[str], value: str | None) -> bool:
+    """Whether a label with this value, None where it is missing, meets a condition; of nodes also with Gt and Lt.
+
+    Source: k8s.io/apimachinery pkg/labels, k8s.io/component-helpers scheduling/corev1/nodeaffinity.
+    """
+    match operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    try:
+        number, bound = int(value or ""), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound
 
 
 class LabelSelectorRequirement(RuledModel):
@@ -40,13 +61,7 @@ class LabelSelectorRequirement(RuledModel):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether `labels` meet the condition. A missing label meets `NotIn`, as in Kubernetes."""
-        has = self.key in labels
-        if self.operator == "Exists":
-            return has
-        if self.operator == "DoesNotExist":
-            return not has
-        inside = has and labels[self.key] in self.values
-        return inside if self.operator == "In" else not inside
+        return is_met(self.operator, self.values, labels.get(self.key))
 
 
 class LabelSelector(RuledModel):

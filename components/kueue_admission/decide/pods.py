@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kueue_admission.api.selector import is_met
 from kueue_admission.api.taints import tolerates
 from kueue_admission.forms.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`key operator values`, with the operators In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt.
-
-    Source: k8s.io/apimachinery pkg/labels, k8s.io/component-helpers scheduling/corev1/nodeaffinity.
-    """
+    """`key operator values`, with the operators In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt."""
 
     key: str
     operator: str
@@ -22,24 +20,7 @@ class Requirement:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether `labels` meet the requirement."""
-        value = labels.get(self.key)
-        if self.operator == "In":
-            return value is not None and value in self.values
-        if self.operator == "NotIn":
-            return value is None or value not in self.values
-        if self.operator == "Exists":
-            return value is not None
-        if self.operator == "DoesNotExist":
-            return value is None
-        return _compare(self.operator, value, self.values)
-
-
-def _compare(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
-    try:
-        number, right = int(value or ""), int(bounds[0])
-    except (ValueError, IndexError):
-        return False
-    return number > right if operator == "Gt" else number < right
+        return is_met(self.operator, self.values, labels.get(self.key))
 
 
 @dataclass(frozen=True, slots=True)
