@@ -39,7 +39,7 @@ NOT_DRAWN = {
             "ClusterNodes.allocatable",
             "ClusterNodes.pricePerHour",
         ),
-        "is of a cluster outside GKE, and drawn ones are of GKE",
+        "is of a cluster outside GKE, which tests/fleet_files/plain.py draws",
     ),
     "ClusterQueueEntry.goals": "needs a LocalQueue, which a drawn queue need not have; a team's are the same",
     "WaitGoal.priorityClass": "names a class of the file, which a drawn team need not have",

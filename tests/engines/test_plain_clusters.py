@@ -1,0 +1,175 @@
+"""The fleets of examples/plain-cluster, by a real `up`: a worker outside GKE beside one of GKE, and one without GKE."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from controller_faults import Gate
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, shown_conditions
+from job_files import jobs_in
+from kueue_rehearsal.jobs.clients import ClusterClients
+from kueue_rehearsal.jobs.submission import submit_jobs
+from kueue_rehearsal.jobs.witness import Witnesses
+from kueue_rehearsal.plain_clusters import connections
+from one_cluster import condition, wait_until
+
+EXAMPLE = ROOT / "examples" / "plain-cluster"
+JOBS = EXAMPLE / "jobs.yaml"
+MANAGER, GKE, PARIS = "manager", "gke-europe-west4", "paris"
+PATIENCE_SECONDS = 240
+RECONNECTED_SECONDS = 400
+"""Kueue tries a worker again after 5 s, then after twice as long each time, up to 320 s."""
+
+
+@dataclass
+class Mixed:
+    """The example's fleet, what its workers ever had, and the link between the manager and the worker outside GKE."""
+
+    lab: FleetInRehearsal
+    witnesses: Witnesses
+    link: Gate
+
+    def submit(self, jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The names of these jobs on the manager."""
+        return [job["metadata"]["name"] for job in submit_jobs(self.lab.clients, MANAGER, jobs)]
+
+    def active(self, worker: str) -> int:
+        """How many of a worker's jobs have pods that run."""
+        return sum(job.get("status", {}).get("active", 0) > 0 for job in _jobs(self.lab, worker))
+
+    def wait_until_finished(self, names: Sequence[str]) -> None:
+        """All jobs have succeeded on the manager."""
+
+        def finished() -> bool:
+            jobs = {job["metadata"]["name"]: job for job in _jobs(self.lab, MANAGER)}
+            assert set(names) <= jobs.keys()
+            waiting = [name for name in names if condition(jobs[name], "Complete") != "True"]
+            workloads = self.lab.objects(MANAGER, "workloads").values() if waiting else ()
+            assert not waiting, [shown_conditions(each) for each in workloads if condition(each, "Finished") is None]
+            return True
+
+        wait_until(finished, PATIENCE_SECONDS)
+
+    def ran_once(self, names: Sequence[str]) -> bool:
+        """Whether each of these jobs ran on one worker, and once."""
+        runs = self.witnesses.runs()
+        return {runs[name] for name in names} == {1}
+
+    def wait_until_connected(self, state: str = "True") -> None:
+        """The manager says so of the link."""
+
+        def has_state() -> bool:
+            cluster = self.lab.objects(MANAGER, "multikueueclusters").get(PARIS, {})
+            assert condition(cluster, "Active") == state, cluster
+            return True
+
+        wait_until(has_state, RECONNECTED_SECONDS)
+
+
+def _jobs(lab: FleetInRehearsal, cluster: str) -> list[dict[str, Any]]:
+    return [dict(job) for job in lab.clients.list(cluster, "batch", "v1", "jobs")]
+
+
+def example(file: str) -> dict[str, Any]:
+    """A fleet of the example, with one replica of Kueue, and without protection of what is to be removed."""
+    fleet: dict[str, Any] = yaml.safe_load((EXAMPLE / file).read_text())
+    return fleet | {"deletionProtection": False, "kueue": {"replicas": 1}, "jobSet": {"enabled": False}}
+
+
+@contextmanager
+def up(data: Mapping[str, Any], factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
+    """This fleet, up until the end of the context."""
+
+    def become(fleet: dict[str, Any]) -> None:
+        fleet.clear()
+        fleet.update(copy.deepcopy(dict(data)))
+
+    with copied("dev", factory) as lab:
+        lab.change(become)
+        with lab.session.exclusive(), lab.session.running(keep=False):
+            lab.session.stand_ins()
+            lab.session.write_settings()
+            lab.session.make_existing_clusters(lab.fleet)
+            lab.up()
+            yield lab
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    links: list[Gate] = []
+
+    def by_the_link(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+        direct = connections(clusters)
+        if PARIS in direct and not links:
+            links.append(Gate(direct[PARIS]["server"]))
+        return {name: each | {"server": links[0].url} for name, each in direct.items()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kueue_rehearsal.session.connections", by_the_link)
+        with up(example("fleet.yaml"), tmp_path_factory) as lab:
+            servers = ClusterClients(lab.session.paths.kubeconfig, [GKE, PARIS])
+            witnesses = Witnesses({name: servers.server(name) for name in (GKE, PARIS)})
+            try:
+                yield Mixed(lab, witnesses, links[0])
+            finally:
+                witnesses.close()
+                links[0].close()
+
+
+def lasting(jobs: Sequence[Mapping[str, Any]], seconds: int) -> list[dict[str, Any]]:
+    """The same jobs, each for so many seconds."""
+    made = copy.deepcopy([dict(job) for job in jobs])
+    for job in made:
+        job["spec"]["template"]["metadata"]["annotations"]["kueue-fleet.dev/run-seconds"] = str(seconds)
+    return made
+
+
+def test_a_second_up_changes_nothing(mixed: Mixed) -> None:
+    assert mixed.lab.up().unchanged, mixed.lab.touched()
+
+
+def test_thirteen_jobs_run_once_on_both_platforms(mixed: Mixed) -> None:
+    names = mixed.submit(jobs_in(JOBS))
+    mixed.wait_until_finished(names)
+    places = mixed.witnesses.jobs
+    assert len(names) == 13
+    assert all(places[worker].names().keys() & set(names) for worker in (GKE, PARIS))
+    assert mixed.ran_once(names)
+
+
+def test_jobs_go_on_while_the_link_is_cut_and_none_is_lost_or_runs_twice(mixed: Mixed) -> None:
+    """For less than workerLostTimeout."""
+    names = mixed.submit(lasting(jobs_in(JOBS), 12))
+    wait_until(lambda: mixed.active(PARIS), PATIENCE_SECONDS)
+    mixed.link.shut()
+    mixed.wait_until_connected("False")
+    wait_until(lambda: not mixed.active(PARIS), PATIENCE_SECONDS)
+    mixed.link.open()
+    mixed.wait_until_connected()
+    mixed.wait_until_finished(names)
+    assert mixed.ran_once(names)
+
+
+def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
+    [job] = lasting(jobs_in(JOBS)[:1], 1)
+    job["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "batch"}}
+    requests = {"cpu": "1", "memory": "1Gi"}
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
+    with up(example("standalone.yaml"), tmp_path_factory) as lab:
+        [made] = submit_jobs(lab.clients, "lab", [job])
+
+        def is_complete() -> bool:
+            [there] = [each for each in _jobs(lab, "lab") if each["metadata"]["uid"] == made["metadata"]["uid"]]
+            return condition(there, "Complete") == "True"
+
+        wait_until(is_complete, PATIENCE_SECONDS)
+        assert lab.up().unchanged, lab.touched()
+        lab.run(lambda project: project.destroy())
+        assert [cluster["name"] for cluster in lab.session.client.clusters()] == ["lab"]
