@@ -288,6 +288,9 @@ class Replicas:
         self._process = subprocess.Popen(
             arguments, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        # A busy machine takes a minute to import it all, which is no failure of a replica.
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
 
     def start(self, folder: Path, identity: str, log: Path) -> psutil.Process:
         """A replica with the configuration in `folder`."""
@@ -303,11 +306,13 @@ class Replicas:
 
 
 def serve() -> None:
-    """Fork a replica for each line of stdin, and print its process id; kill what is left of them at its end."""
+    """Print a line when all is imported; fork a replica for each line of stdin, and print its process id; kill what is
+    left of them at its end."""
     for name in ("kueue_fleet.controller.main", "pyarrow.parquet"):
         importlib.import_module(name)
     gc.freeze()
     signal.signal(signal.SIGCHLD, reap)
+    print("ready", flush=True)
     for line in sys.stdin:
         if not (pid := os.fork()):
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
