@@ -31,7 +31,7 @@ FAR_DISK = Rule(
 )
 """
 LINES: Final = {
-    "fleet_file/model/fleet.py": {
+    "fleet_file/model/fleet_fields.py": {
         "from kueue_fleet.fleet_file.model.storage import StorageEntry\n": (
             "from kueue_fleet.fleet_file.model.scratch_disks import ScratchDiskEntry\n"
         ),
