@@ -157,6 +157,39 @@ def test_jobs_go_on_while_the_link_is_cut_and_none_is_lost_or_runs_twice(mixed: 
     assert mixed.ran_once(names)
 
 
+def without_paris(fleet: dict[str, Any]) -> None:
+    """Take the worker out of the file, with its flavor."""
+    fleet["clusters"] = [each for each in fleet["clusters"] if each["name"] != PARIS]
+    fleet["multiKueue"]["workers"].remove(PARIS)
+    fleet["flavors"] = [each for each in fleet["flavors"] if each["name"] != "t4-paris"]
+    [group] = fleet["clusterQueues"][0]["resourceGroups"]
+    group["flavors"] = [each for each in group["flavors"] if each["name"] != "t4-paris"]
+
+
+def test_a_worker_is_drained_removed_and_added_while_jobs_run(mixed: Mixed) -> None:
+    """As docs/tasks/drain-a-worker.md has it; the cluster stays, without Kueue."""
+    file = mixed.lab.stack_file.read_text()
+    names = mixed.submit(lasting(jobs_in(JOBS), 12))
+    wait_until(lambda: mixed.active(PARIS), PATIENCE_SECONDS)
+    queue = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/gpu"
+    mixed.lab.clients.merge(PARIS, queue, {"spec": {"stopPolicy": "Hold"}})
+    wait_until(lambda: not mixed.active(PARIS), PATIENCE_SECONDS)
+    names += mixed.submit(lasting(jobs_in(JOBS)[:4], 12))
+    mixed.lab.change(without_paris)
+    mixed.lab.up()
+    left = mixed.lab.session.client.clusters()
+    mixed.lab.stack_file.write_text(file)
+    # The owner's kubeconfig still has the cluster; that of the rehearsal has those of the file.
+    mixed.lab.session.make_existing_clusters(mixed.lab.fleet)
+    mixed.lab.up()
+    mixed.wait_until_connected()
+    names += mixed.submit(jobs_in(JOBS))
+    mixed.wait_until_finished(names)
+    assert PARIS in {cluster["name"] for cluster in left}
+    assert mixed.ran_once(names)
+    assert mixed.witnesses.overlaps() == []
+
+
 def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     [job] = lasting(jobs_in(JOBS)[:1], 1)
     job["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "batch"}}
