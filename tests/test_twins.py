@@ -27,3 +27,8 @@ def test_words_and_other_functions_are_not() -> None:
 
 def test_the_library_has_none() -> None:
     assert main() == 0
+
+
+def test_a_type_of_pulumi_has_one_home_in_functions_too() -> None:
+    sources = {"a.py": 'def f():\n    return "gcp:compute/disk:Disk"\n', "b.py": 'X = ["gcp:compute/disk:Disk"]\n'}
+    assert list(twins(sources)) == ["a.py:2: gcp:compute/disk:Disk and b.py:1: gcp:compute/disk:Disk"]

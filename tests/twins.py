@@ -16,12 +16,12 @@ SMALLEST = 25
 """Nodes of the syntax tree of a function's body; smaller ones are alike by chance."""
 APART = {
     "client.authentication.k8s.io/v1": "the stand-in for Google's plugin starts in a moment, without a client",
-    "kubernetes:helm.sh/v3:Release": "the policies and the rehearsal do not know each other",
-    "pulumi:pulumi:Stack": "the policies and the rehearsal do not know each other",
 }
 """Texts that are in two places, with the reason."""
 _TERM = re.compile(r"(?=.{12})(\S*[/:]\S*|[A-Z][a-z]+([A-Z][a-z]+){3,})")
 """A name of Kubernetes, Google Cloud or Pulumi: with a slash or a colon, or of several words without spaces."""
+_TOKEN = re.compile(r"(gcp|kubernetes|pulumi):[\w./]+:\w+")
+"""A type of Pulumi, which has one home wherever it is written."""
 
 
 class _Shape(ast.NodeTransformer):
@@ -70,6 +70,10 @@ def _facts(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
             if (terms := _terms(value)) and APART.keys().isdisjoint(terms):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 yield repr(value), ast.unparse(target), node.lineno
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    for token, line in {str(text.value): text.lineno for text in texts}.items():
+        if _TOKEN.fullmatch(token):
+            yield token, token, line
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for function in functions:
         if not function.name.startswith("__") and (shape := _shape(function)) is not None:

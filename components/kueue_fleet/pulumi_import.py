@@ -20,8 +20,9 @@ from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.fleet_file.parse import read_with_errors
 from kueue_fleet.google.plan import ZERO, planned_changes
 from kueue_fleet.google.property_paths import Path, render_path
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
+from kueue_fleet.google.provider_facts import Fact, load_facts
 from kueue_fleet.google.resource import CloudResource, Ref, filled
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_fleet.google.resources import resources_on
 
 _ACCESS: Final = ("controlPlaneEndpointsConfig", "masterAuthorizedNetworksConfig", "privateClusterConfig")

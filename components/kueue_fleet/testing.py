@@ -21,8 +21,9 @@ import pulumi
 from pulumi.runtime import MockCallArgs, MockResourceArgs, rpc
 
 from kueue_fleet.google.answers import filled, function_answer
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
+from kueue_fleet.google.provider_facts import load_facts
 from kueue_fleet.google.resource_kinds import CREATION_TIME, answered, completed, kind_of, kinds
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 WHERE: Final = {"project": "mock-project", "region": "us-central1", "zone": "us-central1-a"}
 """The project and the place of what the program gives none."""

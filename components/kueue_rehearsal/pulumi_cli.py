@@ -25,6 +25,7 @@ import yaml
 
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.parse import as_stack
+from kueue_fleet.google.resource_types import STACK
 from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out
 from kueue_fleet.program.project import Project, ProjectError, without_secrets
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
@@ -33,7 +34,6 @@ from kueue_rehearsal.processes.child_process import die_with_parent
 from kueue_rehearsal.processes.children import describe_end
 from kueue_rehearsal.processes.ends import kill, runs, still_running
 from kueue_rehearsal.pulumi_events import (
-    STACK_TYPE,
     Operation,
     PulumiEvent,
     name_of,
@@ -344,7 +344,7 @@ class PulumiRun:
             metadata = raw["resourcePreEvent"]["metadata"]
             urn, inputs = metadata["urn"], (metadata.get("new") or {}).get("inputs") or {}
             # The stack itself is under way from the first event to the last.
-            if type_of(urn) != STACK_TYPE:
+            if type_of(urn) != STACK:
                 self._under_way[urn] = Operation(metadata["op"], type_of(urn), name_of(urn), inputs, time.time())
         for key in ("resOutputsEvent", "resOpFailedEvent"):
             if key in raw:

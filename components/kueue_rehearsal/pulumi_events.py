@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-STACK_TYPE = "pulumi:pulumi:Stack"
-"""The type of the resource that is the stack itself."""
-
 # Of a failure, the screen gets the beginning; all of it is in the log.
 _SHOWN_MESSAGES, _SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 3, 1200
 

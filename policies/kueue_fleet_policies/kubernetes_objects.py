@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from kueue_admission.api.manifests import POD_SECURITY_LABEL
 from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
+from kueue_fleet.google.resource_types import HELM_RELEASE
 from kueue_fleet_policies.internet import internet_ranges
-from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource, patched_type
+from kueue_fleet_policies.resource import KUBERNETES, Resource, patched_type
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import entries, items

@@ -11,7 +11,7 @@ from typing import Final
 from kueue_admission.forms.unknown import if_known
 from kueue_fleet.gke.pool import Pool, property_path
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule, is_dws
-from kueue_fleet.google.provider_facts import NODE_POOL
+from kueue_fleet.google.resource_types import NODE_POOL
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import view_of
 from kueue_fleet_policies.resource import Resource

@@ -9,18 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.forms.unknown import is_known
+from kueue_fleet.google.resource_types import COMMITMENT, FUTURE_RESERVATION, HELM_RELEASE, RESERVATION
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
-from kueue_fleet_policies.resource import HELM_RELEASE, Resource
+from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at
-
-RESERVATION: Final = "gcp:compute/reservation:Reservation"
-"""Pulumi type of a reservation."""
-FUTURE_RESERVATION: Final = "gcp:compute/futureReservation:FutureReservation"
-"""Pulumi type of a request for one."""
-COMMITMENT: Final = "gcp:compute/regionCommitment:RegionCommitment"
-"""Pulumi type of a commitment."""
 
 _DISPOSABLE_PATH: Final = f"resourceLabels.{DISPOSABLE_LABEL}"
 

@@ -14,12 +14,8 @@ from kueue_fleet_policies.values import at, plain, truth
 
 KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
 """Pulumi type of a Kubernetes provider."""
-STACK = "pulumi:pulumi:Stack"
-"""Pulumi type of the stack itself."""
 KUBERNETES = "kubernetes:"
 """Beginning of the Pulumi types of Kubernetes objects."""
-HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
-"""Pulumi type of a Helm release."""
 
 
 _OF_EXTENSION: Final = re.compile(

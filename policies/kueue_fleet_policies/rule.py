@@ -25,9 +25,10 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
+from kueue_fleet.google.resource_types import STACK
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs
-from kueue_fleet_policies.resource import STACK, Resource, kubernetes_type, patched_type
+from kueue_fleet_policies.resource import Resource, kubernetes_type, patched_type
 from kueue_fleet_policies.values import unwrapped
 
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"

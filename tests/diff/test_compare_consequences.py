@@ -15,8 +15,8 @@ import google_cloud
 from company_fleet import company_data
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.google.resource_kinds import RESERVATIONS
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from pulumi_mocks import Recorded
 
 LIMITS = [{"resourceType": name, "maximum": 100_000} for name in ("cpu", "memory", "nvidia-l4", "nvidia-h100-80gb")]

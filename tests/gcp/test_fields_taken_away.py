@@ -14,7 +14,7 @@ from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from pulumi_mocks import Recorded
 
 KEY = "projects/keys-1/locations/us-central1/keyRings/r/cryptoKeys/k"

@@ -18,8 +18,8 @@ from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReserva
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.google.resource_kinds import RESERVATIONS
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from pulumi_mocks import Recorded
 
 A, B, F = "us-central1-a", "us-central1-b", "us-central1-f"

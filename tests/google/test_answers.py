@@ -11,7 +11,8 @@ import pytest
 from google_cloud import CONTROL_PLANE, answer, changes, created, resource_id, updated
 from kueue_fleet.google.answers import project_number, without_zeros
 from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
+from kueue_fleet.google.provider_facts import load_facts
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 RESERVATION = "gcp:compute/reservation:Reservation"
 FUTURE = "gcp:compute/futureReservation:FutureReservation"

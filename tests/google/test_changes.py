@@ -7,8 +7,8 @@ from typing import Any
 
 from kueue_fleet.google.changes import Step, plan
 from kueue_fleet.google.property_paths import Change
-from kueue_fleet.google.provider_facts import NODE_POOL
 from kueue_fleet.google.resource import CloudResource, Ref
+from kueue_fleet.google.resource_types import NODE_POOL
 
 POLICY = CloudResource(
     "gcp:compute/resourcePolicy:ResourcePolicy",

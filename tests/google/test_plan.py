@@ -9,7 +9,7 @@ import pytest
 
 from google_cloud import changes, created, updated
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 RESERVATION = "gcp:compute/reservation:Reservation"
 FUTURE = "gcp:compute/futureReservation:FutureReservation"

@@ -16,8 +16,8 @@ from kueue_fleet import Fleet, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.google.document import document
 from kueue_fleet.google.resource import CloudResource, Joined, Ref, filled
+from kueue_fleet.google.resource_types import API_SERVICE
 from kueue_fleet.google.resources import resources_on
-from kueue_fleet.google.services import SERVICE
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet
 
@@ -122,7 +122,7 @@ def test_what_is_rendered_is_what_is_declared(name: str) -> None:
     assert {each.key: as_declared(each) for each in made} == found
     assert {each.read for each in resources if each.read is not None} == set(recording.read)
     assert len(made) == len(keys), "keys are unique"
-    first = {each.key for each in made if each.type == SERVICE}
+    first = {each.key for each in made if each.type == API_SERVICE}
     for resource in made:
         [urn] = [urn for urn, key in keys.items() if key == resource.key]
         waits = {keys[each] for each in recording.waits_for(recording.resources[urn]) if each in keys}

@@ -20,8 +20,8 @@ from pulumi_policy import (
     ResourceValidationArgs,
 )
 
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES_PROVIDER
+from kueue_fleet.google.resource_types import CLUSTER, HELM_RELEASE, NODE_POOL
+from kueue_fleet_policies.resource import KUBERNETES_PROVIDER
 
 PROJECT = "lab-project"
 REGION = "europe-west4"

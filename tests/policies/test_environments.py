@@ -15,7 +15,7 @@ from pulumi_policy import EnforcementLevel
 from tests.policies.recorded import STACKS, estate_of, findings, recorded
 
 import pulumi_mocks
-from kueue_fleet.google.provider_facts import NODE_POOL
+from kueue_fleet.google.resource_types import NODE_POOL
 
 
 @pytest.mark.parametrize("stack", STACKS)

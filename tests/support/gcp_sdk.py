@@ -14,7 +14,7 @@ from pulumi import _types
 
 import kueue_fleet.gcp
 import kueue_fleet.google
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 
 def component_types() -> set[str]:

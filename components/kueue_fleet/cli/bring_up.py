@@ -15,8 +15,8 @@ from kueue_fleet.cli.given_fleets import GivenFleet, check_same, given_fleet
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, read_jobs, run_jobs
 from kueue_fleet.fleet_file import check_fleet
-from kueue_fleet.google.provider_facts import CLUSTER
-from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
+from kueue_fleet.google.resource_types import CLUSTER, STACK
+from kueue_rehearsal.pulumi_events import Operation
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
@@ -155,7 +155,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> list[DeclaredFleet]
     with project.up(watch) as run:
         try:
             for event in run:
-                if event.type == STACK_TYPE or event.failed:
+                if event.type == STACK or event.failed:
                     continue
                 finished_count += event.done
                 kind = event.type.rsplit(":", 1)[-1]

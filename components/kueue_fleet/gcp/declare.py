@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from string import Formatter
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 
@@ -11,9 +11,8 @@ from kueue_fleet.gcp.sdk import gcp
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.resource import CloudResource, Ref, filled
 from kueue_fleet.google.resource_kinds import kind_of
+from kueue_fleet.google.resource_types import SERVICE_ACCOUNT
 from kueue_fleet.in_programs import claim
-
-_ACCOUNT: Final = "gcp:serviceaccount/account:Account"
 
 
 def declare(
@@ -51,7 +50,7 @@ def _claim(cloud_resource: CloudResource) -> None:
     kind = kind_of(cloud_resource.type)
     parts = [name for _, name, *_ in Formatter().parse(kind.id_template) if name]
     is_known = all(isinstance(cloud_resource.properties.get(part), str) for part in parts)
-    if is_known and (kind.named or cloud_resource.type == _ACCOUNT):
+    if is_known and (kind.named or cloud_resource.type == SERVICE_ACCOUNT):
         where = kind.id_template.format_map(cloud_resource.properties)
         claim((cloud_resource.type, where), where, "is declared before")
 

@@ -23,8 +23,9 @@ from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.sdk import gcp
-from kueue_fleet.google.accelerator_networks import NETWORK, accelerator_networks
+from kueue_fleet.google.accelerator_networks import accelerator_networks
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
+from kueue_fleet.google.resource_types import NETWORK
 
 
 @dataclass(frozen=True)

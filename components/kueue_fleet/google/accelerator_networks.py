@@ -11,14 +11,12 @@ no firewall rules); https://cloud.google.com/vpc/docs/create-vpc-network-rdma.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from kueue_fleet.fleet_file.model.resolved_pools import CardNetwork, ResolvedNodePool
 from kueue_fleet.google.networks import OF_NODES
 from kueue_fleet.google.resource import CloudResource, joined
-
-NETWORK: Final = "gcp:compute/network:Network"
-"""Pulumi type of a VPC."""
+from kueue_fleet.google.resource_types import FIREWALL, NETWORK, SUBNETWORK
 
 
 def accelerator_networks(name: str, pools: Iterable[ResolvedNodePool], *, project: Any) -> list[CloudResource]:
@@ -48,7 +46,7 @@ def _of_card(name: str, pool: ResolvedNodePool, of: CardNetwork, project: Any) -
     vpc = CloudResource(NETWORK, f"{name}/{of.network}", properties)
     here = {"project": project, "network": vpc.ref("selfLink")}
     subnet = CloudResource(
-        "gcp:compute/subnetwork:Subnetwork",
+        SUBNETWORK,
         f"{name}/{of.subnetwork}",
         # Whether a network for RDMA takes flow logs is not known; Google refuses what its profile does not support.
         {
@@ -68,4 +66,4 @@ def _of_card(name: str, pool: ResolvedNodePool, of: CardNetwork, project: Any) -
         "sourceRanges": [of.card.addresses],
         "allows": [{"protocol": "tcp"}, {"protocol": "udp"}, {"protocol": "icmp"}],
     }
-    return [vpc, subnet, CloudResource("gcp:compute/firewall:Firewall", f"{name}/{of.network}", rule)]
+    return [vpc, subnet, CloudResource(FIREWALL, f"{name}/{of.network}", rule)]

@@ -16,6 +16,21 @@ from pkgutil import get_data
 from typing import Any, Final
 
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
+from kueue_fleet.google.resource_types import (
+    ACCOUNT_MEMBER,
+    ALERT_POLICY,
+    COMMITMENT,
+    DASHBOARD,
+    FIREWALL,
+    FUTURE_RESERVATION,
+    KEY_MEMBER,
+    NETWORK,
+    PROJECT_MEMBER,
+    RESERVATION,
+    ROUTER,
+    ROUTER_NAT,
+    SUBNETWORK,
+)
 
 COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
 """How links to resources of Compute Engine begin."""
@@ -179,18 +194,18 @@ def _member(properties: Properties) -> Properties:
 
 
 ANSWERS: Final[Mapping[str, Answer]] = {
-    "gcp:compute/network:Network": _by_default("network"),
-    "gcp:compute/subnetwork:Subnetwork": _network_member("subnetwork"),
-    "gcp:compute/router:Router": _network_member(),
-    "gcp:compute/firewall:Firewall": _network_member(),
-    "gcp:compute/routerNat:RouterNat": _by_default("routerNat"),
-    "gcp:compute/reservation:Reservation": _reservation,
-    "gcp:compute/futureReservation:FutureReservation": _future_reservation,
-    "gcp:compute/regionCommitment:RegionCommitment": _by_default("commitment"),
-    "gcp:monitoring/dashboard:Dashboard": _dashboard,
-    "gcp:monitoring/alertPolicy:AlertPolicy": _alert_policy,
-    "gcp:projects/iAMMember:IAMMember": _member,
-    "gcp:serviceaccount/iAMMember:IAMMember": _member,
-    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": _member,
+    NETWORK: _by_default("network"),
+    SUBNETWORK: _network_member("subnetwork"),
+    ROUTER: _network_member(),
+    FIREWALL: _network_member(),
+    ROUTER_NAT: _by_default("routerNat"),
+    RESERVATION: _reservation,
+    FUTURE_RESERVATION: _future_reservation,
+    COMMITMENT: _by_default("commitment"),
+    DASHBOARD: _dashboard,
+    ALERT_POLICY: _alert_policy,
+    PROJECT_MEMBER: _member,
+    ACCOUNT_MEMBER: _member,
+    KEY_MEMBER: _member,
 }
 """By type; a type that is not here is answered as it was asked for."""

@@ -19,8 +19,8 @@ from kueue_fleet.google.node_pools import (
     READONLY_PORT,
     node_security,
 )
-from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.resource import CloudResource, workload_pool
+from kueue_fleet.google.resource_types import CLUSTER
 
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]

@@ -10,6 +10,7 @@ from kueue_fleet.fleet_file.model.goals import Goals, wait_limits
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.resource_types import ALERT_POLICY, DASHBOARD
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard
 
 
@@ -34,7 +35,7 @@ def dashboards(
         controller = controller_namespace is not None
         board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller, goals=limits)
         properties = {"project": project, "dashboardJson": json.dumps(board)}
-        cloud_resources.append(CloudResource("gcp:monitoring/dashboard:Dashboard", name, properties))
+        cloud_resources.append(CloudResource(DASHBOARD, name, properties))
     if spec.alerts.enabled:
         policies = alert_policies(
             fleet,
@@ -53,7 +54,6 @@ def dashboards(
             "userLabels": dict(labels),
         }
         cloud_resources += [
-            CloudResource("gcp:monitoring/alertPolicy:AlertPolicy", f"{name}/{short}", {**common, **policy})
-            for short, policy in policies.items()
+            CloudResource(ALERT_POLICY, f"{name}/{short}", {**common, **policy}) for short, policy in policies.items()
         ]
     return cloud_resources

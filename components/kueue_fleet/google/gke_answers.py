@@ -14,7 +14,8 @@ from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
 from kueue_fleet.gke.machines import MachineType, machine_type
 from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.google.answers import ANSWERS, Properties, filled, google_defaults, number_of
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
+from kueue_fleet.google.provider_facts import Fact, load_facts
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 ALL_OBJECTS_SINCE: Final = (1, 35)
 """Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""

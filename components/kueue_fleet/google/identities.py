@@ -20,6 +20,13 @@ from kueue_fleet.fleet_file.model.accounts import (
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ROLE
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
+from kueue_fleet.google.resource_types import (
+    ACCOUNT_MEMBER,
+    BUCKET_MEMBER,
+    CUSTOM_ROLE,
+    PROJECT_MEMBER,
+    SERVICE_ACCOUNT,
+)
 from kueue_fleet.google.storage import READS_OBJECTS
 from kueue_fleet.objects.monitoring import GRAFANA_NAME
 
@@ -155,7 +162,7 @@ def _store_grants(name: str, store: str, member: Any) -> list[CloudResource]:
     conditions = {CREATES_OBJECTS: here, READS_OBJECTS: f"{here} || {prefix_condition}"}
     return [
         CloudResource(
-            "gcp:storage/bucketIAMMember:BucketIAMMember",
+            BUCKET_MEMBER,
             f"{name}/{role.rpartition('.')[2]}",
             {
                 "bucket": bucket,
@@ -200,7 +207,7 @@ def _places(project: Any, elsewhere: Sequence[str]) -> list[tuple[str, Any]]:
 
 def _account(name: str, project: Any, id_: str, title: str) -> CloudResource:
     properties = {"project": project, "accountId": id_, "displayName": title}
-    return CloudResource("gcp:serviceaccount/account:Account", name, properties)
+    return CloudResource(SERVICE_ACCOUNT, name, properties)
 
 
 def _member(account: CloudResource) -> Any:
@@ -210,7 +217,7 @@ def _member(account: CloudResource) -> Any:
 
 def _grant(name: str, project: Any, role: Any, member: Any) -> CloudResource:
     properties = {"project": project, "role": role, "member": member}
-    return CloudResource("gcp:projects/iAMMember:IAMMember", name, properties)
+    return CloudResource(PROJECT_MEMBER, name, properties)
 
 
 def _roles(name: str, project: Any, account: CloudResource, roles: Sequence[str]) -> list[CloudResource]:
@@ -227,7 +234,7 @@ def _pods_act_as(
         "role": WORKLOAD_IDENTITY_ROLE,
         "member": joined("serviceAccount:", workload_pool(project), f"[{'/'.join(pods)}]"),
     }
-    return CloudResource("gcp:serviceaccount/iAMMember:IAMMember", name, properties, tuple(after))
+    return CloudResource(ACCOUNT_MEMBER, name, properties, tuple(after))
 
 
 def _connect_role(
@@ -240,4 +247,4 @@ def _connect_role(
         "description": description,
         "permissions": list(permissions),
     }
-    return CloudResource("gcp:projects/iAMCustomRole:IAMCustomRole", name, properties)
+    return CloudResource(CUSTOM_ROLE, name, properties)

@@ -8,6 +8,7 @@ from typing import Any
 from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.resource_types import IMAGE_REPOSITORY
 
 UNTAGGED_SECONDS = 90 * 86400
 """How long an image stays that has lost its tag to a newer one; a rollback of the Deployment may ask for it."""
@@ -35,4 +36,4 @@ def image_repository(name: str, built_image: BuiltImage, *, project: Any, labels
             },
         ],
     }
-    return CloudResource("gcp:artifactregistry/repository:Repository", name, properties)
+    return CloudResource(IMAGE_REPOSITORY, name, properties)

@@ -14,6 +14,7 @@ from typing import Any
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.google.resource import CloudResource, joined
+from kueue_fleet.google.resource_types import NETWORK, ROUTER, ROUTER_NAT, SUBNETWORK
 
 POD_RANGE_NAME = "pods"
 """Name of the secondary range for pods; clusters of a region share it."""
@@ -110,7 +111,7 @@ def own_vpc(
         "routingMode": "GLOBAL",
         "description": "GPU batch fleet, managed by kueue-fleet",
     }
-    vpc = CloudResource("gcp:compute/network:Network", name, properties)
+    vpc = CloudResource(NETWORK, name, properties)
     resources, subnetworks, egress = [vpc], {}, {}
     for region in regions:
         secondary = [
@@ -145,7 +146,7 @@ def _in_region(
         **OF_NODES,
         **({"secondaryIpRanges": secondary} if secondary else {}),
     }
-    router = CloudResource("gcp:compute/router:Router", name, {**there, "network": network})
+    router = CloudResource(ROUTER, name, {**there, "network": network})
     nat = {
         "router": router.ref("name"),
         "natIpAllocateOption": "AUTO_ONLY",
@@ -158,7 +159,7 @@ def _in_region(
         "logConfig": {"enable": True, "filter": "ERRORS_ONLY"},
     }
     return [
-        CloudResource("gcp:compute/subnetwork:Subnetwork", name, {**there, **subnetwork}),
+        CloudResource(SUBNETWORK, name, {**there, **subnetwork}),
         router,
-        CloudResource("gcp:compute/routerNat:RouterNat", name, {**there, **nat}),
+        CloudResource(ROUTER_NAT, name, {**there, **nat}),
     ]

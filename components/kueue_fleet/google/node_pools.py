@@ -17,8 +17,8 @@ from kueue_fleet.fleet_file.model.pool_properties import pool_properties
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
-from kueue_fleet.google.provider_facts import NODE_POOL
 from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.resource_types import NODE_POOL, RESOURCE_POLICY
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope; what nodes may do is limited by their account's roles. Source:
@@ -106,7 +106,7 @@ def _placement(name: str, project: Any, spec: ResolvedNodePool) -> Iterator[Clou
             "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
             "workloadPolicy": {"type": "HIGH_THROUGHPUT", **topology},
         }
-        yield CloudResource("gcp:compute/resourcePolicy:ResourcePolicy", name, properties)
+        yield CloudResource(RESOURCE_POLICY, name, properties)
 
 
 def node_pool_properties(

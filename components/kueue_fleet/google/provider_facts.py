@@ -17,16 +17,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pkgutil import get_data
-from typing import Any, Final
-
-CLUSTER: Final = "gcp:container/cluster:Cluster"
-"""Pulumi type of a GKE cluster."""
-NODE_POOL: Final = "gcp:container/nodePool:NodePool"
-"""Pulumi type of a GKE node pool."""
-FILESTORE: Final = "gcp:filestore/instance:Instance"
-"""Pulumi type of a Filestore instance."""
-LUSTRE: Final = "gcp:lustre/instance:Instance"
-"""Pulumi type of an instance of Managed Lustre."""
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReserva
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resource_kinds import RESERVATIONS
+from kueue_fleet.google.resource_types import COMMITMENT
 
 
 def reserved_capacity(
@@ -57,7 +58,7 @@ def reserved_capacity(
     ]
     return resources + [
         CloudResource(
-            "gcp:compute/regionCommitment:RegionCommitment",
+            COMMITMENT,
             f"{name}/{entry.name}",
             {"project": project, **_commitment(entry, reservations_by_name)},
             protect=deletion_protection,

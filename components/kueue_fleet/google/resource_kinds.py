@@ -16,9 +16,36 @@ from typing import Any, Final
 from kueue_admission.forms.unknown import is_set
 from kueue_fleet.google.answers import COMPUTE_API, number_of
 from kueue_fleet.google.gke_answers import answer
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
+from kueue_fleet.google.provider_facts import load_facts
+from kueue_fleet.google.resource_types import (
+    ACCOUNT_MEMBER,
+    ALERT_POLICY,
+    API_SERVICE,
+    BUCKET,
+    BUCKET_MEMBER,
+    CLUSTER,
+    COMMITMENT,
+    CRYPTO_KEY,
+    CUSTOM_ROLE,
+    DASHBOARD,
+    FILESTORE,
+    FUTURE_RESERVATION,
+    GLOBAL_ADDRESS,
+    IMAGE_REPOSITORY,
+    KEY_MEMBER,
+    LUSTRE,
+    MEMBERSHIP,
+    NETWORK,
+    NODE_POOL,
+    PROJECT_MEMBER,
+    RESERVATION,
+    ROUTER_NAT,
+    SERVICE_ACCOUNT,
+    SERVICE_CONNECTION,
+    SUBNETWORK,
+)
 
-RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
+RESERVATIONS: Final = (RESERVATION, FUTURE_RESERVATION)
 """Pulumi types of what node pools wait for: a reservation, and a request that turns into one."""
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
 """When everything was made: a constant, so that outputs never differ."""
@@ -138,58 +165,38 @@ class ResourceKind:
 
 
 _UNUSUAL: Final[Mapping[str, ResourceKind]] = {
-    "gcp:compute/network:Network": ResourceKind("projects/{project}/global/networks/{name}", _network),
-    "gcp:compute/subnetwork:Subnetwork": ResourceKind(
-        "projects/{project}/regions/{region}/subnetworks/{name}", _subnetwork
-    ),
-    "gcp:compute/routerNat:RouterNat": ResourceKind("{project}/{region}/{router}/{name}"),
-    "gcp:compute/reservation:Reservation": ResourceKind(
-        "projects/{project}/zones/{zone}/reservations/{name}", _reservation
-    ),
-    "gcp:compute/futureReservation:FutureReservation": ResourceKind(
-        "projects/{project}/zones/{zone}/futureReservations/{name}", _future_reservation
-    ),
-    "gcp:compute/regionCommitment:RegionCommitment": ResourceKind(
-        "projects/{project}/regions/{region}/commitments/{name}", _commitment
-    ),
-    "gcp:monitoring/dashboard:Dashboard": ResourceKind("projects/{project}/dashboards/{_id}", named=False),
-    "gcp:monitoring/alertPolicy:AlertPolicy": ResourceKind(
-        "projects/{project}/alertPolicies/{_id}", _alert_policy, named=False
-    ),
+    NETWORK: ResourceKind("projects/{project}/global/networks/{name}", _network),
+    SUBNETWORK: ResourceKind("projects/{project}/regions/{region}/subnetworks/{name}", _subnetwork),
+    ROUTER_NAT: ResourceKind("{project}/{region}/{router}/{name}"),
+    RESERVATION: ResourceKind("projects/{project}/zones/{zone}/reservations/{name}", _reservation),
+    FUTURE_RESERVATION: ResourceKind("projects/{project}/zones/{zone}/futureReservations/{name}", _future_reservation),
+    COMMITMENT: ResourceKind("projects/{project}/regions/{region}/commitments/{name}", _commitment),
+    DASHBOARD: ResourceKind("projects/{project}/dashboards/{_id}", named=False),
+    ALERT_POLICY: ResourceKind("projects/{project}/alertPolicies/{_id}", _alert_policy, named=False),
     "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
         "projects/{project}/notificationChannels/{_id}", _channel, named=False
     ),
-    "gcp:kms/cryptoKey:CryptoKey": ResourceKind("{keyRing}/cryptoKeys/{name}"),
-    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember": ResourceKind(
-        "{cryptoKeyId}/{role}/{member}", _policy, named=False
-    ),
-    "gcp:artifactregistry/repository:Repository": ResourceKind(
+    CRYPTO_KEY: ResourceKind("{keyRing}/cryptoKeys/{name}"),
+    KEY_MEMBER: ResourceKind("{cryptoKeyId}/{role}/{member}", _policy, named=False),
+    IMAGE_REPOSITORY: ResourceKind(
         "projects/{project}/locations/{location}/repositories/{repositoryId}", _hub, named=False
     ),
-    "gcp:serviceaccount/account:Account": ResourceKind(
+    SERVICE_ACCOUNT: ResourceKind(
         "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com", _account, named=False
     ),
-    "gcp:serviceaccount/iAMMember:IAMMember": ResourceKind("{serviceAccountId}/{role}/{member}", _policy, named=False),
-    "gcp:projects/iAMCustomRole:IAMCustomRole": ResourceKind(
-        "projects/{project}/roles/{roleId}", _custom_role, named=False
-    ),
-    "gcp:projects/iAMMember:IAMMember": ResourceKind("{project}/{role}/{member}", _policy, named=False),
-    "gcp:projects/service:Service": ResourceKind("{project}/{service}", named=False),
+    ACCOUNT_MEMBER: ResourceKind("{serviceAccountId}/{role}/{member}", _policy, named=False),
+    CUSTOM_ROLE: ResourceKind("projects/{project}/roles/{roleId}", _custom_role, named=False),
+    PROJECT_MEMBER: ResourceKind("{project}/{role}/{member}", _policy, named=False),
+    API_SERVICE: ResourceKind("{project}/{service}", named=False),
     "gcp:gkehub/fleet:Fleet": ResourceKind("projects/{project}/locations/global/fleets/default", _hub, named=False),
-    "gcp:gkehub/membership:Membership": ResourceKind(
-        "projects/{project}/locations/{location}/memberships/{membershipId}", _hub, named=False
-    ),
+    MEMBERSHIP: ResourceKind("projects/{project}/locations/{location}/memberships/{membershipId}", _hub, named=False),
     "gcp:gkehub/feature:Feature": ResourceKind("projects/{project}/locations/{location}/features/{name}", named=False),
-    "gcp:storage/bucket:Bucket": ResourceKind("{name}", _bucket),
-    "gcp:storage/bucketIAMMember:BucketIAMMember": ResourceKind("b/{bucket}/{role}/{member}", _policy, named=False),
-    "gcp:filestore/instance:Instance": ResourceKind(
-        "projects/{project}/locations/{location}/instances/{name}", _filestore
-    ),
-    "gcp:lustre/instance:Instance": ResourceKind(
-        "projects/{project}/locations/{location}/instances/{instanceId}", _lustre, named=False
-    ),
-    "gcp:compute/globalAddress:GlobalAddress": ResourceKind("projects/{project}/global/addresses/{name}", _range),
-    "gcp:servicenetworking/connection:Connection": ResourceKind("{network}:{service}", named=False),
+    BUCKET: ResourceKind("{name}", _bucket),
+    BUCKET_MEMBER: ResourceKind("b/{bucket}/{role}/{member}", _policy, named=False),
+    FILESTORE: ResourceKind("projects/{project}/locations/{location}/instances/{name}", _filestore),
+    LUSTRE: ResourceKind("projects/{project}/locations/{location}/instances/{instanceId}", _lustre, named=False),
+    GLOBAL_ADDRESS: ResourceKind("projects/{project}/global/addresses/{name}", _range),
+    SERVICE_CONNECTION: ResourceKind("{network}:{service}", named=False),
     CLUSTER: ResourceKind("projects/{project}/locations/{location}/clusters/{name}"),
     NODE_POOL: ResourceKind("projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"),
 }

@@ -28,10 +28,10 @@ from kueue_fleet.google.images import image_repository
 from kueue_fleet.google.networks import OwnVpc, Vpc, existing_vpc, own_vpc
 from kueue_fleet.google.node_pools import node_pool
 from kueue_fleet.google.parts import CLOUD_PARTS, Surroundings, labels_of
-from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.reserved_capacity import reserved_capacity
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resource_kinds import RESERVATIONS
+from kueue_fleet.google.resource_types import CLUSTER
 from kueue_fleet.google.services import services
 
 

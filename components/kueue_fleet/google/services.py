@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kueue_fleet.google.resource import CloudResource
-
-SERVICE = "gcp:projects/service:Service"
-"""Pulumi's token of an API that is enabled."""
+from kueue_fleet.google.resource_types import API_SERVICE
 
 
 def services(
@@ -21,6 +19,6 @@ def services(
     own = [(f"{name}/{api}", project, api) for api in apis]
     others = [(f"{name}/{other}/{api}", other, api) for other, names in (elsewhere or {}).items() for api in names]
     return [
-        CloudResource(SERVICE, at, {"project": where, "service": api, "disableOnDestroy": False})
+        CloudResource(API_SERVICE, at, {"project": where, "service": api, "disableOnDestroy": False})
         for at, where, api in (*own, *others)
     ]

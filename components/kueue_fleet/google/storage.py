@@ -23,8 +23,17 @@ from kueue_fleet.fleet_file.model.storage import (
 )
 from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace, storage_places
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.google.provider_facts import FILESTORE, LUSTRE
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
+from kueue_fleet.google.resource_types import (
+    BUCKET,
+    BUCKET_MEMBER,
+    DISK,
+    FILESTORE,
+    FIREWALL,
+    GLOBAL_ADDRESS,
+    LUSTRE,
+    SERVICE_CONNECTION,
+)
 
 READS_OBJECTS: Final = "roles/storage.objectViewer"
 """To read the objects of a bucket."""
@@ -90,7 +99,7 @@ def _made(
     if isinstance(volume, HyperdiskMl):
         yield from (_disk(f"{name}/{zone}", zone, place, volume, there, options) for zone in place.zones)
         return
-    type_, properties = "gcp:storage/bucket:Bucket", {**there, "name": place.name, "location": place.location}
+    type_, properties = BUCKET, {**there, "name": place.name, "location": place.location}
     if isinstance(volume, Bucket):
         properties |= {
             # As Google answers it.
@@ -196,7 +205,7 @@ def _disk(
         "accessMode": "READ_ONLY_MANY",
         **({"snapshot": volume.snapshot} if volume.snapshot else {"image": volume.image}),
     }
-    return CloudResource("gcp:compute/disk:Disk", name, properties, **options)
+    return CloudResource(DISK, name, properties, **options)
 
 
 def _grants(
@@ -218,7 +227,7 @@ def _grants(
         who["gke"] = (USES_OBJECTS, joined(pool, workload_pool(project), f"/subject/ns/{_CHECKPOINTS}"))
     for grant_name, (role_of, member) in who.items():
         properties = {"bucket": bucket, "role": role_of, "member": member}
-        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{grant_name}", properties)
+        yield CloudResource(BUCKET_MEMBER, f"{name}/{at}/{grant_name}", properties)
 
 
 def _peering(name: str, peering_name: str, project: Any, network: Any) -> list[CloudResource]:
@@ -227,7 +236,7 @@ def _peering(name: str, peering_name: str, project: Any, network: Any) -> list[C
     Source: https://cloud.google.com/managed-lustre/docs/vpc.
     """
     address = CloudResource(
-        "gcp:compute/globalAddress:GlobalAddress",
+        GLOBAL_ADDRESS,
         name,
         {
             "project": project,
@@ -239,7 +248,7 @@ def _peering(name: str, peering_name: str, project: Any, network: Any) -> list[C
         },
     )
     connection = CloudResource(
-        "gcp:servicenetworking/connection:Connection",
+        SERVICE_CONNECTION,
         name,
         {
             "network": network,
@@ -248,7 +257,7 @@ def _peering(name: str, peering_name: str, project: Any, network: Any) -> list[C
         },
     )
     firewall = CloudResource(
-        "gcp:compute/firewall:Firewall",
+        FIREWALL,
         name,
         {
             "project": project,

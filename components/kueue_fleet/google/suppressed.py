@@ -16,10 +16,26 @@ from typing import Any, Final
 
 from kueue_admission.forms.unknown import UNKNOWN, is_set
 from kueue_fleet.google.property_paths import Path, Pattern
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-
-_SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
-_DISK: Final = "gcp:compute/disk:Disk"
+from kueue_fleet.google.resource_types import (
+    ACCOUNT_MEMBER,
+    API_SERVICE,
+    CLUSTER,
+    COMMITMENT,
+    CRYPTO_KEY,
+    DASHBOARD,
+    DISK,
+    FIREWALL,
+    FUTURE_RESERVATION,
+    KEY_MEMBER,
+    MEMBERSHIP,
+    NODE_POOL,
+    PROJECT_MEMBER,
+    RESERVATION,
+    RESOURCE_POLICY,
+    ROUTER,
+    ROUTER_NAT,
+    SUBNETWORK,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +77,9 @@ def is_suppressed(pair: Pair, plain: str, path: Path, old: Any, new: Any) -> boo
 
 def forced_replacements(pair: Pair) -> list[Path]:
     """The properties whose change replaces the resource, by the provider's own code."""
-    if pair.token == _SUBNETWORK and _shrinks(pair.old("ipCidrRange"), pair.new("ipCidrRange")):
+    if pair.token == SUBNETWORK and _shrinks(pair.old("ipCidrRange"), pair.new("ipCidrRange")):
         return [("ipCidrRange",)]
-    if pair.token == _DISK and _is_less(pair.new("size"), pair.old("size")):
+    if pair.token == DISK and _is_less(pair.new("size"), pair.old("size")):
         return [("size",)]
     if pair.token == CLUSTER:
         off = ("enableFqdnNetworkPolicy", "enableL4IlbSubsetting")
@@ -193,26 +209,26 @@ def _registered(pair: Pair, path: Path, old: Any, new: Any) -> bool:
 
 
 _MEMBERS: Final = (
-    "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember",
-    "gcp:projects/iAMMember:IAMMember",
-    "gcp:serviceaccount/iAMMember:IAMMember",
+    KEY_MEMBER,
+    PROJECT_MEMBER,
+    ACCOUNT_MEMBER,
 )
 _LINKS: Final = {
     "gcp:compute/address:Address": ("network", "region", "subnetwork"),
-    "gcp:compute/firewall:Firewall": ("network",),
-    "gcp:compute/futureReservation:FutureReservation": ("zone",),
-    "gcp:compute/regionCommitment:RegionCommitment": ("existingReservations", "region"),
-    "gcp:compute/reservation:Reservation": ("zone",),
-    "gcp:compute/resourcePolicy:ResourcePolicy": ("region",),
-    "gcp:compute/router:Router": ("network", "region"),
-    "gcp:compute/routerNat:RouterNat": ("region", "router", "subnetworks[].name"),
-    _SUBNETWORK: ("network", "region", "reservedInternalRange"),
+    FIREWALL: ("network",),
+    FUTURE_RESERVATION: ("zone",),
+    COMMITMENT: ("existingReservations", "region"),
+    RESERVATION: ("zone",),
+    RESOURCE_POLICY: ("region",),
+    ROUTER: ("network", "region"),
+    ROUTER_NAT: ("region", "router", "subnetworks[].name"),
+    SUBNETWORK: ("network", "region", "reservedInternalRange"),
     CLUSTER: ("network", "subnetwork", "nodeConfig.guestAccelerators[].type"),
     NODE_POOL: ("networkConfig.subnetwork", "nodeConfig.guestAccelerators[].type"),
-    "gcp:gkehub/membership:Membership": ("endpoint.gkeCluster.resourceLink",),
-    "gcp:kms/cryptoKey:CryptoKey": ("keyRing",),
-    "gcp:projects/iAMMember:IAMMember": ("project",),
-    "gcp:projects/service:Service": ("project",),
+    MEMBERSHIP: ("endpoint.gkeCluster.resourceLink",),
+    CRYPTO_KEY: ("keyRing",),
+    PROJECT_MEMBER: ("project",),
+    API_SERVICE: ("project",),
 }
 _DEFAULTS: Final = "clusterAutoscaling.autoProvisioningDefaults"
 _POLICY: Final = "maintenancePolicy"
@@ -259,8 +275,8 @@ RULES: Final[Mapping[tuple[str, str], Rule]] = {
     **{(CLUSTER, path): rule for path, rule in _CLUSTER_RULES.items()},
     (NODE_POOL, "nodeConfig.imageType"): _same_but_for_case,
     (NODE_POOL, "nodeConfig.resourceLabels"): _gke_label,
-    ("gcp:compute/firewall:Firewall", "allows[].protocol"): _same_but_for_case,
-    ("gcp:compute/firewall:Firewall", "denies[].protocol"): _same_but_for_case,
-    ("gcp:monitoring/dashboard:Dashboard", "dashboardJson"): _same_dashboard,
+    (FIREWALL, "allows[].protocol"): _same_but_for_case,
+    (FIREWALL, "denies[].protocol"): _same_but_for_case,
+    (DASHBOARD, "dashboardJson"): _same_dashboard,
 }
 """The known rules, by type and property (without the indices of lists)."""

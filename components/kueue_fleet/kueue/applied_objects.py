@@ -15,6 +15,7 @@ import pulumi
 
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.component import is_judged
+from kueue_fleet.google.resource_types import HELM_RELEASE
 from kueue_fleet.in_programs import claim
 from kueue_fleet.kueue.whole_program import note_object
 
@@ -83,7 +84,7 @@ class HelmRelease(pulumi.CustomResource):
     def __init__(self, name: str, properties: Mapping[str, Any], opts: pulumi.ResourceOptions) -> None:
         """Declare the release; `properties` are those of `helm.v3.ReleaseArgs`, camelCase."""
         opts.version = opts.version or _provider_version()
-        super().__init__("kubernetes:helm.sh/v3:Release", name, {"compat": "true", "status": None, **properties}, opts)
+        super().__init__(HELM_RELEASE, name, {"compat": "true", "status": None, **properties}, opts)
 
 
 def object_named_by(name: Any) -> KubernetesObject | None:

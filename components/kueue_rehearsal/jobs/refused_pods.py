@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_fleet.google.resource_types import HELM_RELEASE
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient
 from kueue_rehearsal.pulumi_events import Operation
@@ -23,7 +24,6 @@ REPLACEMENT_SECONDS = 30.0
 
 _WORKLOADS = {f"kubernetes:apps/v1:{kind}": kind for kind in ("Deployment", "StatefulSet", "DaemonSet")}
 _SERVICE = "kubernetes:core/v1:Service"
-_RELEASE = "kubernetes:helm.sh/v3:Release"
 _SKIP_AWAIT = "pulumi.com/skipAwait"
 _WAITING_OPERATIONS = ("create", "update", "create-replacement", "replace")
 
@@ -67,7 +67,7 @@ def blocked(pod: RefusedPod, operation: Operation) -> str | None:
         return None
     place = (metadata.get("namespace") or "default", metadata.get("name") or "")
     annotate = f'give it the annotation {_SKIP_AWAIT}: "true"'
-    if operation.type == _RELEASE:
+    if operation.type == HELM_RELEASE:
         if inputs.get("skipAwait") or pod.release != (inputs.get("namespace"), inputs.get("name")):
             return None
         return f"leave Helm release {'/'.join(pod.release)} out of the stack, or set its skipAwait"

@@ -14,7 +14,16 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts, load_facts
+from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
+from kueue_fleet.google.resource_types import (
+    ACCOUNT_MEMBER,
+    CLUSTER,
+    CUSTOM_ROLE,
+    KEY_MEMBER,
+    NODE_POOL,
+    PROJECT_MEMBER,
+    SERVICE_ACCOUNT,
+)
 from kueue_rehearsal.standins.property_values import Asset, Value, reveal
 
 
@@ -274,12 +283,10 @@ FORMS: Final[Mapping[tuple[str, str], Form]] = {
     (CLUSTER, "maintenancePolicy.dailyMaintenanceWindow.startTime"): _matching(
         r"([01][0-9]|2[0-3]):[0-5][0-9]", "it is a time of day, such as 03:00"
     ),
-    ("gcp:serviceaccount/account:Account", "accountId"): _ACCOUNT_ID,
-    ("gcp:projects/iAMCustomRole:IAMCustomRole", "roleId"): _matching(
-        r"[a-zA-Z0-9_.]{3,64}", "it is 3 to 64 letters, digits, _ and ."
-    ),
-    ("gcp:serviceaccount/iAMMember:IAMMember", "member"): _MEMBER,
-    ("gcp:projects/iAMMember:IAMMember", "member"): _MEMBER,
-    ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", "member"): _MEMBER,
+    (SERVICE_ACCOUNT, "accountId"): _ACCOUNT_ID,
+    (CUSTOM_ROLE, "roleId"): _matching(r"[a-zA-Z0-9_.]{3,64}", "it is 3 to 64 letters, digits, _ and ."),
+    (ACCOUNT_MEMBER, "member"): _MEMBER,
+    (PROJECT_MEMBER, "member"): _MEMBER,
+    (KEY_MEMBER, "member"): _MEMBER,
 }
 """The form of a property. Names of Compute Engine and GKE: RFC 1035; the rest as the provider's validators ask."""

@@ -25,8 +25,8 @@ from kueue_admission.forms.unknown import holds_unknown, is_set
 from kueue_fleet.google.answers import function_answer
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
-from kueue_fleet.google.provider_facts import CLUSTER, FILESTORE, LUSTRE, NODE_POOL
 from kueue_fleet.google.resource_kinds import RESERVATIONS, kind_of, kinds
+from kueue_fleet.google.resource_types import CLUSTER, FILESTORE, LUSTRE, NODE_POOL
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_rehearsal.standins.autonaming import generated_name
 from kueue_rehearsal.standins.gcp_checks import check_inputs

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kueue_fleet.google import resource_kinds
-from kueue_fleet.google.provider_facts import CLUSTER
+from kueue_fleet.google.resource_types import CLUSTER
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.property_values import Secret, Value
 

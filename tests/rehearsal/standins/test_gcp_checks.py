@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts
+from kueue_fleet.google.provider_facts import Fact, Facts
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins import gcp_checks
 from kueue_rehearsal.standins.gcp_checks import check_inputs
 from kueue_rehearsal.standins.property_values import Secret

@@ -9,7 +9,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from engine_warnings import Warnings
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_rehearsal.processes.supervisor_client import SupervisorError
 from kueue_rehearsal.standins.gcp_provider import NOT_FOUND, GcpProvider
 from kueue_rehearsal.standins.plugin_server import EngineLog

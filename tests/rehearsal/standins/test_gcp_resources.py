@@ -8,8 +8,8 @@ import pytest
 
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.google.plan import previewed
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.google.resource_kinds import kind_of
+from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins.gcp_resources import check_version, completed
 from kueue_rehearsal.standins.plugin_errors import PluginError
 
