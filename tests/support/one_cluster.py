@@ -292,13 +292,15 @@ def _is_active(cluster: OneCluster, queue: str) -> bool:
 
 
 def pod_template(gpus: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
-    """A pod that asks for GPUs."""
+    """A pod that asks for GPUs, of L4 unless it selects others."""
+    nodes = {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}} if gpus else {}
     resources = {"requests": {"cpu": "1", "memory": "2Gi"}, **({"limits": {"nvidia.com/gpu": gpus}} if gpus else {})}
     return {
         "metadata": {"annotations": annotations or {}},
         "spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "train:1", "resources": resources}],
+            **nodes,
             **spec,
         },
     }

@@ -18,6 +18,7 @@ from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_rehearsal.cloud.node_templates import Place
 from kueue_rehearsal.cloud.nodes import NodeProvisioner
 from kueue_rehearsal.cloud.region_stock import RegionStock
+from kueue_rehearsal.cloud.warden import install_warden
 from kueue_rehearsal.control_planes.cluster import WrongRequestError
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
@@ -118,13 +119,15 @@ class SimulatedCapacity:
 
     async def prepare(self) -> None:
         """Installs what GKE has in every cluster: the CRDs of ProvisioningRequest and of managed Prometheus, and the
-        tolerations its admission adds."""
+        tolerations its admission adds; on Autopilot, what its Warden refuses."""
         if not self._access.project:
             return
         async with _api(self._access) as api:
             await install_tolerations(api)
             await install_gke_definitions(api)
             await install_crd(api, self._access)
+            if self._access.autopilot:
+                await install_warden(api)
 
     async def run(self) -> None:
         """Runs until cancelled."""
