@@ -22,7 +22,8 @@ import yaml
 
 from alerting import Collector, Labels, firing
 from controller_faults import no_worker_recorded
-from controller_lab import GPU, JOBS, MANAGER, fleet_data, job, queue_data
+from controller_lab import GPU, JOBS, MANAGER, fleet_data, queue_data
+from controller_lab import job as job_of_any_gpu
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.read.dispatch_report import WAITING_CONDITION
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
@@ -108,6 +109,13 @@ CORDONED: Json = {
     "spec": {"unschedulable": True},
     "status": {"allocatable": {GPU: "3", "cpu": "8"}, "capacity": {GPU: "3", "cpu": "8"}},
 }
+
+
+def job(name: str, **options: Any) -> Json:
+    """A Job for one kind of GPU, as Autopilot wants it."""
+    made = job_of_any_gpu(name, **options)
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    return made
 
 
 def written_quota(clusters: Mapping[str, OneCluster], queue: str) -> list[int]:

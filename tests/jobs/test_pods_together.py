@@ -8,8 +8,11 @@ import pytest
 from tests.fleet_file.builders import changed, quota, standalone_data
 from tests.jobs.test_nodes import documents
 
+from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.jobs.workload_file import WorkloadFile
+from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_findings import check_manifests
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -17,8 +20,8 @@ HOST: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
-def warned(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> list[str]:
-    """What is said of a Job with pods like these on four nodes in one zone, of two GPUs each."""
+def four_nodes(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> tuple[FleetSpec, Document]:
+    """A fleet of four nodes in one zone, of two GPUs each, and a Job with pods like these."""
     four = {"name": "four", "machineType": "g2-standard-24", "zones": ["us-central1-a"], "nodeCount": 4}
     resources = ("nvidia.com/gpu", "cpu", "memory")
     amounts = zip(resources, (8, 90, "350Gi"), strict=True)
@@ -35,8 +38,13 @@ def warned(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> list[
     [job] = documents(pods=pods, **pod)
     template = job.data["spec"]["template"]
     made = {**template, "metadata": {**template["metadata"], "labels": {"app": "solver"} if labels is None else labels}}
-    given = Document(job.where, {**job.data, "spec": {**job.data["spec"], "template": made}})
-    found = check_manifests(parse_fleet(data), [given])
+    return parse_fleet(data), Document(job.where, {**job.data, "spec": {**job.data["spec"], "template": made}})
+
+
+def warned(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> list[str]:
+    """What `check --jobs` says of it."""
+    fleet, job = four_nodes(pods, labels, **pod)
+    found = check_manifests(fleet, [job])
     assert found.problems == []
     return [each.wrong for each in found.warnings if "never all run at once" in each.wrong]
 
@@ -105,3 +113,18 @@ def test_a_port_of_the_node_is_that_of_one_pod() -> None:
     }
     [text] = warned(6, containers=[container])
     assert "at most 4, as one pod of a node has its hostPort, and pool four has 4 nodes" in text
+
+
+def test_a_simulation_leaves_them_unfinished_and_says_why() -> None:
+    fleet, job = four_nodes(5, **beside("podAntiAffinity", HOST))
+    [record] = prepare_fleet(fleet, WorkloadFile(), Delays(), manifests=[job]).run().records
+    assert (record.finished_at, record.why_not_started.partition(", ")[0]) == (
+        None,
+        "pod set main has 5 pods that never all run at once",
+    )
+
+
+def test_a_simulation_warns_of_a_gate_of_others() -> None:
+    fleet, job = four_nodes(1, schedulingGates=[{"name": "example.com/approved"}])
+    [warning] = prepare_fleet(fleet, WorkloadFile(), Delays(), manifests=[job], until=60).warnings
+    assert "has the scheduling gate example.com/approved" in warning.wrong

@@ -57,6 +57,7 @@ def fleet(cluster: str = CLUSTER, gpus: int = 4) -> dict[str, Any]:
 def job(name: str, gpus: int = 1, seconds: int = 2, namespace: str = "team-a") -> dict[str, Any]:
     requests = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "1Gi", "nvidia.com/gpu": gpus}
     container = {"name": "main", "image": "busybox", "resources": {"requests": requests, "limits": requests}}
+    nodes = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -69,7 +70,7 @@ def job(name: str, gpus: int = 1, seconds: int = 2, namespace: str = "team-a") -
             "suspend": True,
             "template": {
                 "metadata": {"annotations": {"kueue-fleet.dev/run-seconds": str(seconds)}},
-                "spec": {"restartPolicy": "Never", "containers": [container]},
+                "spec": {"restartPolicy": "Never", "nodeSelector": nodes, "containers": [container]},
             },
         },
     }

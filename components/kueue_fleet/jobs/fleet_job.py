@@ -45,7 +45,8 @@ class FleetJob(Job):
     about to take the job back because of something on the worker that is written down already. `templates` are the
     pods of a job of several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is
     evicted there: its checks are Ready, and it is offered to that cluster alone. `may_fail` are the pods that may still
-    fail before the job does; None: any number. It has no slots of its own: those of a compiled `Job` would be hidden.
+    fail before the job does; None: any number. `kept_apart` is why its pods never all run at once. It has no slots of
+    its own: those of a compiled `Job` would be hidden.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class FleetJob(Job):
     templates: Sequence[PodSetTemplate] = ()
     runs_on: str = ""
     may_fail: int | None = None
+    kept_apart: str = ""
     offered: dict[str, None] = field(default_factory=dict)
     winner: str | None = None
     admissions: dict[str, Admission] = field(default_factory=dict)

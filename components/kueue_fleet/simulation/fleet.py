@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Workload
@@ -34,7 +34,8 @@ from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
 from kueue_fleet.jobs.check.nodes import stays_pending
-from kueue_fleet.jobs.check.pods_together import warn_of_pods_together
+from kueue_fleet.jobs.check.pods_together import warn_of_pods_together, why_kept_apart
+from kueue_fleet.jobs.check.scheduling_gates import warn_of_gates
 from kueue_fleet.jobs.check.team_limits import warn_of_many
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, pods_that_may_fail
 from kueue_fleet.jobs.problems import (
@@ -51,6 +52,9 @@ from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.team_budgets import simulated_budgets
+
+_PENDING: Final = (stays_pending, warn_of_pods_together, warn_of_gates)
+"""Of jobs that are admitted and whose pods wait."""
 
 
 def prepare_fleet(
@@ -80,8 +84,7 @@ def prepare_fleet(
     dispatch_problems = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
     queued_list = tuple(queued_jobs(fleet, jobs))
     warnings = (
-        *(warning for job in queued_list for warning in stays_pending(fleet, job)),
-        *(warning for job in queued_list for warning in warn_of_pods_together(fleet, job)),
+        *(warning for check in _PENDING for job in queued_list for warning in check(fleet, job)),
         *dispatch_problems,
         *warn_of_many(fleet, file.jobs, jobs),
     )
@@ -161,9 +164,10 @@ def _run_of(
         alike = first[f"{entry.namespace}/{entry.job_name(1)}"]
         workload = replace(alike, name=name, uid=key, job_uid=key, created=at)
         run.expect(workload, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=BACKOFF_LIMIT)
-    for document, workload in zip(ordered_documents, workloads, strict=False):
-        step = str(inside(document.data, "metadata", "labels").get(STEP_LABEL, ""))
-        expect_job(run, document, replace(workload, created=file.steps.get(step, 0.0)))
+    for job, workload in zip(queued_jobs(fleet, ordered_documents, claims), workloads, strict=False):
+        step = str(inside(job.data, "metadata", "labels").get(STEP_LABEL, ""))
+        created = replace(workload, created=file.steps.get(step, 0.0))
+        expect_job(run, job.document, created, why_kept_apart(fleet, job))
     return run
 
 
@@ -172,8 +176,11 @@ def by_kind(manifests: Sequence[Document]) -> list[Document]:
     return sorted(manifests, key=lambda document: QUEUED.index(document.data["kind"]))
 
 
-def expect_job(run: FleetRun, document: Document, workload: Workload) -> None:
-    """Let the workloads of a job that is given as a Kubernetes object arrive when `workload` is created."""
+def expect_job(run: FleetRun, document: Document, workload: Workload, kept_apart: str = "") -> None:
+    """Let the workloads of a job that is given as a Kubernetes object arrive when `workload` is created.
+
+    `kept_apart`: why its pods never all run at once.
+    """
     metadata = document.data["metadata"]
     raw_labels = metadata.get("labels") or {}
     labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
@@ -190,6 +197,7 @@ def expect_job(run: FleetRun, document: Document, workload: Workload) -> None:
             templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
             may_fail=pods_that_may_fail(document.data),
         )
+        run.jobs[each.key].kept_apart = kept_apart
 
 
 MoreWorkloads = Callable[[Context, list[Problem]], Iterable[Workload]]

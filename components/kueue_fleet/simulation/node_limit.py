@@ -78,6 +78,8 @@ class Nodes:
         """
         if not self._fleet.cluster(self._cluster).runs_jobs:
             return not_dispatched(self._fleet, job.record.cluster_queue)
+        if job.kept_apart:
+            return job.kept_apart
         out = {
             stock_out.flavor
             for stock_out in self._stock_outs

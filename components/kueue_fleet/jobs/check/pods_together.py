@@ -43,18 +43,25 @@ class _Most(NamedTuple):
 @right_job_check
 def warn_of_pods_together(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs of which some pods stay pending on each flavor that they may have; nothing where nodes are not known."""
+    for template, kept_apart in _kept_apart(fleet, job):
+        wrong = f"{kept_apart}: Kueue admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
+        fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
+        yield replace(of_pod_set(job, template, fault), severity="warning")
+
+
+def why_kept_apart(fleet: FleetSpec, job: QueuedJob) -> str:
+    """Why the pods of a job never all run at once; empty: they may, or it is not known."""
+    return next((f"pod set {template.name} {why}" for template, why in _kept_apart(fleet, job)), "")
+
+
+def _kept_apart(fleet: FleetSpec, job: QueuedJob) -> Iterator[tuple[PodSetTemplate, str]]:
     queue = fleet.queue(job.queue)
     for template in job.pod_sets if queue is not None else ():
         if queue is None or template.count < 2:
             continue
         most = _most(fleet, queue, _names(job.data), template)
         if most is not None and most.pods < template.count:
-            wrong = (
-                f"has {template.count} pods that never all run at once, at most {most.pods}, as {most.why}: Kueue "
-                "admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
-            )
-            fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
-            yield replace(of_pod_set(job, template, fault), severity="warning")
+            yield template, f"has {template.count} pods that never all run at once, at most {most.pods}, as {most.why}"
 
 
 def _names(job: Manifest) -> dict[str, str]:
