@@ -144,9 +144,11 @@ def unknown_field(
     if colon and field in known_names:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
     near = suggest.nearest(name, known_names, _MUCH_ALIKE)
-    meant = [near] if near else _elsewhere(name, model, above or {})
-    if not near and (near := suggest.nearest(name, known_names)):
-        meant.insert(0, near)
+    meant = [near] if near else _around(name, above or {})
+    if not meant:
+        meant = paths_below(model, name) if is_model(model) else []
+        if near := suggest.nearest(name, known_names):
+            meant.insert(0, near)
     if 0 < len(meant) <= _MOST_MEANT:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {suggest.either(meant)}?")
     return UNKNOWN_FIELD.at(
@@ -156,12 +158,12 @@ def unknown_field(
     )
 
 
-def _elsewhere(name: str, model: Any, above: Mapping[str, Any]) -> list[str]:
-    """The paths of fields of that name around `model`, or else inside it."""
+def _around(name: str, above: Mapping[str, Any]) -> list[str]:
+    """The path of the nearest field of that name around."""
     for outer, place in above.items():
         if is_model(place) and (field := respelt(name, place)) is not None:
-            return [join_path(outer, field)]
-    return paths_below(model, name) if is_model(model) else []
+            return [join_path(outer, field) if outer else f"{field} (top level)"]
+    return []
 
 
 def _removed(name: str, model: Any, *, in_python: bool) -> str:

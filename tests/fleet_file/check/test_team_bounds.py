@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
 
+from small_fleets import one_pool_data
+
 REGION = "europe-west4"
 
 
@@ -36,3 +38,24 @@ def test_a_resource_quota_of_a_device_that_is_misspelt(name: str, warned: bool) 
         f"warning: teams[team-vision].resourceQuota: requests.{name} limits no pod; did you mean "
         "requests.nvidia.com/gpu?"
     ][: int(warned)]
+
+
+@pytest.mark.parametrize("name", ["count/jobs.batch", "pods", "count/pods", "requests.cpu", "limits.memory"])
+def test_a_resource_quota_under_which_no_job_runs(name: str) -> None:
+    data = changed(fleet_data(), {"teams/0/resourceQuota": {name: 0}})
+    assert [text for text in problems(data) if "is ever made" in text] == [
+        f"warning: teams[team-vision].resourceQuota[{name}]: 0, so that no pod of a job that Kueue admits to the team "
+        "is ever made, and it keeps its quota; write what its jobs need, or remove it"
+    ]
+
+
+def test_a_resource_quota_of_nothing_that_jobs_need() -> None:
+    data = changed(fleet_data(), {"teams/0/resourceQuota": {"services.loadbalancers": 0, "count/cronjobs.batch": 0}})
+    assert [text for text in problems(data) if "is ever made" in text] == []
+
+
+@pytest.mark.parametrize(("pods", "warned"), [(1, True), (4, False)])
+def test_a_resource_quota_of_fewer_pods_than_nodes(pods: int, warned: bool) -> None:
+    data = changed(one_pool_data(), {"teams/0/resourceQuota": {"pods": pods}})
+    found = [text for text in problems(data) if "pods beyond it are refused" in text]
+    assert bool(found) is warned

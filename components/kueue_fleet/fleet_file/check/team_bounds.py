@@ -6,15 +6,23 @@ docs/tasks/residency.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Final
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import ZERO
-from kueue_fleet.fleet_file.check.quota_amounts import most_quota
+from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor, most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.rules.teams import REGIONS_NOT_KEPT, TEAM_QUOTA
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
+
+_REQUESTED: Final = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_PODS: Final = ("pods", "count/pods")
+_OF_EVERY_JOB: Final = (*_PODS, "count/jobs.batch", "cpu", "memory", *_REQUESTED)
+"""What pods of a job count as, also those of a JobSet, which are of Jobs."""
 
 
 @fleet_check
@@ -22,6 +30,7 @@ def check_team_bounds(scope: Scope) -> Iterator[Problem]:
     """The manager is in a region of each team, and no ResourceQuota is below what queues admit, or limits nothing."""
     yield from _manager_elsewhere(scope)
     yield from _below_queues(scope)
+    yield from _too_few(scope)
     yield from _of_no_device(scope)
 
 
@@ -67,6 +76,39 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
                     f"write {amount.plain} or more, or give the team a queue with {limit.plain}",
                     "warning",
                 )
+
+
+@where_read
+def _too_few(scope: Scope) -> Iterator[Problem]:
+    """Teams that may make no job at all, or fewer pods than their quota of devices needs, full nodes each."""
+    for team in scope.fleet.teams:
+        queues = {local.cluster_queue for local in team.local_queues}
+        for name, limit in team.resource_quota.items() if queues else ():
+            path = f"{scope.path(team)}.resourceQuota[{name}]"
+            if name in _OF_EVERY_JOB and limit == ZERO:
+                wrong = "0, so that no pod of a job that Kueue admits to the team is ever made, and it keeps its quota"
+                yield TEAM_QUOTA.at(path, wrong, "write what its jobs need, or remove it", "warning")
+            elif name in _PODS:
+                pods, devices = max(_pods_of(scope.fleet, queue) for queue in queues)
+                if limit < Quantity(pods):
+                    wrong = (
+                        f"{limit.plain}, but the {devices} that Kueue admits to jobs of the team are on {pods} nodes"
+                    )
+                    fix = f"write {pods} or more, as a pod is on one node, or give the team less quota"
+                    yield TEAM_QUOTA.at(path, f"{wrong}, and pods beyond it are refused", fix, "warning")
+
+
+def _pods_of(fleet: FleetSpec, queue: str) -> tuple[int, str]:
+    """How many pods at least use the devices that the queue can have of a flavor, and the devices; 0: not known."""
+    found = [(0, "")]
+    for cluster in fleet.job_clusters:
+        for (name, resource), most in most_by_flavor(fleet, cluster).get(queue, {}).items():
+            flavor = fleet.flavor(name)
+            pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
+            per_node = max((pool.allocatable.get(resource, 0) for pool in pools), default=0)
+            if resource in ACCELERATOR_RESOURCES and per_node:
+                found.append((math.ceil(most.decimal / per_node), f"{most.plain} {resource}"))
+    return max(found)
 
 
 @where_read

@@ -241,7 +241,8 @@ DATA_ACCOUNT = Rule(
 )
 TEAM_QUOTA = Rule(
     "KF834",
-    seen="`but its claims in storage take N`, `but Kueue admits jobs of the team with up to N`",
+    seen="`but its claims in storage take N`, `but Kueue admits jobs of the team with up to N`, `and pods beyond it "
+    "are refused`, `no pod of a job that Kueue admits to the team is ever made`",
     why="The ResourceQuota of a team refuses the claims that the file gives it, or pods of jobs that Kueue admits.",
     remedy="Write the amount that the message names",
     source="https://kubernetes.io/docs/concepts/policy/resource-quotas/#storage-resource-quota",
