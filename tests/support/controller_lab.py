@@ -58,7 +58,7 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
         nodes=NodesSection(provision_seconds=0.5, idle_seconds=5.0),
         dws=DwsSettings(stock=stock, accept_seconds=0.2, least_wait_seconds=0.5, most_wait_seconds=1.0),
     )
-    return cluster_services(access, lambda: settings)
+    return cluster_services(access, lambda: settings, warden=False)
 
 
 def queue_data(name: str, flavor: str, gpus: int, *checks: str) -> Json:
@@ -297,7 +297,7 @@ class ControllerLab:
     def replace_worker(self, name: str) -> None:
         """Make another worker of the name of one that was destroyed, with Kueue and the same queues."""
         region, worker = self.fleet.cluster(name).region, self.clusters[name]
-        made = _make_cluster(self.supervisor, name, region)
+        made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
         worker.moved(f"https://{made['endpoint']}")
         write_kubeconfig(worker.folder / "kubeconfig", rehearsal_kubeconfig([made], worker.token, name))
         _install(self, name)
@@ -309,7 +309,7 @@ class ControllerLab:
         """
         region = self.fleet.cluster(MANAGER).region
         self.supervisor.client.delete_cluster(MANAGER)
-        made = _make_cluster(self.supervisor, MANAGER, region)
+        made = self.supervisor.client.put_cluster(MANAGER, project="lab-project", location=region, autopilot=True)
         self.manager.moved(f"https://{made['endpoint']}")
         write_kubeconfig(self.manager.folder / "kubeconfig", rehearsal_kubeconfig([made], self.manager.token, MANAGER))
         install_kueue(self, MANAGER, **multi_kueue)
@@ -410,17 +410,10 @@ def controller_lab(folder: Path, data: Json, services: str = "controller_lab:ser
                     replica.kill()
 
 
-def _make_cluster(supervisor: RunningSupervisor, name: str, region: str) -> Json:
-    """A Standard cluster that makes nodes by itself: jobs here leave the kind of GPU to Kueue's flavors."""
-    made = supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=False)
-    supervisor.client.put_inputs(name, {"clusterAutoscaling": {"enabled": True}})
-    return made
-
-
 def _cluster(
     supervisor: RunningSupervisor, paths: RehearsalPaths, fleet: FleetSpec, entry: ClusterEntry, engines: Engines
 ) -> OneCluster:
-    made = _make_cluster(supervisor, entry.name, entry.region)
+    made = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
     folder = paths.root / f"client-{entry.name}"
     folder.mkdir()
     token = paths.admin_token.read_text().strip()

@@ -40,7 +40,10 @@ Seen = TypeVar("Seen")
 
 
 def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
-    """The services of the test cluster: a simulated cloud that is fast and has four L4, no B200 and plenty else."""
+    """The services of the test cluster: a simulated cloud that is fast and has four L4, no B200 and plenty else.
+
+    Jobs leave the kind of GPU to Kueue's flavors, as on a Standard cluster.
+    """
     return cluster_services(
         access,
         lambda: SimulationSettings(
@@ -53,6 +56,7 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
                 idle_seconds=2.0,
             ),
         ),
+        warden=False,
     )
 
 
@@ -292,15 +296,13 @@ def _is_active(cluster: OneCluster, queue: str) -> bool:
 
 
 def pod_template(gpus: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
-    """A pod that asks for GPUs, of L4 unless it selects others."""
-    nodes = {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}} if gpus else {}
+    """A pod that asks for GPUs."""
     resources = {"requests": {"cpu": "1", "memory": "2Gi"}, **({"limits": {"nvidia.com/gpu": gpus}} if gpus else {})}
     return {
         "metadata": {"annotations": annotations or {}},
         "spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "train:1", "resources": resources}],
-            **nodes,
             **spec,
         },
     }

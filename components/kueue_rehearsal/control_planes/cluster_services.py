@@ -40,14 +40,15 @@ _POLL_SECONDS = 0.1
 
 
 def cluster_services(
-    access: ClusterAccess, settings: Callable[[], SimulationSettings] | None = None
+    access: ClusterAccess, settings: Callable[[], SimulationSettings] | None = None, *, warden: bool = True
 ) -> tuple[ClusterService, ...]:
     """The services of a cluster. Each is a ClusterService, and prepares the cluster before it is reported to be up.
 
-    `settings` is asked again and again; default: those of the rehearsal's state folder.
+    `settings` is asked again and again; default: those of the rehearsal's state folder. `warden`: an Autopilot cluster
+    refuses workloads as GKE does.
     """
     file = SettingsFile(_paths(access).simulation)
-    return (SystemNode(access), SimulatedCapacity(access, settings or file.current))
+    return (SystemNode(access), SimulatedCapacity(access, settings or file.current, warden=warden))
 
 
 def _api(access: ClusterAccess) -> ControlPlaneApi:
@@ -110,8 +111,9 @@ class SystemNode:
 class SimulatedCapacity:
     """Node pools, node auto-provisioning and DWS as one service: they share one picture of pods and nodes."""
 
-    def __init__(self, access: ClusterAccess, settings: Callable[[], SimulationSettings]) -> None:
+    def __init__(self, access: ClusterAccess, settings: Callable[[], SimulationSettings], *, warden: bool) -> None:
         self._access = access
+        self._warden = warden and access.autopilot
         self._settings = settings
         place = Place.of(access.name, access.location)
         self._store = NodePoolStore(access.workdir / "node-pools.json", place, autopilot=access.autopilot)
@@ -126,7 +128,7 @@ class SimulatedCapacity:
             await install_tolerations(api)
             await install_gke_definitions(api)
             await install_crd(api, self._access)
-            if self._access.autopilot:
+            if self._warden:
                 await install_warden(api)
 
     async def run(self) -> None:

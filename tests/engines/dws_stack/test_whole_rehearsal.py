@@ -43,6 +43,17 @@ def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal)
             assert all(active(each) for each in objects.values()), (cluster, objects)
 
 
+def test_an_autopilot_manager_refuses_a_job_that_selects_no_kind_of_gpu(lab: FleetInRehearsal) -> None:
+    job = next(
+        job for job in jobs_in(JOBS) if job["kind"] == "Job" and "nodeSelector" in job["spec"]["template"]["spec"]
+    )
+    made = copy.deepcopy(job)
+    made["metadata"]["name"] = "refused"
+    del made["spec"]["template"]["spec"]["nodeSelector"]
+    with pytest.raises(ApiException, match="denied by autogke-gpu-limitation"):
+        lab.submit(made)
+
+
 def test_a_second_up_changes_nothing(lab: FleetInRehearsal) -> None:
     result = lab.up()
     assert result.unchanged, lab.touched()

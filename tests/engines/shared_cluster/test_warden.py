@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from kueue_rehearsal.cloud.warden import install_warden
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from one_cluster import JOBS, PODS, Json, OneCluster, Refused, job, plain_job, pod_template
 
 L4 = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
@@ -20,6 +23,22 @@ BY_AFFINITY = {
         }
     }
 }
+
+
+@pytest.fixture(scope="module")
+def autopilot(standard: OneCluster) -> OneCluster:
+    """A cluster with the Warden, and without anything else of Autopilot."""
+
+    async def install() -> None:
+        token = standard.token
+        async with ControlPlaneApi(
+            standard.server, ca_file=standard.ca_file, token=token, field_manager="tests"
+        ) as api:
+            await install_warden(api)
+
+    assert created(standard, JOBS, plain_job("taken", pod_template())) == ""
+    asyncio.run(install())
+    return standard
 
 
 def created(cluster: OneCluster, path: str, body: Json) -> str:
@@ -45,7 +64,7 @@ def deployment(template: Json) -> Json:
 @pytest.mark.parametrize(
     ("gpus", "spec", "why"),
     [
-        (1, {"nodeSelector": {}}, "When requesting 'nvidia.com/gpu' resources, you must specify either node selector"),
+        (1, {}, "When requesting 'nvidia.com/gpu' resources, you must specify either node selector"),
         (0, {"tolerations": TOLERATED}, "The toleration with key 'nvidia.com/gpu' and operator 'Exists' cannot be"),
         (
             1,
@@ -55,36 +74,32 @@ def deployment(template: Json) -> Json:
     ],
     ids=["no kind of GPU", "a toleration alone", "a node pool"],
 )
-def test_autopilot_refuses_a_suspended_job(bare_cluster: OneCluster, gpus: int, spec: dict[str, Any], why: str) -> None:
-    said = created(bare_cluster, JOBS, job("refused", "none", pod_template(gpus, **spec)))
+def test_autopilot_refuses_a_suspended_job(autopilot: OneCluster, gpus: int, spec: dict[str, Any], why: str) -> None:
+    said = created(autopilot, JOBS, job("refused", "none", pod_template(gpus, **spec)))
     assert "GKE Warden rejected the request because it violates one or more constraints." in said
     assert why in said
 
 
-def test_autopilot_refuses_a_deployment_too(bare_cluster: OneCluster) -> None:
-    said = created(bare_cluster, DEPLOYMENTS, deployment(pod_template(0, tolerations=TOLERATED)))
+def test_autopilot_refuses_a_deployment_too(autopilot: OneCluster) -> None:
+    said = created(autopilot, DEPLOYMENTS, deployment(pod_template(0, tolerations=TOLERATED)))
     assert "[denied by autogke-gpu-limitation]" in said
 
 
-def test_autopilot_refuses_a_pod_too(bare_cluster: OneCluster) -> None:
-    pod = {"apiVersion": "v1", "kind": "Pod", **pod_template(nodeSelector={})}
+def test_autopilot_refuses_a_pod_too(autopilot: OneCluster) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", **pod_template()}
     pod["metadata"] = {"name": "refused"}
-    assert "[denied by autogke-gpu-limitation]" in created(bare_cluster, PODS, pod)
+    assert "[denied by autogke-gpu-limitation]" in created(autopilot, PODS, pod)
 
 
 @pytest.mark.parametrize(
     ("gpus", "spec"),
     [
-        (1, {"tolerations": TOLERATED}),
-        (1, {"nodeSelector": {}, "affinity": BY_AFFINITY}),
+        (1, {"tolerations": TOLERATED, "nodeSelector": L4}),
+        (1, {"affinity": BY_AFFINITY}),
         (1, {"nodeSelector": {"cloud.google.com/compute-class": "mine"}}),
         (0, {}),
     ],
     ids=["a kind of GPU", "by affinity", "a compute class", "no GPU"],
 )
-def test_autopilot_takes(bare_cluster: OneCluster, gpus: int, spec: dict[str, Any]) -> None:
-    assert created(bare_cluster, JOBS, plain_job("taken", pod_template(gpus, **spec))) == ""
-
-
-def test_a_standard_cluster_has_no_warden(standard: OneCluster) -> None:
-    assert created(standard, JOBS, plain_job("taken", pod_template(nodeSelector={}))) == ""
+def test_autopilot_takes(autopilot: OneCluster, gpus: int, spec: dict[str, Any]) -> None:
+    assert created(autopilot, JOBS, plain_job("taken", pod_template(gpus, **spec))) == ""

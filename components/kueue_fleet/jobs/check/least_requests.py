@@ -1,0 +1,43 @@
+"""Requests that Autopilot raises to its least when a job is made, so that Kueue counts more than the job says.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-resource-requests (they are raised);
+https://github.com/GoogleCloudPlatform/kubernetes-engine-samples/pull/405 (the least of T4). The least of other GPUs
+is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kueue_admission.decide.amounts import format_request
+from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.jobs.check import right_job_check
+from kueue_fleet.jobs.check.nodes import pod_set_of
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
+
+_LEAST: Final[Mapping[str, Mapping[str, int]]] = {"nvidia-tesla-t4": {"cpu": 500, "memory": 512 << 20}}
+"""Of one pod, by its kind of GPU; CPUs in thousandths."""
+
+
+@right_job_check
+def warn_of_least_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """Jobs with pods below Autopilot's least, where they are submitted or dispatched to."""
+    queue = fleet.queue(job.queue)
+    if queue is None:
+        return
+    places = [name for name in (fleet.home, *fleet.clusters_of(queue)) if fleet.cluster(name).platform == "Autopilot"]
+    for template in job.pod_sets if places else ():
+        pods = pod_set_of(template)
+        requests = dict(pods.requests)
+        least = _LEAST.get(dict(pods.node_selector).get(ACCELERATOR, ""), {}) if requests.get(GPU_RESOURCE) else {}
+        low = {name: amount for name, amount in least.items() if 0 < requests.get(name, 0) < amount}
+        if low:
+            asked = ", ".join(f"{format_request(name, requests[name])} {name}" for name in low)
+            raised = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in low.items())
+            wrong = f"requests {asked} for each pod, and Autopilot on {places[0]} makes it {raised}, which Kueue counts"
+            fault = job_fault(wrong, "write that much, and have the quota for it")
+            yield replace(of_pod_set(job, template, fault), severity="warning")

@@ -1,0 +1,44 @@
+"""Jobs whose requests Autopilot raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import standalone_data
+from tests.jobs.test_nodes import documents
+
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.job_findings import check_manifests
+
+ACCELERATOR = "cloud.google.com/gke-accelerator"
+
+
+def raised(accelerator: str, **requests: Any) -> list[str]:
+    [job] = documents(nodeSelector={ACCELERATOR: accelerator})
+    [container] = job.data["spec"]["template"]["spec"]["containers"]
+    container["resources"]["requests"] |= requests
+    found = check_manifests(parse_fleet(standalone_data()), [Document(job.where, job.data)])
+    return [each.wrong for each in found.warnings if "which Kueue counts" in each.wrong]
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ({"cpu": "50m", "memory": "100Mi"}, "50m cpu, 100Mi memory for each pod, and Autopilot on only makes it 500m"),
+        ({"cpu": "50m"}, "50m cpu for each pod, and Autopilot on only makes it 500m cpu, which"),
+    ],
+)
+def test_a_pod_below_the_least_of_its_gpu(requests: dict[str, str], said: str) -> None:
+    [wrong] = raised("nvidia-tesla-t4", **requests)
+    assert f"pod set main requests {said}" in wrong
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "cpu"),
+    [("nvidia-tesla-t4", "500m"), ("nvidia-l4", "50m")],
+    ids=["enough", "its least is not known"],
+)
+def test_a_pod_of_which_nothing_is_said(accelerator: str, cpu: str) -> None:
+    assert raised(accelerator, cpu=cpu) == []
