@@ -138,6 +138,8 @@ def test_limits_of_a_pool_get_the_nearest_field() -> None:
     [
         ("nodePools/0/capacity/autoscaling", "nodePools[NAME].autoscaling"),
         ("clusterQueues/0/resourceGroups/0/cohortName", "clusterQueues[QUEUE].cohortName"),
+        ("clusters/0/nodePools", "nodePools (top level)"),
+        ("clusterQueues/0/localQueues", "localQueues (top level)"),
         ("clusterQueues/0/weight", "fairSharing.weight"),
         ("clusterQueues/0/nominalQuota", "resourceGroups[].flavors[].resources[].nominalQuota"),
         ("nodePools/0/type", "diskType, accelerator.type or capacity.type"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections import Counter
@@ -11,6 +12,8 @@ from itertools import takewhile
 from typing import Any
 
 import psutil
+import pytest
+from kubernetes import client
 
 from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal
 from job_files import jobs_in
@@ -44,14 +47,12 @@ def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal)
 
 
 def test_an_autopilot_manager_refuses_a_job_that_selects_no_kind_of_gpu(lab: FleetInRehearsal) -> None:
-    job = next(
-        job for job in jobs_in(JOBS) if job["kind"] == "Job" and "nodeSelector" in job["spec"]["template"]["spec"]
-    )
-    made = copy.deepcopy(job)
-    made["metadata"]["name"] = "refused"
-    del made["spec"]["template"]["spec"]["nodeSelector"]
-    with pytest.raises(ApiException, match="denied by autogke-gpu-limitation"):
-        lab.submit(made)
+    job = copy.deepcopy(next(job for job in jobs_in(JOBS) if job["kind"] == "Job"))
+    del job["spec"]["template"]["spec"]["nodeSelector"]
+    batch = client.BatchV1Api(lab.clients.client(MANAGER))
+    with pytest.raises(client.ApiException) as refused:
+        batch.create_namespaced_job(job["metadata"]["namespace"], job, dry_run="All")
+    assert "denied by autogke-gpu-limitation" in str(refused.value.body)
 
 
 def test_a_second_up_changes_nothing(lab: FleetInRehearsal) -> None:
