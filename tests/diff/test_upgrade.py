@@ -40,7 +40,12 @@ def test_what_is_wrong_already_is_no_news() -> None:
 @pytest.mark.parametrize(
     ("version", "judged", "advice"),
     [
-        ("0.15.1", "0.17.1", "use 0.17.1, or read the release notes of both"),
+        (
+            "0.15.1",
+            "0.17.1",
+            "use 0.17.1, or read the release notes of both; 0.16.0 stores objects in v1beta2: run Kueue's "
+            "hack/migrate-to-v1beta2.sh after it",
+        ),
         ("0.18.6", "0.18.3", "read the release notes since 0.18.3"),
     ],
 )

@@ -171,9 +171,7 @@ class Release:
     def notes(self) -> tuple[Note, ...]:
         """What is known of the patches of its minor release, those after this version too, oldest first."""
         file = f"{self.minor}/notes.csv"
-        if not files(__package__).joinpath(file).is_file():
-            return ()
-        return tuple(Note(row["since"], row["note"]) for row in read_table(__package__, file))
+        return _notes_in(file) if files(__package__).joinpath(file).is_file() else ()
 
     def has_note(self, text: str) -> bool:
         """Whether one of `notes` is true of this version."""
@@ -211,6 +209,15 @@ class Release:
         """
         rows = read_table(__package__, f"{self.minor}/{name}.csv")
         return [row for row in rows if not row.get("since") or numbers_of(row["since"]) <= numbers_of(self.version)]
+
+
+def _notes_in(file: str) -> tuple[Note, ...]:
+    return tuple(Note(row["since"], row["note"]) for row in read_table(__package__, file))
+
+
+def on_the_way(version: str) -> tuple[Note, ...]:
+    """What breaks in the releases after a version that are older than all that have a folder, oldest first."""
+    return tuple(note for note in _notes_in("earlier.csv") if numbers_of(note.since) > numbers_of(version))
 
 
 @cache

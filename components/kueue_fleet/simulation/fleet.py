@@ -197,7 +197,7 @@ def expect_job(run: FleetRun, document: Document, workload: Workload, kept_apart
             templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
             may_fail=pods_that_may_fail(document.data),
         )
-        run.jobs[each.key].kept_apart = kept_apart
+        run.jobs[expected_job.key].kept_apart = kept_apart
 
 
 MoreWorkloads = Callable[[Context, list[Problem]], Iterable[Workload]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -229,6 +230,16 @@ def test_outputs_called_pods_keep_newer_releases_from_starting(version: str, sta
 
 def test_a_release_that_does_not_serve_what_the_fleet_writes_is_refused() -> None:
     assert problems(changed(fleet_data(), {"kueue/version": "0.14.9"}))[0] == (
-        "kueue.version: 0.14.9, which does not serve v1beta2, in which the fleet writes Kueue's objects; use 0.19.2"
+        "kueue.version: 0.14.9, which does not serve v1beta2, in which the fleet writes Kueue's objects; use 0.19.2; "
+        "0.16.0 stores objects in v1beta2: run Kueue's hack/migrate-to-v1beta2.sh after it"
     )
     assert "does not serve" not in str(problems(changed(fleet_data(), {"kueue/version": "0.15.0"})))
+
+
+@pytest.mark.parametrize(
+    ("version", "since"),
+    [("0.12.3", ["0.13.0", "0.14.0", "0.16.0"]), ("0.13.4", ["0.14.0", "0.16.0"]), ("0.15.1", ["0.16.0"])],
+)
+def test_what_breaks_on_the_way_from_older_releases_is_told(version: str, since: list[str]) -> None:
+    said = problems(changed(fleet_data(), {"kueue/version": version}))[0]
+    assert re.findall(r"(0\.1[3-6]\.0) (?:has no|stores)", said) == since

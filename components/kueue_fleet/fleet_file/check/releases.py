@@ -18,9 +18,11 @@ from kueue_admission.releases import (
     DEFAULT_VERSION,
     KEEPS_JOBS_OF_LOST,
     STOPPED_BY_NAME,
+    Note,
     Release,
     minors,
     nearest,
+    on_the_way,
     release,
 )
 from kueue_fleet.fleet_file.check.scope import FIELDS, Scope, fleet_check
@@ -100,7 +102,7 @@ def _known(scope: Scope) -> Iterator[Problem]:
         judged = nearest(version)
         if numbers_of(version)[:2] < _SERVES_API:
             wrong = f"{version}, which does not serve {_API}, in which the fleet writes Kueue's objects"
-            yield RELEASE_API.at(path, wrong, f"use {DEFAULT_VERSION}")
+            yield RELEASE_API.at(path, wrong, _from_older(version, f"use {DEFAULT_VERSION}"))
             continue
         if version not in judged.read:
             yield OTHER_KUEUE.at(
@@ -121,15 +123,25 @@ def _newer(version: str, judged_release: Release) -> str:
     """What to do about a version that was not read: never an older patch."""
     read = judged_release.read[-1]
     if numbers_of(version) <= numbers_of(read):
-        return f"use {read}, or read the release notes of both"
+        return _from_older(version, f"use {read}, or read the release notes of both")
     notes = _notes(judged_release)
     return f"read the release notes since {read}" + (f"; {notes}" if notes else "")
+
+
+def _from_older(version: str, fix: str) -> str:
+    """With what breaks in releases between a version and those that are known here."""
+    notes = _listed(on_the_way(version))
+    return fix + (f"; {notes}" if notes else "")
 
 
 def _notes(judged_release: Release) -> str:
     """What is known of the patches that were not read."""
     after = numbers_of(judged_release.read[-1])
-    return ", ".join(f"{note.since} {note.text}" for note in judged_release.notes if numbers_of(note.since) > after)
+    return _listed(note for note in judged_release.notes if numbers_of(note.since) > after)
+
+
+def _listed(notes: Iterable[Note]) -> str:
+    return ", ".join(f"{note.since} {note.text}" for note in notes)
 
 
 @where_read
