@@ -51,7 +51,7 @@ def test_an_autopilot_manager_refuses_a_job_that_selects_no_kind_of_gpu(lab: Fle
     del job["spec"]["template"]["spec"]["nodeSelector"]
     batch = client.BatchV1Api(lab.clients.client(MANAGER))
     with pytest.raises(client.ApiException) as refused:
-        batch.create_namespaced_job(job["metadata"]["namespace"], job, dry_run="All")
+        batch.create_namespaced_job(job["metadata"]["namespace"], job, dry_run="All")  # type: ignore[arg-type]
     assert "denied by autogke-gpu-limitation" in str(refused.value.body)
 
 
