@@ -115,6 +115,22 @@ def test_the_file_has_the_names_of_the_components_and_googles_ids() -> None:
             ["SYSTEM_COMPONENTS"],
             "loggingConfig.enableComponents [SYSTEM_COMPONENTS] -> [SYSTEM_COMPONENTS, WORKLOADS]",
         ),
+        (
+            "networkConfig/enableCiliumClusterwideNetworkPolicy",
+            True,
+            "enableCiliumClusterwideNetworkPolicy true -> nothing",
+        ),
+        ("networkConfig/disableL4LbFirewallReconciliation", True, "disableL4LbFirewallReconciliation true -> nothing"),
+        (
+            "networkConfig/inTransitEncryptionConfig",
+            "IN_TRANSIT_ENCRYPTION_INTER_NODE_TRANSPARENT",
+            "inTransitEncryptionConfig IN_TRANSIT_ENCRYPTION_INTER_NODE_TRANSPARENT -> nothing",
+        ),
+        (
+            "autoscaling/defaultComputeClassConfig",
+            {"enabled": True},
+            "clusterAutoscaling.defaultComputeClassEnabled true -> nothing",
+        ),
     ],
 )
 def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str) -> None:
@@ -150,6 +166,12 @@ def test_a_cluster_that_would_be_replaced_stays_its_owners() -> None:
         f"{name} stays its owner's, with existing: true: `pulumi up` would replace {name} to change "
         "datapathProvider LEGACY_DATAPATH -> ADVANCED_DATAPATH"
     ) in adopted.notes
+
+
+def test_a_cluster_with_fqdn_policies_stays_its_owners() -> None:
+    adopted, plan = taken_over(standalone(), put("networkConfig/enableFqdnNetworkPolicy", True))
+    assert plan.adoptions == ()
+    assert any("to change enableFqdnNetworkPolicy true -> " in note for note in adopted.notes), adopted.notes
 
 
 def test_a_pool_that_would_be_replaced_stays_its_owners_and_its_cluster_is_taken_over() -> None:

@@ -1,7 +1,7 @@
 """A GKE cluster as gcloud describes it: its fields in a fleet file, and its properties as Pulumi names them.
 
 The description is the output of `gcloud container clusters describe`, with node pools. Whether a property means the
-same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has
+same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name, also in `networkConfig`. Values are as GKE's API has
 them: what is false, zero or empty is not there. So is what has another form than GKE gives it.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.model.property_rows import number_of, property_at
 from kueue_fleet.fleet_file.rules.commands import IMPORT_FORM
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import READONLY_PORT
+from kueue_fleet.google.provider_facts import CLUSTER, load_facts
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a file that is not such a description."""
@@ -26,17 +27,14 @@ _MOVED: Final = {
     "enableAutopilot": "autopilot.enabled",
     "enableLegacyAbac": "legacyAbac.enabled",
     "enableShieldedNodes": "shieldedNodes.enabled",
-    "datapathProvider": "networkConfig.datapathProvider",
     "defaultMaxPodsPerNode": "defaultMaxPodsConstraint.maxPodsPerNode",
-    "defaultSnatStatus": "networkConfig.defaultSnatStatus",
-    "dnsConfig": "networkConfig.dnsConfig",
-    "enableIntranodeVisibility": "networkConfig.enableIntraNodeVisibility",
-    "enableL4IlbSubsetting": "networkConfig.enableL4ilbSubsetting",
-    "enableMultiNetworking": "networkConfig.enableMultiNetworking",
     "network": "networkConfig.network",
     "nodeLocations": "locations",
     "subnetwork": "networkConfig.subnetwork",
+    "allowNetAdmin": "autopilot.workloadPolicyConfig.allowNetAdmin",
+    "autopilotPrivilegedAdmissions": "autopilot.privilegedAdmissionConfig.allowlistPaths",
     "clusterAutoscaling": "autoscaling",
+    "clusterAutoscaling.defaultComputeClassEnabled": "autoscaling.defaultComputeClassConfig.enabled",
     "clusterAutoscaling.enabled": "autoscaling.enableNodeAutoprovisioning",
     "clusterAutoscaling.autoProvisioningDefaults": "autoscaling.autoprovisioningNodePoolDefaults",
     "clusterAutoscaling.autoProvisioningDefaults.diskSize": "autoscaling.autoprovisioningNodePoolDefaults.diskSizeGb",
@@ -51,7 +49,10 @@ _MOVED: Final = {
         "nodePoolDefaults.nodeConfigDefaults.nodeKubeletConfig.insecureKubeletReadonlyPortEnabled"
     ),
 }
-"""Properties of pulumi-gcp's Cluster that GKE's API has under another name; a parent comes before its children."""
+"""Properties of pulumi-gcp's Cluster that GKE's API has under another name; a parent comes before its children.
+
+Those that are in `networkConfig` under their own name are not here: the provider's facts have all names.
+"""
 _POOL_MOVED: Final = {
     "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
     "nodeConfig": "config",
@@ -188,7 +189,7 @@ def _access(descriptions: Iterable[Object]) -> Data:
 
 def cluster_state(description: Object) -> Data:
     """Properties of pulumi-gcp's Cluster, as far as the description has them."""
-    state = _renamed(description, _MOVED)
+    state = {**_of_network(description), **_renamed(description, _MOVED)}
     window = _block(state, "maintenancePolicy")
     if "maintenanceExclusions" in window:
         window["maintenanceExclusions"] = [
@@ -202,6 +203,13 @@ def cluster_state(description: Object) -> Data:
     if not property_at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
     return state
+
+
+def _of_network(description: Object) -> Data:
+    """The provider's properties of a cluster that GKE's API has in `networkConfig`, where capitals may differ."""
+    names = {name.lower(): name for name, fact in load_facts().properties(CLUSTER).items() if fact.is_input}
+    given = _block(description, "networkConfig").items()
+    return _copied({names[key.lower()]: value for key, value in given if key.lower() in names})
 
 
 def pool_state(pool: Object) -> Data:
