@@ -1,8 +1,9 @@
 """A GKE cluster as gcloud describes it: its fields in a fleet file, and its properties as Pulumi names them.
 
 The description is the output of `gcloud container clusters describe`, with node pools. Whether a property means the
-same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name, also in `networkConfig`. Values are as GKE's API has
-them: what is false, zero or empty is not there. So is what has another form than GKE gives it.
+same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name, also in `networkConfig`.
+Values are as GKE's API has them: what is false, zero or empty is not there. So is what has another form than GKE gives
+it.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
 """
