@@ -20,7 +20,8 @@ from kueue_fleet.fleet_file.model.property_rows import number_of, property_at
 from kueue_fleet.fleet_file.rules.commands import IMPORT_FORM
 from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import READONLY_PORT
-from kueue_fleet.google.provider_facts import CLUSTER, load_facts
+from kueue_fleet.google.provider_facts import load_facts
+from kueue_fleet.google.resource_types import CLUSTER
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a file that is not such a description."""
@@ -210,7 +211,8 @@ def _of_network(description: Object) -> Data:
     """The provider's properties of a cluster that GKE's API has in `networkConfig`, where capitals may differ."""
     names = {name.lower(): name for name, fact in load_facts().properties(CLUSTER).items() if fact.is_input}
     given = _block(description, "networkConfig").items()
-    return _copied({names[key.lower()]: value for key, value in given if key.lower() in names})
+    properties: Data = _copied({names[key.lower()]: value for key, value in given if key.lower() in names})
+    return properties
 
 
 def pool_state(pool: Object) -> Data:
