@@ -13,8 +13,8 @@ import declared_fleets
 import pulumi_mocks
 from company_fleet import company_data
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from hypothesis import Phase, given, seed, settings
 
 from drawn import examples
-from kueue_admission.forms.schema_path import fields_of, is_model, plain_type
+from kueue_admission.kernel.schema_path import fields_of, is_model, plain_type
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from tests.fleet_files import fleet_files
 from tests.fleet_files.drawing import Data

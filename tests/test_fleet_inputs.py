@@ -12,7 +12,7 @@ import pytest
 
 import pulumi_mocks
 from company_fleet import WORKERS, without_worker
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from mocked_fleets import run

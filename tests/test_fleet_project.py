@@ -14,7 +14,7 @@ from pulumi.runtime import rpc
 import pulumi_mocks
 import typed_program
 from company_fleet import company_data
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from pulumi_mocks import Recorded, Recording

@@ -10,7 +10,7 @@ import pytest
 
 import pulumi_mocks
 from company_fleet import company_data
-from kueue_admission.forms import SpecError, errors_of
+from kueue_admission.kernel import SpecError, errors_of
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
 from mocked_fleets import cluster_of, in_clusters, run

@@ -13,7 +13,7 @@ import pytest
 
 import plain_fleets
 import pulumi_mocks
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet, KubernetesCluster
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.google.resources import resources_on

@@ -20,9 +20,9 @@ import pytest
 from pydantic import BaseModel
 
 import kueue_fleet
-import kueue_fleet.gcp
-import kueue_fleet.kueue
-from kueue_admission import forms
+import kueue_fleet.gcp_components
+import kueue_fleet.kueue_components
+from kueue_admission import kernel
 from kueue_admission.api.check_objects import SPECS
 from kueue_admission.api.priority_classes import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_fleet import fleet_file
@@ -32,11 +32,11 @@ from kueue_fleet.fleet_file import short
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.fleet_inputs import FleetInputs
-from kueue_fleet.gcp.cluster import ControlPlaneAccess
-from kueue_fleet.gcp.network import NetworkIds
+from kueue_fleet.gcp_components.cluster import ControlPlaneAccess
+from kueue_fleet.gcp_components.network import NetworkIds
 from kueue_fleet.jobs.new_job import JobRequest
-from kueue_fleet.kueue.credentials import WorkerGrant
-from kueue_fleet.kueue.plain_cluster import KubernetesCluster
+from kueue_fleet.kueue_components.credentials import WorkerGrant
+from kueue_fleet.kueue_components.plain_cluster import KubernetesCluster
 from kueue_fleet.objects.dashboards import grafana_dashboard
 
 STUB = Path(kueue_fleet.__file__).with_suffix(".pyi")
@@ -44,7 +44,7 @@ PLAIN = (
     *(Fleet, FleetInputs, spec_from_config, ControlPlaneAccess, NetworkIds, WorkerGrant, JobRequest, submit),
     KubernetesCluster,
     *(short.Quota, grafana_dashboard),
-    *(forms.Duration, forms.Problem, forms.Quantity, forms.SpecError, forms.errors_of),
+    *(kernel.Duration, kernel.Problem, kernel.Quantity, kernel.SpecError, kernel.errors_of),
     *(fleet_file.check_fleet, fleet_file.json_schema, fleet_file.parse_fleet, fleet_file.parse_fleet_text),
 )
 """Public names that are neither components nor models."""
@@ -62,9 +62,9 @@ OF_FLEETS = {"ClusterProfiles", "ControllerImage", "GkeCluster", "KueuePlugin", 
 
 def components() -> Iterator[type]:
     """The components of both packages but those of fleets alone."""
-    for package in (kueue_fleet.gcp, kueue_fleet.kueue):
+    for package in (kueue_fleet.gcp_components, kueue_fleet.kueue_components):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            if module.name != "kueue_fleet.kueue.component":  # What others derive from.
+            if module.name != "kueue_fleet.kueue_components.component":  # What others derive from.
                 yield from (
                     each
                     for each in defined(importlib.import_module(module.name))

@@ -13,7 +13,7 @@ import pytest
 import pulumi_mocks
 from data_places import places, with_value
 from drawn import some_of
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet

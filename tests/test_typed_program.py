@@ -7,7 +7,7 @@ import pytest
 import pulumi_mocks
 import typed_program
 from kueue_admission.api import ResourceQuota
-from kueue_admission.forms import Quantity, SpecError
+from kueue_admission.kernel import Quantity, SpecError
 from small_fleets import WORKER, fleet_data
 
 

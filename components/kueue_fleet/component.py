@@ -12,8 +12,8 @@ from typing import Any, ClassVar, ForwardRef, Union, get_args, get_origin
 import pulumi
 from pydantic.alias_generators import to_camel
 
-from kueue_admission.forms import Problem, SpecError, errors_of
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel import Problem, SpecError, errors_of
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue
 from kueue_fleet.in_programs import OwnComponent

@@ -2,7 +2,7 @@
 
 What exists on which cluster, and every object, is decided by `objects`; here it is only put in order, so that each
 thing is made after what it needs and destroyed before it. What is inside a cluster is in
-`kueue_fleet.kueue.cluster_contents`.
+`kueue_fleet.kueue_components.cluster_contents`.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any, Final, Self, TypeVar, Unpack
 
 import pulumi
 
-from kueue_admission.forms import SpecError, errors_of
-from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel import SpecError, errors_of
+from kueue_admission.kernel.form_rules import MISSING
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import (
     ClusterEntry,
@@ -41,17 +41,17 @@ from kueue_fleet.fleet_inputs import (
     check_secrets,
     known_project,
 )
-from kueue_fleet.gcp.cloud_resources import declare_part
-from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
-from kueue_fleet.gcp.controller_image import ControllerImage
-from kueue_fleet.gcp.dashboards import Dashboards
-from kueue_fleet.gcp.gke_kubeconfig import merge_kubeconfigs
-from kueue_fleet.gcp.identity import GrafanaIdentity, ManagerIdentity, MemberAccess, TeamIdentity
-from kueue_fleet.gcp.network import AcceleratorNetworks, Network, NetworkIds, existing_network
-from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
-from kueue_fleet.gcp.services import ProjectServices
-from kueue_fleet.gcp.storage import TeamStorage
+from kueue_fleet.gcp_components.cloud_resources import declare_part
+from kueue_fleet.gcp_components.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
+from kueue_fleet.gcp_components.controller_image import ControllerImage
+from kueue_fleet.gcp_components.dashboards import Dashboards
+from kueue_fleet.gcp_components.gke_kubeconfig import merge_kubeconfigs
+from kueue_fleet.gcp_components.identity import GrafanaIdentity, ManagerIdentity, MemberAccess, TeamIdentity
+from kueue_fleet.gcp_components.network import AcceleratorNetworks, Network, NetworkIds, existing_network
+from kueue_fleet.gcp_components.node_pool import NodePool
+from kueue_fleet.gcp_components.reserved_capacity import ReservedCapacity
+from kueue_fleet.gcp_components.services import ProjectServices
+from kueue_fleet.gcp_components.storage import TeamStorage
 from kueue_fleet.google.parts import CLOUD_PARTS, Surroundings, labels_of
 from kueue_fleet.google.resources import (
     api_arguments,
@@ -65,9 +65,9 @@ from kueue_fleet.google.resources import (
     team_arguments,
 )
 from kueue_fleet.in_programs import below_parent
-from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.kueue.plain_cluster import KubernetesCluster, PlainCluster
-from kueue_fleet.kueue.team_secrets import known_secrets
+from kueue_fleet.kueue_components.cluster_contents import ClusterConnection, ClusterContents
+from kueue_fleet.kueue_components.plain_cluster import KubernetesCluster, PlainCluster
+from kueue_fleet.kueue_components.team_secrets import known_secrets
 from kueue_fleet.program.handed_out import hand_out
 
 CONFIG: Final = PRODUCT

@@ -6,16 +6,16 @@ from typing import TypedDict
 
 import pulumi
 
-from kueue_admission.forms import Problem
-from kueue_admission.forms.form_rules import NEEDED
+from kueue_admission.kernel import Problem
+from kueue_admission.kernel.form_rules import NEEDED
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.gcp.network import NetworkIds
+from kueue_fleet.gcp_components.network import NetworkIds
 from kueue_fleet.gke import google_syntax
-from kueue_fleet.kueue.plain_cluster import KubernetesCluster
-from kueue_fleet.kueue.team_secrets import TeamSecrets
+from kueue_fleet.kueue_components.plain_cluster import KubernetesCluster
+from kueue_fleet.kueue_components.team_secrets import TeamSecrets
 
 
 class FleetInputs(TypedDict, total=False):

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Final
 
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
 from kueue_fleet.fleet_file import FleetSpec

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms import Problem
-from kueue_admission.forms.versions import minor_of
+from kueue_admission.kernel import Problem
+from kueue_admission.kernel.versions import minor_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.rules.commands import NOT_REHEARSED, OTHER_VERSION

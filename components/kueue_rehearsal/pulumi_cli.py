@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 import psutil
 import yaml
 
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.suggest import instead
 from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.google.resource_types import STACK
 from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kueue_admission.forms.problem import errors_of
+from kueue_admission.kernel.problem import errors_of
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, NodesSection, read_rehearsal_section
 from kueue_fleet.fleet_file.parse import REHEARSAL_KEY
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings

@@ -24,11 +24,11 @@ PAGES = {
 CLASSES = {
     "python/components.md": (
         "Components",
-        ("kueue_fleet.fleet", "kueue_fleet.fleet_inputs", "kueue_fleet.gcp", "kueue_fleet.kueue"),
+        ("kueue_fleet.fleet", "kueue_fleet.fleet_inputs", "kueue_fleet.gcp_components", "kueue_fleet.kueue_components"),
     ),
     "python/reading.md": (
         "Read, check and print",
-        ("kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"),
+        ("kueue_admission.kernel", "kueue_fleet.fleet_file", "kueue_fleet.objects"),
     ),
     "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model", "kueue_fleet.settings")),
     "python/jobs.md": ("Submit jobs", ("kueue_fleet.cli", "kueue_fleet.jobs")),

@@ -14,7 +14,7 @@ from typing import Final
 
 from pulumi_policy import Policy
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies import (
     gcp_iam,
     gcp_network,

@@ -16,10 +16,10 @@ from typing import Any, Final
 from pulumi_policy import EnforcementLevel, PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions
 
 from kueue_admission.cli.code_scanning import annotation, sarif_log
-from kueue_admission.forms.printable import printable
-from kueue_admission.forms.problem import Problem, Severity
-from kueue_admission.forms.problem import Rule as ProblemRule
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.printable import printable
+from kueue_admission.kernel.problem import Problem, Severity
+from kueue_admission.kernel.problem import Rule as ProblemRule
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies import RULES
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.resource import Resource

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulumi_policy import PolicyResource
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import KUBERNETES, KUBERNETES_PROVIDER, Resource, kubernetes_type

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.unknown import holds_unknown
+from kueue_admission.kernel.unknown import holds_unknown
 from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of

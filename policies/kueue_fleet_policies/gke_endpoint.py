@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated

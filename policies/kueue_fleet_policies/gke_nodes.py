@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN, is_known
+from kueue_admission.kernel.unknown import UNKNOWN, is_known
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of

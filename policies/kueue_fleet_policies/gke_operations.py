@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of, said
 from kueue_fleet_policies.rule import Breach, Settings

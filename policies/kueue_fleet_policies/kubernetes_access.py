@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION, ROTATE_WITHIN
 from kueue_fleet.settings.tokens import CONTROLLER_NAME
 from kueue_fleet_policies.resource import Resource

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.api.manifests import POD_SECURITY_LABEL
-from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
+from kueue_admission.kernel.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet.google.resource_types import HELM_RELEASE
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import KUBERNETES, Resource, patched_type

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.api.pod_security import APPARMOR, BASELINE_CAPABILITIES, SAFE_SYSCTLS
-from kueue_admission.forms.unknown import UNKNOWN, holds_unknown
+from kueue_admission.kernel.unknown import UNKNOWN, holds_unknown
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import Resource

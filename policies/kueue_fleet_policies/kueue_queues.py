@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
-from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import Estate, KubernetesObjects, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource

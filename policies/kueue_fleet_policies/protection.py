@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.unknown import is_known
+from kueue_admission.kernel.unknown import is_known
 from kueue_fleet.google.resource_types import COMMITMENT, FUTURE_RESERVATION, HELM_RELEASE, RESERVATION
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import Resource

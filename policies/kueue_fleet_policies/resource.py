@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies.values import at, plain, truth
 
 KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"

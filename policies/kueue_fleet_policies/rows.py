@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from pulumi_policy import EnforcementLevel, Severity
 
-from kueue_admission.forms.unknown import UNKNOWN, is_known
+from kueue_admission.kernel.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import Breach, Remedy, ResourceCheck, ResourceRule, Settings, StackCheck, StackRule
 

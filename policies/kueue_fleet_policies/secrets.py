@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pulumi_policy.secret import Secret
 
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet_policies.pods import containers, metadata, pod_specs
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from pulumi_policy import proxy
 from pulumi_policy.secret import Secret
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 
 _TARGET: Final = "__target"
 _UNKNOWN_MARKS: Final = frozenset(

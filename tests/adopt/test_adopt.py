@@ -14,7 +14,7 @@ from tests.adopt.existing_platform import existing_cluster, kueue_objects
 from tests.fleet_file.builders import REMOVED, changed, flavor_quotas, fleet_data, manager_quotas, standalone_data
 
 import small_fleets
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet

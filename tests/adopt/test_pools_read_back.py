@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kueue_admission.forms.base import DEFER_RULES
+from kueue_admission.kernel.base import DEFER_RULES
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, file_path, pool_fields, pool_properties
 from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators

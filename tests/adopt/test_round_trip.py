@@ -17,7 +17,7 @@ from tests.fleet_file.builders import COVERED, REMOVED, changed, flavor_quotas, 
 from tests.fleet_files import fleets
 
 from drawn import examples
-from kueue_admission.forms.problem import SpecError, errors_of
+from kueue_admission.kernel.problem import SpecError, errors_of
 from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from kueue_admission.forms import Duration
+from kueue_admission.kernel import Duration
 
 LENGTHS = {
     "0": 0,

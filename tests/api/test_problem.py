@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms import SpecError, errors_of
-from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.problem import join_path
+from kueue_admission.kernel import SpecError, errors_of
+from kueue_admission.kernel.form_rules import MISSING
+from kueue_admission.kernel.problem import join_path
 
 
 def test_text() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from kueue_admission.forms import Quantity
+from kueue_admission.kernel import Quantity
 
 # Canonical texts, from k8s.io/apimachinery pkg/api/resource/quantity_test.go (TestQuantityParse, TestQuantityString).
 CANONICAL = {

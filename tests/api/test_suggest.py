@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.suggest import instead, nearest
+from kueue_admission.kernel.suggest import instead, nearest
 
 
 def test_case_hyphens_and_underscores_do_not_count() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_admission.forms import syntax
+from kueue_admission.kernel import syntax
 from kueue_fleet.gke import google_syntax
 
 GOOD = {

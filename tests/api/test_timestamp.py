@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from kueue_admission.forms.timestamp import Timestamp, timestamp_text
+from kueue_admission.kernel.timestamp import Timestamp, timestamp_text
 
 READ = TypeAdapter(Timestamp)
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)

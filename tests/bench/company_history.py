@@ -24,8 +24,8 @@ from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.records import Phase, Record, Run
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import fleet_run
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import fleet_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "companies"
 BEGIN = datetime(2026, 9, 7, tzinfo=UTC).timestamp()

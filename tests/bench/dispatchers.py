@@ -22,9 +22,9 @@ from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_d
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.problems import STEP_LABEL
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_rehearsal.jobs.witness import Witness
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 

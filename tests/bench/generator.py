@@ -31,9 +31,9 @@ from kueue_admission.decide.model import (
     Workload,
 )
 from kueue_admission.decide.pods import PodSet, SliceConstraint, TopologyRequest
-from kueue_admission.forms.base import Count, Int32, SpecModel, Text
-from kueue_admission.forms.form_rules import LISTED_TWICE, OUT_OF_RANGE, UNKNOWN_NAME
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.base import Count, Int32, SpecModel, Text
+from kueue_admission.kernel.form_rules import LISTED_TWICE, OUT_OF_RANGE, UNKNOWN_NAME
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import exponential
 from kueue_admission.simulate.errors import SimulationError

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from typer.testing import CliRunner
 
-from kueue_admission.forms.yaml_text import load_document
+from kueue_admission.kernel.yaml_text import load_document
 from kueue_fleet.cli import app
 from kueue_fleet.cli.plan import held_out_of
 from kueue_fleet.cli.plan_runs import simulations

@@ -14,8 +14,8 @@ from typing import Any
 
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 from tests.bench.large_fleet import fleet_jobs, large_fleet
 
 

@@ -12,7 +12,7 @@ from tests.cli.test_spec_commands import GOOD, STACK
 
 from command_line import call
 from kueue_admission.cli.code_scanning import annotation
-from kueue_admission.forms.form_rules import MISSING
+from kueue_admission.kernel.form_rules import MISSING
 
 ATTEMPTS = Path(__file__).parent / "first_attempts"
 QUOTA = "clusterQueues[queue].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota"

@@ -83,7 +83,7 @@ def test_help_imports_neither_models_nor_components() -> None:
         "kubernetes",
         "rich",
         "kueue_admission.decide",
-        "kueue_admission.forms.base",
+        "kueue_admission.kernel.base",
     }
 
 
@@ -103,7 +103,7 @@ def test_check_imports_no_more_than_it_needs() -> None:
     )
     loaded = set(done.stdout.splitlines()[-1].split(","))
     assert "kueue_fleet.fleet_file.model.fleet" in loaded
-    slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_admission.decide", "kueue_fleet.simulation"}
+    slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_admission.decide", "kueue_fleet.fleet_simulation"}
     assert not loaded & {
         *slow,
         "kueue_fleet.fleet_file.cost",
@@ -118,7 +118,7 @@ def test_check_imports_no_more_than_it_needs() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["kueue_admission.api", "kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"]
+    "package", ["kueue_admission.api", "kueue_admission.kernel", "kueue_fleet.fleet_file", "kueue_fleet.objects"]
 )
 def test_names_of_a_package_are_loaded_when_they_are_used(package: str) -> None:
     script = (

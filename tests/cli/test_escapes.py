@@ -11,7 +11,7 @@ from tests.cli.in_process import Command, Ended
 from tests.status.test_fleet_status import connection, queue, workload
 from tests.status.test_fleet_status import request as dws_request
 
-from kueue_admission.forms.printable import printable
+from kueue_admission.kernel.printable import printable
 from kueue_fleet.cli import COMMANDS, live_fleet
 from kueue_fleet.status import ClusterObjects
 

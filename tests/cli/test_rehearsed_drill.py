@@ -19,8 +19,8 @@ from kueue_admission.read.goals import Goal, Judged, Standing
 from kueue_fleet.cli.rehearsed_drill import Drill, Outcome, _named, check_drill, conclude, show_outcome, waiting_jobs
 from kueue_fleet.cli.watched_jobs import Row, Seen
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.recorded import Recorder
 from kueue_fleet.gke.labels import SPOT
-from kueue_fleet.simulation.recorded import Recorder
 from kueue_fleet.status.job import PODS_SELECTOR
 from kueue_rehearsal.drills import FAULTS, _runs_on_spot
 from kueue_rehearsal.simulation_settings import parse_settings

@@ -14,7 +14,7 @@ from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 from kueue_fleet.cli.watched_jobs import Row, Seen, ask_again, report
-from kueue_fleet.simulation.recorded import Recorder
+from kueue_fleet.fleet_simulation.recorded import Recorder
 from kueue_rehearsal.jobs.views import JobState, JobView
 from kueue_rehearsal.jobs.witness import Sighting, Witnesses
 

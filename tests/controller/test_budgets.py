@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.controller.build import NOW, Fixture, admitted_copy, condition, when, workload
 
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     BUDGET_CHECK,
     OVER_BUDGET_BY_LABEL,

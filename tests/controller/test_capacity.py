@@ -13,7 +13,7 @@ import pytest
 from tests.controller.build import NOW, Clock, when
 from tests.kube.fake_api import FakeApi
 
-from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.kernel.names import LOST_CAPACITY_ANNOTATION
 from kueue_fleet.controller.capacity import CAPACITY_MANAGER, CapacityWriter
 from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.metrics import Metrics

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.controller.build import GPU, NOW, Fixture, condition, given_up, waiting_copy, when, workload
 
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK
+from kueue_admission.kernel.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
 from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
 

@@ -16,9 +16,9 @@ from tests.history.workloads import ADMITTED, ASSIGNED, EXHAUSTED, FINISHED, RES
 from tests.kube.fake_api import FakeApi
 
 from controller_lab import fleet_data
-from kueue_admission.forms.duration import Duration
 from kueue_admission.history.schema import Kind
 from kueue_admission.history.store import Store
+from kueue_admission.kernel.duration import Duration
 from kueue_fleet.controller import history
 from kueue_fleet.controller.history import IF_THERE, PATHS, HistoryWriter
 from kueue_fleet.controller.metrics import Metrics

@@ -11,7 +11,7 @@ from kueue_admission.decide.model import Configuration, Workload
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.topology.placement import Places
 from kueue_admission.decide.workload.state import WorkloadInfo
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects

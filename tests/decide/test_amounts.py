@@ -21,7 +21,7 @@ from kueue_admission.decide.pods import PodSet, Taint, Toleration
 from kueue_admission.decide.reasons import QuotaReservedReason, most_severe
 from kueue_admission.decide.scheduler.examination import search_counts
 from kueue_admission.decide.workload.lifecycle import backoff_seconds
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 
 
 class TestAmounts:

@@ -17,7 +17,7 @@ from kueue_admission.decide.preemption.candidates import satisfies_policy
 from kueue_admission.decide.quota.cohort_tree import add_usage
 from kueue_admission.decide.reasons import InactiveReason
 from kueue_admission.decide.scheduler.examination import quota_to_reserve
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.workloads import parse_admission

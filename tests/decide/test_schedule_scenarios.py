@@ -13,7 +13,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted, Submitted
 from kueue_admission.decide.model import Admission
 from kueue_admission.decide.queue.pending import Place
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.workloads import parse_admission

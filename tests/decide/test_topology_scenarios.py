@@ -16,8 +16,8 @@ from kueue_admission.decide.pods import PodSet, ResourceRules, SliceConstraint, 
 from kueue_admission.decide.topology.domains import TopologyState
 from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_taint
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request

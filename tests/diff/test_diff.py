@@ -14,7 +14,7 @@ from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet, flee
 from tests.fleet_files import fleet_files
 
 from drawn import examples
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects import render_fleet

@@ -44,7 +44,7 @@ from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.decide.timers import Timer
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 from kueue_admission.decide.workload.workload_controller import WorkloadController
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
 from kueue_admission.releases import release

@@ -18,7 +18,7 @@ from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.model import AdmissionFairSharing, LocalQueue
 from kueue_admission.decide.queue.usage_ledger import NANO, UsageLedger
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release

@@ -12,20 +12,20 @@ import yaml
 
 from job_files import jobs_in
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
-from kueue_admission.forms.problem import errors_of
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
+from kueue_admission.kernel.problem import errors_of
 from kueue_admission.read.job_pod_sets import ROLES
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.gke.consumption import options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "capacity.md"

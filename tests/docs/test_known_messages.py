@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import fleet_data
 
-from kueue_admission.forms.known_messages import KnownMessage, code_of, known_messages, with_code
-from kueue_admission.forms.problem import Rule, by_code
+from kueue_admission.kernel.known_messages import KnownMessage, code_of, known_messages, with_code
+from kueue_admission.kernel.problem import Rule, by_code
 from kueue_fleet.fleet_file import read_fleet_text
 from kueue_fleet.fleet_file.rules import FLEET_RULES
 

@@ -42,9 +42,9 @@ from kueue_fleet.cli.watched_jobs import Seen, observed
 from kueue_fleet.diff.upgrade import LOOK_AGAIN
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import PULUMI_KEY
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.problems import STEP_LABEL
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs

@@ -17,8 +17,8 @@ from kueue_admission.history.schema import Event, Kind
 from kueue_admission.history.store import Store, StoreError
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 from one_cluster import KUEUE, Json, condition, wait_until
 
 REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"

@@ -13,7 +13,7 @@ from pulumi import automation as auto
 
 from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue, ResourceFlavor, Topology
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue import webhook_retry
+from kueue_fleet.kueue_components import webhook_retry
 from kueue_fleet.objects import render_cluster
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 from tests.engines import program_of_0_2_0

@@ -13,7 +13,7 @@ from tests.adopt.existing_platform import existing_platform
 from tests.fleet_file.builders import REMOVED, changed, problems
 from typer.testing import CliRunner
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.adopt import Identity, adopt_fleet
 from kueue_fleet.cli import app
 from kueue_fleet.diff import compare_fleets

@@ -11,7 +11,7 @@ from tests.fleet_file.builders import REMOVED, changed, problems, quota
 from typer.testing import CliRunner
 
 import pulumi_mocks
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet import Fleet
 from kueue_fleet.cli import app
 from kueue_fleet.diff import compare_fleets

@@ -10,14 +10,14 @@ import pytest
 import yaml
 from tests.fleet_file.builders import problems
 
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import objects_on
 from kueue_fleet.objects.gpu_direct import INJECTOR
-from kueue_fleet.simulation.job_findings import check_manifests
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gpu-networks"
 FAMILIES = ("h100", "h100-mega", "h200", "b200")

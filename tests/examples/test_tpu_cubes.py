@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
 from kueue_fleet.jobs.topology_nodes import topology_nodes
-from kueue_fleet.simulation.job_findings import check_manifests
 from kueue_rehearsal.fleet_engines import check_runs_here
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tpu-cubes"

@@ -25,7 +25,7 @@ from kueue_admission.decide.model import (
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.explain import Explanation, Links, explain, render_text
 from kueue_admission.explain.answer import Link
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.names import (
     HOSTNAME_LABEL,
     LOST_CAPACITY_ANNOTATION,
     MULTIKUEUE_CONTROLLER,

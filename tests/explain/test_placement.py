@@ -28,7 +28,7 @@ from kueue_admission.decide.model import (
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, SliceConstraint, Taint, TopologyRequest
 from kueue_admission.explain import Explanation
 from kueue_admission.explain.answer import Placement
-from kueue_admission.forms.names import HOSTNAME_LABEL, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.names import HOSTNAME_LABEL, PROVISIONING_CONTROLLER
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present")
 

@@ -10,7 +10,7 @@ import pytest
 from kueue_admission.explain import Explanation, render_clusters, render_short
 from kueue_admission.explain.answer import CheckStanding, Link
 from kueue_admission.explain.together import next_step_of_all
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 
 def on(cluster: str, state: str, reason: str, **changes: Any) -> Explanation:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.messages import errors_in, explain
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.messages import errors_in, explain
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
 
 Data = dict[str, Any]

@@ -8,9 +8,9 @@ import pytest
 from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
 from tests.fleet_file.pool_builders import pools_data
 
-from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.problem import where_read
-from kueue_admission.forms.unknown import NotKnownError
+from kueue_admission.kernel.form_rules import MISSING
+from kueue_admission.kernel.problem import where_read
+from kueue_admission.kernel.unknown import NotKnownError
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
 from kueue_fleet.fleet_file.form import read_form

@@ -17,9 +17,9 @@ from kueue_admission.api import (
     ResourceFlavorSpec,
     ResourceGroup,
 )
-from kueue_admission.forms import Quantity, SpecError
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.described import Described
+from kueue_admission.kernel import Quantity, SpecError
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.described import Described
 from kueue_fleet.fleet_file import AdmissionCheckEntry, FleetSpec, TeamEntry
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems, standalone_data
 
 from drawn import examples
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.problem import errors_of
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.problem import errors_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.objects import render_fleet
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.gke.labels import GPU_RESOURCE
 

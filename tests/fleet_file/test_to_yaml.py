@@ -11,7 +11,7 @@ from tests.fleet_files import fleet_files
 
 import kueue_fleet as kf
 from drawn import examples
-from kueue_admission.forms.yaml_text import dump_yaml, load_yaml
+from kueue_admission.kernel.yaml_text import dump_yaml, load_yaml
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 
 COLON = "a value has a colon in it, or two fields are in one row"
 SPACE_AFTER_COLON = "there is no space after a colon"

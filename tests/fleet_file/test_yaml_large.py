@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn import examples
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_large import load_large
-from kueue_admission.forms.yaml_text import load_documents
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_large import load_large
+from kueue_admission.kernel.yaml_text import load_documents
 
 PLAIN = (
     "~ null yes on True 0x1F 0o17 010 0b11 1_000 12:30 2026-11-20 1e3 .5 -.inf +5 # --- ... &a *a !a | > %a @a `a { ["

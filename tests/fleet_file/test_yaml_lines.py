@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from kueue_admission.forms.yaml_text import load_document
+from kueue_admission.kernel.yaml_text import load_document
 from kueue_fleet.fleet_file import read_fleet_text
 
 TEXT = """\
@@ -118,7 +118,7 @@ def test_many_problems_of_one_map_are_placed_without_looking_through_it_for_each
         looked_at += 1
         return name.lower()
 
-    monkeypatch.setattr("kueue_admission.forms.yaml_lines.plain", counted)
+    monkeypatch.setattr("kueue_admission.kernel.yaml_lines.plain", counted)
     document = load_document("".join(f"key{number}: {number}\n" for number in range(500)), "f.yaml")
     assert [document.line_of(f"key{number}") for number in range(500)] == list(range(1, 501))
     assert looked_at == 500

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_bounds import MOST_LEVELS
-from kueue_admission.forms.yaml_text import load_documents, load_yaml
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_bounds import MOST_LEVELS
+from kueue_admission.kernel.yaml_text import load_documents, load_yaml
 
 
 def nested(levels: int, key: str = "a:") -> str:

@@ -9,7 +9,7 @@ import pytest
 import pulumi_mocks
 from kueue_fleet import WorkerCluster, testing
 from kueue_fleet.fleet_file import ClusterEntry
-from kueue_fleet.gcp.cluster import ControlPlaneAccess
+from kueue_fleet.gcp_components.cluster import ControlPlaneAccess
 from pulumi_mocks import Recording
 
 

@@ -13,7 +13,7 @@ from pulumi.runtime.settings import SETTINGS
 import kueue_fleet
 import pulumi_mocks
 from kueue_fleet import Fleet
-from kueue_fleet.gcp import controller_image
+from kueue_fleet.gcp_components import controller_image
 from pulumi_mocks import Recording
 from small_fleets import fleet
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs, server_ca
+from kueue_fleet.gcp_components.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs, server_ca
 
 
 def test_the_context_is_named_like_the_cluster_and_the_credential_comes_from_the_plugin() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import google_cloud
 import pulumi_mocks
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import NodePool
 from kueue_fleet.fleet_file import ClusterEntry, NodePoolEntry
 from pulumi_mocks import Recorded

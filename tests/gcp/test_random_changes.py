@@ -13,7 +13,7 @@ from tests.gcp.test_second_plan import declared
 
 from drawn import examples
 from google_cloud import created, planned, updated
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from pulumi_mocks import Recorded

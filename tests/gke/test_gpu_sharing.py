@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.gpu_sharing import CLIENTS, GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (

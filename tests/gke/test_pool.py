@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.gke.labels import NodeTaint
 from kueue_fleet.gke.pool import Breach, Gpus, Pool, property_path, read_pool
 from kueue_fleet.gke.pool_rules import breaches

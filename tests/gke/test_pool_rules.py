@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import DRANET, NO_DEVICE_PLUGIN, NodeTaint
 from kueue_fleet.gke.pool import RESERVATION_KEY, Gpus, Pool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from google_cloud import changes, created, updated
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 RESERVATION = "gcp:compute/reservation:Reservation"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.elsewhere import table_reader
 from kueue_admission.history.jobs import PastJob, past_of
 from kueue_admission.history.schema import Event
+from kueue_admission.kernel.problem import SpecError
 from kueue_admission.read.fields import seconds_of
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.metrics import is_metrics, judge_counted, read_answer, read_metrics
 from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.problem import SpecError
 from kueue_admission.read.goals import Goal, Standing
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dws-multikueue" / "metrics.txt"

@@ -7,7 +7,7 @@ from tests.fleet_file.builders import standalone_data
 from tests.jobs.test_nodes import L4, documents
 
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 FLEET = parse_fleet(standalone_data())
 

@@ -14,10 +14,10 @@ from tests.simulation.fleets import GPU, fleet_data
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs import check
 from kueue_fleet.jobs.check.fields import check_job_fields, check_priorities
 from kueue_fleet.jobs.queued_job import QueuedJob, queued_jobs
-from kueue_fleet.simulation.job_findings import check_manifests
 
 POD = "spec/template/spec"
 MAIN = f"{POD}/containers/0"

@@ -10,7 +10,7 @@ from tests.jobs.test_nodes import documents
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 

@@ -11,8 +11,8 @@ import yaml
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.new_job import JobRequest, job_for
-from kueue_fleet.simulation.job_findings import check_manifests
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from tests.fleet_file.builders import fleet_data
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet_text
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 GPU = "nvidia.com/gpu"
 Json = dict[str, Any]

@@ -11,9 +11,9 @@ from tests.jobs.test_nodes import documents
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 HOST: Final = "kubernetes.io/hostname"

@@ -10,11 +10,11 @@ from kueue_admission.api import ProvisioningRequestConfigSpec
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.check.provisioning_request import refused_by_gke
 from kueue_fleet.jobs.queued_job import pod_set_templates
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
 from small_fleets import standalone_data
 
 GPU = "nvidia.com/gpu"

@@ -12,8 +12,8 @@ from tests.simulation.fleets import workload_file
 
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 BARE = [{"name": "main", "image": "busybox"}]
 

@@ -11,9 +11,9 @@ from tests.simulation.fleets import GPU, fleet_data
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.workload_file import read_workload_file
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
 
 
 def fleet(quota: dict[str, Any], **team: Any) -> FleetSpec:

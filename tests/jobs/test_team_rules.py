@@ -9,7 +9,7 @@ from tests.simulation.fleets import GPU, fleet_data
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 CLASSES = {
     "workloadPriorityClasses": [{"name": "urgent", "value": 1000}, {"name": "normal", "value": 100}],

@@ -19,7 +19,7 @@ from kueue_admission.api import (
     WorkloadPriorityClassFields,
 )
 from kueue_fleet import ClusterQueue, LocalQueue, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass
-from kueue_fleet.kueue.applied_objects import resource_type
+from kueue_fleet.kueue_components.applied_objects import resource_type
 from pulumi_mocks import Recording
 
 

@@ -10,11 +10,11 @@ import yaml
 import pulumi_mocks
 from kueue_admission.api import KueueConfiguration
 from kueue_admission.api.configuration import Integrations
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall, NvidiaDraDriverInstall
 from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation, parse_fleet
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
-from kueue_fleet.kueue.install import OperatorInstall
+from kueue_fleet.kueue_components.install import OperatorInstall
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2", "pullPolicy": "IfNotPresent"}

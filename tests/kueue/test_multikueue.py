@@ -12,7 +12,7 @@ import kueue_fleet as kf
 import pulumi_mocks
 from kueue_fleet import MultiKueue, WorkerAccess, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue.credentials import WorkerGrant
+from kueue_fleet.kueue_components.credentials import WorkerGrant
 from kueue_fleet.objects import render_worker_access
 from kueue_fleet.testing import CA_CERTIFICATE
 from pulumi_mocks import Recording

@@ -5,8 +5,12 @@ import asyncio
 import pulumi
 import pytest
 
-from kueue_fleet.kueue import webhook_retry
-from kueue_fleet.kueue.webhook_retry import RETRY_DELAYS_SECONDS, retry_while_webhook_not_ready, webhook_not_ready
+from kueue_fleet.kueue_components import webhook_retry
+from kueue_fleet.kueue_components.webhook_retry import (
+    RETRY_DELAYS_SECONDS,
+    retry_while_webhook_not_ready,
+    webhook_not_ready,
+)
 
 NOT_READY = [
     'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post "https://'

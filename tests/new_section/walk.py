@@ -7,7 +7,7 @@ import pulumi
 import yaml
 
 import kueue_fleet as kf
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.reference import reference_markdown

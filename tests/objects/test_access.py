@@ -8,7 +8,7 @@ from typing import Any
 from tests.fleet_file.builders import fleet
 
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts, worker_token, worker_tokens
 from kueue_fleet.objects import render_worker_access

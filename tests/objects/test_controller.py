@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.fleet_file.builders import Data, fleet
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, Grafana, check_fleet, kueue_configuration, parse_fleet
 from kueue_fleet.google.parts import NO_SURROUNDINGS, grafana_arguments
 from kueue_fleet.objects import render_cluster

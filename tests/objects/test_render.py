@@ -29,8 +29,8 @@ from tests.fleet_file.builders import (
 
 from drawn import examples
 from kueue_admission.api import check_objects
-from kueue_admission.forms import Quantity
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel import Quantity
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, kueue_helm_values, parse_fleet, parse_fleet_text
 from kueue_fleet.objects import objects_on, render_cluster, render_fleet
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.objects.run_duration_policy import NAME, render_run_duration_policy
 

@@ -11,11 +11,11 @@ from pulumi.runtime import rpc
 
 import kueue_fleet
 from kueue_admission.api import ClusterQueueSpec
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gcp.cluster import ControlPlaneAccess
-from kueue_fleet.kueue.credentials import WorkerGrant
+from kueue_fleet.gcp_components.cluster import ControlPlaneAccess
+from kueue_fleet.kueue_components.credentials import WorkerGrant
 from kueue_fleet.plugin.arguments import arguments_of, inputs_of, read_arguments
 from kueue_fleet.plugin.package import components
 from small_fleets import WORKER, fleet, fleet_data

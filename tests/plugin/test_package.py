@@ -12,13 +12,13 @@ from pydantic.alias_generators import to_camel
 from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
-from kueue_admission.forms.base import Tagged
+from kueue_admission.kernel.base import Tagged
 from kueue_fleet import ManagerCluster
 from kueue_fleet.fleet_file.schema import field_docs, models_in
 from kueue_fleet.fleet_inputs import FleetInputs
-from kueue_fleet.gcp.network import NetworkIds
-from kueue_fleet.kueue.credentials import WorkerGrant
-from kueue_fleet.kueue.plain_cluster import KubernetesCluster
+from kueue_fleet.gcp_components.network import NetworkIds
+from kueue_fleet.kueue_components.credentials import WorkerGrant
+from kueue_fleet.kueue_components.plain_cluster import KubernetesCluster
 from kueue_fleet.plugin.arguments import arguments_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, OF_COMPONENT
 from kueue_fleet.plugin.package import components, outputs_of, package_schema

@@ -9,7 +9,7 @@ import pytest
 from tests.policies.declared import PROJECT, REGION, Declared, as_input, as_stack, cluster, flavor, pool, provider
 from tests.policies.seeds import SEEDS
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies import RULES, StackRule
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs, remember_inputs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.policies.declared import REGION, as_input, cluster, pool
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT
 from kueue_fleet.gke.pool import read_pool
 from kueue_fleet_policies.pool import Pool, gpus_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.preflight import projects
 
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.kernel.form_rules import Fault
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet
 from kueue_fleet.preflight.findings import Finding, findings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import PrintedJob, PrintedNode, PrintedPod, PrintedWorkload, WorkloadState
 

@@ -14,7 +14,7 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from kueue_admission.forms.tables import read_table
+from kueue_admission.kernel.tables import read_table
 from kueue_rehearsal.engines.cache import EngineCache
 from kueue_rehearsal.engines.toolchain import find_go, install_go
 from kueue_rehearsal.paths import engines_dir

@@ -18,8 +18,8 @@ from command_line import call
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 BEGIN, END = "2026-12-07T23:00:00Z", 3600
 """The pool ends an hour after second 0."""

@@ -13,7 +13,7 @@ from kueue_admission.simulate.clock import REPEATS_SECONDS, End, EndReason, driv
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 DAY = 86_400.0
 

@@ -11,8 +11,8 @@ from tests.simulation.fleets import EUROPE, US, dispatched_data
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 GPU = "nvidia.com/gpu"
 ONE = {"name": "j", "namespace": "t", "queue": "q", "runSeconds": 60, "requests": {GPU: 2, "cpu": 1}}

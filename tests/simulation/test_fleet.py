@@ -12,9 +12,9 @@ from kueue_admission.simulate.distributions import parse_distribution
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import first_of_each, fleet_run, parse_fleet_objects, prepare_fleet
 from kueue_fleet.jobs.problems import Sources
 from kueue_fleet.jobs.workload_file import read_workload_file
-from kueue_fleet.simulation.fleet import first_of_each, fleet_run, parse_fleet_objects, prepare_fleet
 
 ROOT = Path(__file__).parents[2]
 STACK = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()

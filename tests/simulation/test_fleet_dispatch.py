@@ -8,7 +8,7 @@ from tests.simulation.fleets import EUROPE, US, dispatched_data, job, workload_f
 
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 
 def run(data: dict[str, Any], jobs: list[dict[str, Any]], until: float | None = None, **rest: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 
 def run(jobs: list[dict[str, Any]], *, until: float | None = None, seed: int = 0, **rest: Any) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from kueue_admission.simulate.distributions import exponential
 from kueue_admission.simulate.records import State
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.fleet import first_of_each, fleet_run, parse_fleet_objects
-from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.fleet_simulation.fleet import first_of_each, fleet_run, parse_fleet_objects
+from kueue_fleet.fleet_simulation.fleet_run import FleetRun
 
 WORKERS = (EUROPE, US)
 TEAMS = ("team-a", "team-eu")

@@ -13,8 +13,8 @@ from tests.simulation.fleets import EUROPE, GPU, US, fleet, workload_file
 from kueue_admission.simulate.distributions import Distribution, constant, exponential
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
+from kueue_fleet.fleet_simulation.forecast import Forecast, forecast, remaining
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.forecast import Forecast, forecast, remaining
 
 Object = dict[str, Any]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()

@@ -10,7 +10,7 @@ from tests.status.test_history import PRICES
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 HOUR, WEEK = 3600.0, 7 * 86400.0
 

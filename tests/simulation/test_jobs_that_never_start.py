@@ -9,7 +9,7 @@ from tests.simulation.fleets import EUROPE, GPU, US, calendar_data, dispatched_d
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
 
 def found(

@@ -19,9 +19,9 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import read_raw
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import fleet_run, prepare_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import fleet_run, prepare_fleet
-from kueue_fleet.simulation.job_findings import check_manifests
 
 EXAMPLES = Path(__file__).parents[2] / "examples/kinds-of-jobs"
 FLEET = parse_fleet_text((EXAMPLES / "fleet.yaml").read_text(), "fleet.yaml")

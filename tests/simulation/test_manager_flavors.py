@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import read_workload_file
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 CASE = Path(__file__).parent / "cases" / "two-gpus-in-one-cohort.yaml"
 

@@ -10,8 +10,8 @@ from tests.simulation.objects import API, cluster, documents, job, queue
 
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.other_release import Compared, compare_dump, compare_jobs
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.other_release import Compared, compare_dump, compare_jobs
 
 SHARES = {"admissionFairSharing": {"usageHalfLifeTime": "30s"}}
 

@@ -14,7 +14,7 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.report import report_data
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 BEGIN, HOUR = "2026-12-01T00:00:00Z", 3600.0
 

@@ -9,11 +9,11 @@ import pytest
 from tests.simulation.fleets import EUROPE, GPU, US, fleet
 
 from kueue_admission.decide.errors import NotModelledError
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.simulate.records import Phase, Record, State
 from kueue_admission.simulate.report import report_data
+from kueue_fleet.fleet_simulation.recorded import Recorder
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.recorded import Recorder
 
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 

@@ -13,7 +13,7 @@ from kueue_admission.simulate.raw import prepare_objects, read_raw
 from kueue_admission.simulate.records import Phase
 from kueue_admission.simulate.report import REST, report_data
 from kueue_admission.simulate.result import Result
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 PHASES = [phase.value for phase in Phase]
 

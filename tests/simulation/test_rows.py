@@ -5,7 +5,7 @@ from tests.simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.rows import JobRow, job_rows
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 
 def test_one_row_for_each_time_a_job_ran() -> None:

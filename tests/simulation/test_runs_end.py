@@ -24,7 +24,7 @@ from kueue_admission.simulate.distributions import MOST_SECONDS
 from kueue_admission.simulate.records import Record, State
 from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.runner import Arrival, prepare_cluster
-from kueue_fleet.simulation.fleet import fleet_run
+from kueue_fleet.fleet_simulation.fleet import fleet_run
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
 COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 20)

@@ -10,8 +10,8 @@ from tests.bench.large_fleet import large_fleet
 
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 
 def calls(workers: int, jobs: int, dispatcher: dict[str, Any]) -> int:

@@ -10,8 +10,8 @@ from tests.status.test_history import A_GPU_IN_EUROPE, PRICES
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.team_budgets import SimulatedBudget
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.team_budgets import SimulatedBudget
 
 DAY = 86400.0
 

@@ -13,7 +13,7 @@ from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.result import waiting_times
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 
 NOWHERE = (
     "requests nothing that queue gpu counts (nvidia.com/gpu), so that Kueue gives it no flavor and no MultiKueue "

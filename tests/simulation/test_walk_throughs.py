@@ -14,8 +14,8 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.rows import job_rows
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import read_workload_file
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted(path.name.split(".")[1] for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.kernel.names import LOST_CAPACITY_ANNOTATION
 from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.status import ClusterObjects, FleetStatus, calendar_status, fleet_status

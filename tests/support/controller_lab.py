@@ -21,7 +21,7 @@ import yaml
 import kueue_fleet
 from controller_faults import Replicas
 from fork_server import start_fork_server, write_program
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection

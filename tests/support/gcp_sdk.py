@@ -12,7 +12,7 @@ from typing import Any
 import pulumi
 from pulumi import _types
 
-import kueue_fleet.gcp
+import kueue_fleet.gcp_components
 import kueue_fleet.google
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
@@ -26,7 +26,7 @@ def component_types() -> set[str]:
             values = [each for value in named for each in (value if isinstance(value, tuple) else [value])]
             tokens = {*re.findall(r'"([^"\s]*)"', text), *(value for value in values if isinstance(value, str))}
             found |= {token for token in tokens if re.fullmatch(r"gcp:\w+/\w+:\w+", token)}
-    for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
+    for path in Path(kueue_fleet.gcp_components.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
             each = getattr(importlib.import_module(f"pulumi_{module}"), name)
             if issubclass(each, pulumi.CustomResource):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from kueue_admission.api.resources import WORKLOADS
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from api_server import api_server
 from installed_chart import installed
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services

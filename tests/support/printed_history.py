@@ -14,10 +14,10 @@ from kueue_admission.history.schema import Event
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_simulation.fleet import fleet_run
+from kueue_fleet.fleet_simulation.fleet_run import FleetRun
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import fleet_run
-from kueue_fleet.simulation.fleet_run import FleetRun
 
 Json = dict[str, Any]
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
@@ -58,7 +58,7 @@ def busy_month(fleet: FleetSpec, jobs: int, seed: int = 7) -> list[Printed]:
     waits = [{"check": "dws", "cluster": "worker-us-east4", "seconds": "uniform(60, 300)"}]
     waits.append({"check": "dws", "seconds": "uniform(120, 600)"})
     file = WorkloadFile.model_validate({"jobs": teams, "waits": waits})
-    with patch("kueue_fleet.simulation.fleet.FleetRun", _Watched):
+    with patch("kueue_fleet.fleet_simulation.fleet.FleetRun", _Watched):
         run = fleet_run(fleet, file, Delays(), seed=seed)
     assert isinstance(run, _Watched)
     drive(run.agenda, list(run.clusters.values()), 0.0, None)

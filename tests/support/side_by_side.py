@@ -10,8 +10,8 @@ from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.rows import JobRow, job_rows
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import read_workload_file
-from kueue_fleet.simulation.fleet import prepare_fleet
 
 Told = tuple[tuple[str, tuple[str, ...], bool], ...]
 """Of one job, each place where it ran: cluster, flavors, and whether it was preempted there."""

@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms import syntax
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
-from kueue_admission.forms.form_rules import BACKOFF, listed_twice
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.kernel.form_rules import BACKOFF, listed_twice
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
 
 
 class ParametersReference(SpecModel):

@@ -22,12 +22,12 @@ from kueue_admission.api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, OBJECT_KIND
-from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.read_model import read_model
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE, OBJECT_KIND
+from kueue_admission.kernel.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.read_model import read_model
 
 SPECS: Final[Mapping[str, type[SpecModel]]] = {
     "AdmissionCheck": AdmissionCheckSpec,

@@ -13,19 +13,19 @@ from pydantic import Field
 
 from kueue_admission.api.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsSubdomain, Int32, RuledModel, SpecModel
-from kueue_admission.forms.described import Hint
-from kueue_admission.forms.form_rules import (
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import DnsSubdomain, Int32, RuledModel, SpecModel
+from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.form_rules import (
     CONCURRENT_ADMISSION,
     EXCLUDED,
     LISTED_TWICE,
     NO_QUOTA_ON_FLAVOR,
     listed_twice,
 )
-from kueue_admission.forms.given import NOT_GIVEN, ListOf
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.references import NO_NAMES, CheckName, FlavorNames, OptionalCohortName, QueueName
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.references import NO_NAMES, CheckName, FlavorNames, OptionalCohortName, QueueName
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
 """Whether a queue admits: yes; no; no, and what runs ends."""

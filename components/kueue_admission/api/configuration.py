@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
-from kueue_admission.forms.duration import OptionalDurationField
-from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
-from kueue_admission.forms.quantity import OptionalQuantityMapField
+from kueue_admission.kernel.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
+from kueue_admission.kernel.duration import OptionalDurationField
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf, ListOfText
+from kueue_admission.kernel.quantity import OptionalQuantityMapField
 
 Section = Mapping[Text, Any]
 """A section that Kueue gets as it is written. Kueue checks it when it starts; a rehearsal runs the real one."""

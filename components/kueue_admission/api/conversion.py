@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
+from kueue_admission.kernel.names import KUEUE_API, KUEUE_GROUP
 
 _V1BETA1: Final = f"{KUEUE_GROUP}/v1beta1"
 _V1ALPHA1: Final = f"{KUEUE_GROUP}/v1alpha1"

@@ -23,9 +23,9 @@ from kueue_admission.api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import KUEUE_API
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import KUEUE_API
 
 TEAM_LABEL: Final = "kueue-fleet.dev/team"
 """Label on the namespaces of a team, with the team's name."""

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED
-from kueue_admission.forms.given import ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import RuledModel, SpecModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED
+from kueue_admission.kernel.given import ListOfText
+from kueue_admission.kernel.problem import Problem
 
 ClusterName = Annotated[Text, Field(min_length=1, max_length=256)]
 """Name of a MultiKueueCluster, or of what it points at."""

@@ -9,9 +9,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Flag, Int32, RuledModel, Text
-from kueue_admission.forms.form_rules import OUT_OF_RANGE
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import Flag, Int32, RuledModel, Text
+from kueue_admission.kernel.form_rules import OUT_OF_RANGE
+from kueue_admission.kernel.problem import Problem
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 """Above it are only Kubernetes' own classes."""

@@ -11,9 +11,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel
-from kueue_admission.forms.described import Hint
-from kueue_admission.forms.form_rules import (
+from kueue_admission.kernel.base import LabelKey, RuledModel, SpecModel
+from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.form_rules import (
     BYTES,
     COVERED,
     COVERED_TWICE,
@@ -23,10 +23,10 @@ from kueue_admission.forms.form_rules import (
     UNUSUAL_UNITS,
     WHOLE_UNITS,
 )
-from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, item_labels, where_read
-from kueue_admission.forms.quantity import ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
-from kueue_admission.forms.references import FlavorName
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, item_labels, where_read
+from kueue_admission.kernel.quantity import ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.kernel.references import FlavorName
 
 _MEBIBYTE: Final = Quantity("1Mi")
 

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
-from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, LOWEST_LEVEL, NEEDED, listed_twice
-from kueue_admission.forms.given import NOT_GIVEN, ListOf
-from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.references import OptionalTopologyName
+from kueue_admission.kernel.base import LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
+from kueue_admission.kernel.form_rules import EXCLUDED, LISTED_TWICE, LOWEST_LEVEL, NEEDED, listed_twice
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf
+from kueue_admission.kernel.names import HOSTNAME_LABEL
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.references import OptionalTopologyName
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 """What a taint does to pods that do not tolerate it."""

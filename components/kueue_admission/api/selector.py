@@ -6,10 +6,10 @@ Source: k8s.io/apimachinery pkg/apis/meta/v1/{types,helpers}.go, pkg/apis/meta/v
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import LabelKey, LabelValue, RuledModel
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 """How a label is compared with the values."""

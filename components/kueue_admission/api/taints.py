@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, Protocol
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 
 _INTEGER: Final = re.compile(r"-?[1-9][0-9]*|0")
 _INT64: Final = 2**63

@@ -86,7 +86,7 @@ class Commands(TyperGroup):
             CommandError: there is none, with the nearest name; or two files are to be read from standard input.
         """
         if args and args[0] not in self.listed and not args[0].startswith("-"):
-            from kueue_admission.forms.suggest import instead
+            from kueue_admission.kernel.suggest import instead
 
             fix = instead(args[0], self.listed, "commands")
             if args[0] == "help":

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 
 
 def sarif_log(problems: Iterable[Problem], tool: str = "kueue-fleet") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
-from kueue_admission.forms.printable import printable
+from kueue_admission.kernel.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kueue_admission.decide.engine import Engine
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Condition, Explanation, Links
-    from kueue_admission.forms.manifest import Manifest
-    from kueue_admission.forms.problem import Problem
+    from kueue_admission.kernel.manifest import Manifest
+    from kueue_admission.kernel.problem import Problem
     from kueue_admission.read.dispatch_report import ParsedReport
     from kueue_admission.read.kueue_objects import LeftOut, Parsed
     from kueue_admission.releases import Release
@@ -90,7 +90,7 @@ class Dump:
     @property
     def waiting(self) -> Sequence[tuple[str, str]]:
         """LocalQueue and key of what has yet to be admitted, by priority and age, and of suspended jobs without one."""
-        from kueue_admission.forms.manifest import key_of
+        from kueue_admission.kernel.manifest import key_of
         from kueue_admission.read.dumps import is_unmanaged
         from kueue_admission.read.manifests import owners_of
         from kueue_admission.read.printed import PrintedJob
@@ -130,7 +130,7 @@ class Dump:
 
     def suspended_job(self, key: str) -> str:
         """The job of the workload `key`, which is here, if it is suspended; empty if another cluster runs it."""
-        from kueue_admission.forms.manifest import key_of
+        from kueue_admission.kernel.manifest import key_of
         from kueue_admission.read.manifests import label_of, owners_of
         from kueue_admission.read.printed import PrintedJob, PrintedWorkload
 
@@ -163,8 +163,8 @@ class Dump:
 
     def _parse(self, key: str, local_queue: str) -> Parsed:
         from kueue_admission.decide.errors import NotModelledError, ObjectError
-        from kueue_admission.forms.form_rules import COHORT_CYCLE
-        from kueue_admission.forms.manifest import is_live
+        from kueue_admission.kernel.form_rules import COHORT_CYCLE
+        from kueue_admission.kernel.manifest import is_live
         from kueue_admission.read.readable import parse_readable
 
         relevant = self._index.relevant(key, local_queue)

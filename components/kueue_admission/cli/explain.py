@@ -17,8 +17,8 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption
-from kueue_admission.forms.known_messages import known_messages
-from kueue_admission.forms.problem import Rule
+from kueue_admission.kernel.known_messages import known_messages
+from kueue_admission.kernel.problem import Rule
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -188,7 +188,7 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
     Raises:
         CommandError: nothing has it.
     """
-    from kueue_admission.forms.form_rules import FORM_RULES
+    from kueue_admission.kernel.form_rules import FORM_RULES
 
     code = text.upper()
     known_rules = {
@@ -242,7 +242,7 @@ def explain_clusters(
     """
     from kueue_admission.explain import beside_workers, explain_elsewhere, explain_unread, with_doubts
     from kueue_admission.explain import explain as explain_on
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
 
     home = next((cluster for cluster in clusters if cluster.keys(wanted_key)), None)
     if home is None:

@@ -15,7 +15,7 @@ import typer
 from kueue_admission.cli import console
 
 if TYPE_CHECKING:
-    from kueue_admission.forms.problem import Problem
+    from kueue_admission.kernel.problem import Problem
     from kueue_admission.simulate.documents import Document
 
 
@@ -44,7 +44,7 @@ class UnreadableError(console.CommandError):
     """A file cannot be read, for the reason that `problem` gives."""
 
     def __init__(self, name: str, wrong: str, fix: str) -> None:
-        from kueue_admission.forms.form_rules import UNREADABLE_FILE
+        from kueue_admission.kernel.form_rules import UNREADABLE_FILE
 
         self.problem = UNREADABLE_FILE.at("", wrong, fix, source=name)
         super().__init__(str(self.problem))
@@ -76,8 +76,8 @@ def read_text(file: Path, what: str = _FLEET) -> str:
 
 def read_yaml(file: Path, what: str) -> Any:
     """The one YAML document in FILE, which should hold WANTED. Raises CommandError where there is none."""
-    from kueue_admission.forms.problem import SpecError
-    from kueue_admission.forms.yaml_text import load_yaml
+    from kueue_admission.kernel.problem import SpecError
+    from kueue_admission.kernel.yaml_text import load_yaml
 
     try:
         return load_yaml(read_text(file, what), console.source_name(file))

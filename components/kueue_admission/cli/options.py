@@ -113,7 +113,7 @@ def read_kueue(version: str | None, option: str = "--kueue") -> Release | None:
     """The release that an option names; None where it is not given. Raises CommandError."""
     if version is None:
         return None
-    from kueue_admission.forms import syntax
+    from kueue_admission.kernel import syntax
     from kueue_admission.releases import UnknownReleaseError, release
 
     fault = syntax.version(version)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console
-from kueue_admission.forms import suggest
+from kueue_admission.kernel import suggest
 from kueue_admission.read.goals import Goal, Standing
 from kueue_admission.simulate.distributions import as_seconds
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
-from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.kernel.names import SINGLE_POD_SET_REFUSAL
 
 if TYPE_CHECKING:
     from kueue_admission.simulate.result import Result

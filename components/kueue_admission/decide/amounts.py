@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Final
 
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 
 MAX_INT64: Final = 2**63 - 1
 """Largest amount that Kueue's own arithmetic holds; sums stop there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from kueue_admission.forms.versions import numbers_of
+from kueue_admission.kernel.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION
 
 

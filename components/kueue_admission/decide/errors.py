@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kueue_admission.forms.form_rules import NOT_MODELLED
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import NOT_MODELLED
+from kueue_admission.kernel.problem import Problem
 
 
 class AdmissionError(Exception):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kueue_admission.api.selector import is_met
 from kueue_admission.api.taints import tolerates
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 
 
 @dataclass(frozen=True, slots=True)

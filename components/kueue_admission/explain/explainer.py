@@ -44,7 +44,7 @@ from kueue_admission.explain.spared import spared_in
 from kueue_admission.explain.trials import Trials
 from kueue_admission.explain.worker_state import holdings_of, position_of, victims_of
 from kueue_admission.explain.written import Condition, as_written, compare, equal_before
-from kueue_admission.forms.known_messages import code_of
+from kueue_admission.kernel.known_messages import code_of
 from kueue_admission.read.dispatch_report import ParsedReport
 
 

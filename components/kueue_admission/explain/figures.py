@@ -12,7 +12,7 @@ from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import FlavorFigures, Holder, Request, ResourceFigures
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 LISTED = 3
 """How many holders and how many workloads ahead are listed."""

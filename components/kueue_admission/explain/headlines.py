@@ -21,8 +21,8 @@ from kueue_admission.explain.entry_text import (
 )
 from kueue_admission.explain.turns import about_turn, is_behind_others, turn_step
 from kueue_admission.explain.unplaceable import is_dispatched
-from kueue_admission.forms.known_messages import code_of
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.known_messages import code_of
+from kueue_admission.kernel.names import (
     FALLBACK_CHECK,
     MULTIKUEUE_CONTROLLER,
     PROVISIONING_CONTROLLER,

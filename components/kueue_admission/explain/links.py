@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kueue_admission.decide.model import ClusterQueue
 from kueue_admission.explain.answer import Link
-from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.manifest import Manifest, inside
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.read.lost_capacity import LostCapacity, lost_capacity
 from kueue_admission.read.printed import Printed
 

@@ -26,13 +26,13 @@ from kueue_admission.explain.answer import Change
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, edit_queue, together
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.names import (
     HOSTNAME_LABEL,
     MULTIKUEUE_CONTROLLER,
     NAMESPACE_NAME_LABEL,
     PROVISIONING_CONTROLLER,
 )
-from kueue_admission.forms.suggest import nearest
+from kueue_admission.kernel.suggest import nearest
 
 
 def blocked_changes(trials: Trials, workload: Workload) -> None:

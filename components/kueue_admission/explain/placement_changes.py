@@ -18,8 +18,8 @@ from kueue_admission.explain.entry_text import without_flavor
 from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, least, together
 from kueue_admission.explain.worker_state import listed
-from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_admission.forms.suggest import nearest
+from kueue_admission.kernel.names import HOSTNAME_LABEL
+from kueue_admission.kernel.suggest import nearest
 
 _OF_KUBERNETES: Final = "node.kubernetes.io/"
 """Taints that Kubernetes sets while something is wrong with a node: nothing to tolerate."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kueue_admission.forms.manifest import Manifest, inside, key_of
-from kueue_admission.forms.names import PRIORITY_LABEL
+from kueue_admission.kernel.manifest import Manifest, inside, key_of
+from kueue_admission.kernel.names import PRIORITY_LABEL
 from kueue_admission.read.manifests import label_of, owners_of
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kueue_admission.api.cohort_tree import roots_of
-from kueue_admission.forms.manifest import Manifest, inside, is_object, key_of
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of
+from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.read.job_pod_sets import PODS_FIELD
 from kueue_admission.read.manifests import is_job, owners_of
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload, WorkloadState

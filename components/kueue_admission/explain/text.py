@@ -23,8 +23,8 @@ from kueue_admission.explain.figures import LISTED
 from kueue_admission.explain.headlines import step_of_waiting
 from kueue_admission.explain.together import next_step_of_all
 from kueue_admission.explain.turns import blocker_text
-from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_admission.forms.printable import printable
+from kueue_admission.kernel.names import HOSTNAME_LABEL
+from kueue_admission.kernel.printable import printable
 from kueue_admission.read.dispatch_report import ParsedReport, score_text
 
 WIDTH: Final = 80

@@ -10,7 +10,7 @@ from kueue_admission.decide.amounts import format_amount
 from kueue_admission.explain.answer import Explanation
 from kueue_admission.explain.entry_text import shortage
 from kueue_admission.explain.figures import LISTED
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 _NEAREST: Final = (
     "Admitted",

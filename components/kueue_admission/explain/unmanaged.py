@@ -11,9 +11,9 @@ from typing import Final
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.explain.answer import Explanation
-from kueue_admission.forms.manifest import Manifest, inside, key_of
-from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.manifest import Manifest, inside, key_of
+from kueue_admission.kernel.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job, unmanaged_namespaces
 from kueue_admission.read.manifests import WITH_QUEUE, is_job, owners_of

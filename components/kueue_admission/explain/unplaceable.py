@@ -11,7 +11,7 @@ from dataclasses import replace
 from kueue_admission.decide.model import Objects, Snapshot, Workload, WorkloadStatus
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 
 def is_dispatched(objects: Objects, workload: Workload) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kueue_admission.explain.answer import Explanation
 from kueue_admission.explain.relevance import WorkloadIndex
-from kueue_admission.forms.manifest import key_of
+from kueue_admission.kernel.manifest import key_of
 from kueue_admission.read.kueue_objects import LeftOut
 from kueue_admission.read.manifests import QUEUED, label_of
 from kueue_admission.read.readable import is_without_workload, why

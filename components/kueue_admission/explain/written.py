@@ -10,7 +10,7 @@ from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.explain.answer import Written
 from kueue_admission.explain.diagnosis import Diagnosis
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.read.printed import PrintedWorkload
 
 SETTLES: Final = 10.0

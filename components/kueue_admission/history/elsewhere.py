@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import OBJECT, FaultError
-from kueue_admission.forms.names import GPU_RESOURCE
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.quantity import Quantity
-from kueue_admission.forms.suggest import nearest
-from kueue_admission.forms.syntax import number, whole_number
 from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.form_rules import OBJECT, FaultError
+from kueue_admission.kernel.names import GPU_RESOURCE
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.quantity import Quantity
+from kueue_admission.kernel.suggest import nearest
+from kueue_admission.kernel.syntax import number, whole_number
 from kueue_admission.read.fields import seconds_of
 
 Row = Mapping[str, str]

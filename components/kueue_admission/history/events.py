@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any, Final
 
 from kueue_admission.decide.errors import AdmissionError
-from kueue_admission.forms.manifest import Manifest, inside, is_object
-from kueue_admission.forms.names import (
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.manifest import Manifest, inside, is_object
+from kueue_admission.kernel.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ORIGIN_LABEL,
     PRIORITY_LABEL,
@@ -23,7 +24,6 @@ from kueue_admission.forms.names import (
     RUN_DURATION_ANNOTATION,
     RUN_SECONDS_ANNOTATION,
 )
-from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 

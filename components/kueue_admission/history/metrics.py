@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.manifest import Manifest, is_object
-from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.manifest import Manifest, is_object
+from kueue_admission.kernel.problem import SpecError
 from kueue_admission.read.goals import Goal, Judged, Standing
 
 _SAMPLE: Final = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? +(?P<value>\S+)(?: +(?P<at>-?\d+))?\s*")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
-from kueue_admission.forms.manifest import Manifest
 from kueue_admission.history.events import Place, gone, node_events, request_events, workload_events
 from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 
 FIRST: Final = {"Workload": Kind.ARRIVED, "Node": Kind.NODE_ADDED}

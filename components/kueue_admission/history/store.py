@@ -22,9 +22,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import UNREADABLE_FILE
-from kueue_admission.forms.problem import Problem
 from kueue_admission.history.schema import COLUMNS, SCHEMA_VERSION, Event, Kind
+from kueue_admission.kernel.form_rules import UNREADABLE_FILE
+from kueue_admission.kernel.problem import Problem
 
 CLOSING: Final = (Kind.ENDED, Kind.DELETED, Kind.NODE_GONE)
 """The last events of a Workload or node."""

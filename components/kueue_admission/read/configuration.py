@@ -20,9 +20,9 @@ from kueue_admission.decide.model import (
     WaitForPodsReady,
 )
 from kueue_admission.decide.pods import ResourceRules, Transformation
-from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.read_model import read_stored
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.read_model import read_stored
 from kueue_admission.releases import DEFAULT_VERSION, Release, release
 
 _DEFAULT: Final = release(DEFAULT_VERSION)

@@ -33,13 +33,13 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import Taint, Toleration
 from kueue_admission.decide.queue.usage_ledger import NANO
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.messages import unknown_field
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_admission.forms.read_model import read_stored
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.messages import unknown_field
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.quantity import ZERO, Quantity
+from kueue_admission.kernel.read_model import read_stored
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import Printed
 

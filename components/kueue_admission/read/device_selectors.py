@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 
 Value = Any

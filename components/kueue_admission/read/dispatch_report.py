@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.read.printed import Printed
 
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"

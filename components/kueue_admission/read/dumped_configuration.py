@@ -13,8 +13,8 @@ from kueue_admission.api.old_configuration import configuration_as_v1beta2
 from kueue_admission.api.resources import CONFIG_MAP, DEPLOYMENT, KUEUE_NAMESPACE
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
-from kueue_admission.forms import syntax
-from kueue_admission.forms.manifest import Manifest, inside, is_object
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.manifest import Manifest, inside, is_object
 from kueue_admission.read.manifests import label_of
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest, release
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_admission.api.resources import KUEUE_NAMESPACE, RESOURCES
-from kueue_admission.forms.manifest import Manifest, inside, is_live, key_of
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL, QUEUE_LABEL
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.read_model import read_stored
+from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, QUEUE_LABEL
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.read_model import read_stored
 from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.manifests import JOBS, WITH_QUEUE, is_job, label_of, owners_of, without_stood_for
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from kueue_admission.forms.form_rules import OBJECT, FaultError
-from kueue_admission.forms.manifest import Manifest, is_object
-from kueue_admission.forms.problem import Problem, Rule
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.form_rules import OBJECT, FaultError
+from kueue_admission.kernel.manifest import Manifest, is_object
+from kueue_admission.kernel.problem import Problem, Rule
+from kueue_admission.kernel.quantity import Quantity
 
 E = TypeVar("E", bound=StrEnum)
 

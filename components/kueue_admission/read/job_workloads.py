@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from kueue_admission.decide.model import Workload
-from kueue_admission.forms.form_rules import NO_WORKLOAD
-from kueue_admission.forms.manifest import is_live
-from kueue_admission.forms.names import ELASTIC_ANNOTATION, KUEUE_GROUP, PRIORITY_LABEL, QUEUE_LABEL
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.form_rules import NO_WORKLOAD
+from kueue_admission.kernel.manifest import is_live
+from kueue_admission.kernel.names import ELASTIC_ANNOTATION, KUEUE_GROUP, PRIORITY_LABEL, QUEUE_LABEL
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.device_claims import with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of

@@ -14,11 +14,11 @@ from kueue_admission.decide.amounts import request_amount
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Configuration, Node, Objects, Workload
 from kueue_admission.decide.pods import ResourceRules, Taint
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.manifest import Manifest, is_live, key_of
-from kueue_admission.forms.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, POD_SET_ANNOTATION
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.manifest import Manifest, is_live, key_of
+from kueue_admission.kernel.names import HOSTNAME_LABEL, NAMESPACE_NAME_LABEL, POD_SET_ANNOTATION
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.configured_objects import CONFIGURED, labels_of, name_of, not_modelled
 from kueue_admission.read.device_claims import Devices, expressions_of
 from kueue_admission.read.device_selectors import chosen_of

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.kernel.names import LOST_CAPACITY_ANNOTATION
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import Printed
 

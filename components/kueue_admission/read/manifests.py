@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kueue_admission.forms.manifest import Manifest, inside, is_object, key_of
-from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of
+from kueue_admission.kernel.names import QUEUE_LABEL
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.job_pod_sets import ROLES
 
 WITH_QUEUE: Final = ("Deployment", "StatefulSet", "Pod")

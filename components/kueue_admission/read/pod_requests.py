@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 
 Requests = dict[str, Quantity]

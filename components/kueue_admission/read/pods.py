@@ -19,9 +19,9 @@ from kueue_admission.decide.pods import (
     Toleration,
     TopologyRequest,
 )
-from kueue_admission.forms.names import POD_SET_ANNOTATION
-from kueue_admission.forms.quantity import Quantity
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.names import POD_SET_ANNOTATION
+from kueue_admission.kernel.quantity import Quantity
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, pod_requests
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, Generic, Self, TypeVar, overload
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields, seconds_of
 
 T = TypeVar("T")

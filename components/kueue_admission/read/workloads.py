@@ -19,7 +19,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     ELASTIC_ANNOTATION,
     KUEUE_GROUP,

@@ -14,9 +14,9 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.tables import read_table
-from kueue_admission.forms.versions import minor_of, numbers_of
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.tables import read_table
+from kueue_admission.kernel.versions import minor_of, numbers_of
+from kueue_admission.kernel.yaml_text import load_yaml
 
 DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, fields
 from typing import Final
 
-from kueue_admission.forms.form_rules import OPTION, FaultError
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.form_rules import OPTION, FaultError
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.simulate.distributions import Changing, Distribution, constant, read_distribution
 from kueue_admission.simulate.errors import SimulationError
 

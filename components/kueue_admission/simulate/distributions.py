@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 from pydantic import Field, PlainValidator
 
-from kueue_admission.forms.base import Number
-from kueue_admission.forms.form_rules import FaultError
-from kueue_admission.forms.syntax import number
+from kueue_admission.kernel.base import Number
+from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.syntax import number
 
 MOST_SECONDS: Final = 10**9
 """The most seconds that anything may take, 31 years. A clock adds them up, and still has to count single seconds."""

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
-from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.problem import Place, Problem, SpecError
-from kueue_admission.forms.yaml_errors import remedy_of_twice
-from kueue_admission.forms.yaml_large import load_large
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.problem import Place, Problem, SpecError
+from kueue_admission.kernel.yaml_errors import remedy_of_twice
+from kueue_admission.kernel.yaml_large import load_large
 from kueue_admission.simulate.errors import SimulationError
 
 _LARGE: Final = 1_000_000
@@ -118,7 +118,7 @@ def _load(text: str, source: str) -> list[tuple[Place, Any]]:
 def _load_yaml(text: str, source: str) -> list[tuple[Place, Any]]:
     if len(text) > _LARGE and (large := load_large(text)) is not None:
         return [(Place(source, line), data) for line, data in large]
-    from kueue_admission.forms.yaml_text import load_documents
+    from kueue_admission.kernel.yaml_text import load_documents
 
     try:
         return [(Place(source, document.line), document.data) for document in load_documents(text, source)]

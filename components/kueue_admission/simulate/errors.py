@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 
 
 class SimulationError(ValueError):

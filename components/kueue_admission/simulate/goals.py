@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from kueue_admission.forms.names import GPU_RESOURCE
+from kueue_admission.kernel.names import GPU_RESOURCE
 from kueue_admission.read.goals import Goal, Judged, Seen, judge
 from kueue_admission.simulate.clock import EndReason
 from kueue_admission.simulate.records import Record

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import JOB, OBJECT
-from kueue_admission.forms.manifest import inside, key_of
-from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import JOB, OBJECT
+from kueue_admission.kernel.manifest import inside, key_of
+from kueue_admission.kernel.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.job_pod_sets import PODS_FIELD, RUNTIME_FIELD
 from kueue_admission.read.manifests import is_job
 from kueue_admission.simulate.documents import Document

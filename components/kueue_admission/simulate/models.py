@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.messages import errors_in, explain
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.messages import errors_in, explain
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_admission.simulate.documents import look_over
 from kueue_admission.simulate.errors import SimulationError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.goals import Goal
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.result import Result

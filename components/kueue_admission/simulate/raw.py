@@ -18,11 +18,11 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, UNKNOWN_NAME
-from kueue_admission.forms.manifest import Manifest, inside, is_live, key_of
-from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_admission.forms.problem import Problem, errors_of
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, UNKNOWN_NAME
+from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
+from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.kernel.problem import Problem, errors_of
+from kueue_admission.kernel.suggest import instead
 from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields

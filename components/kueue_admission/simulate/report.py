@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.amounts import resource_order
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_admission.simulate.records import Phase, Record, Run
 from kueue_admission.simulate.result import Result
 

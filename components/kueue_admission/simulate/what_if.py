@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import OPTION
-from kueue_admission.forms.paths import Parts, item_index, keys_of, parts_of
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.form_rules import OPTION
+from kueue_admission.kernel.paths import Parts, item_index, keys_of, parts_of
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.result import SCHEMA_VERSION, Result

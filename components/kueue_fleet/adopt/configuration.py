@@ -15,9 +15,9 @@ from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS, configuration_as_v1beta2
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms import syntax
-from kueue_admission.forms.names import REGIONS_LABEL
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.names import REGIONS_LABEL
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY, VERSION_LABELS, version_in
 from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.adopt.live_objects import Data, Object

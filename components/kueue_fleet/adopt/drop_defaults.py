@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api.manifests import cluster_queue_manifest
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.problem import SpecError
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.problem import SpecError
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from kueue_admission.forms.problem import SpecError
+from kueue_admission.kernel.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults

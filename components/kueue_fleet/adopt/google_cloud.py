@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.fleet_file.model.cluster_properties import cluster_fields as read_back
 from kueue_fleet.fleet_file.model.property_rows import number_of, property_at

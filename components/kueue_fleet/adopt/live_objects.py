@@ -9,11 +9,11 @@ from typing import Any, Final
 from kueue_admission.api import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_admission.api.check_objects import SPECS, SYSTEM_PRIORITIES
 from kueue_admission.api.conversion import is_former, spec_as_v1beta2
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.manifest import is_live
-from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.read_model import read_stored
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.manifest import is_live
+from kueue_admission.kernel.names import KUEUE_API, KUEUE_GROUP
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.read_model import read_stored
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS

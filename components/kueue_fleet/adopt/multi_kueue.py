@@ -6,8 +6,8 @@ from datetime import date
 from typing import Final
 
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms.manifest import maps_in
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.manifest import maps_in
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.adopt.queues import dispatched_queues

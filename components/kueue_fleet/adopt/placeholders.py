@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.check.pool_quotas import held_by
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

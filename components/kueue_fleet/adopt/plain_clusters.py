@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kueue_admission.forms.manifest import inside
+from kueue_admission.kernel.manifest import inside
 from kueue_fleet.adopt.live_objects import Data, Object
 
 _OF_PODS = ("cpu", "memory", "ephemeral-storage")

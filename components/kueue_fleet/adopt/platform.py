@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Final, Literal
 
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms.form_rules import MISSING, UNKNOWN_FIELD
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.problem import Problem, Rule, SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.form_rules import MISSING, UNKNOWN_FIELD
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.problem import Problem, Rule, SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.form import read_form

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.adopt.google_cloud import pool_state
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once

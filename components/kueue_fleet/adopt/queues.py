@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api import ResourceFlavorSpec
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.read_model import read_model
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.read_model import read_model
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 from typing import TypeVar
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE

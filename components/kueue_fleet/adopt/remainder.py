@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from kueue_admission.api.check_objects import SPECS
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import KUEUE_GROUP
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.read_model import read_model
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import KUEUE_GROUP
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.read_model import read_model
 from kueue_fleet.adopt.configuration import is_configuration
 from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
 from kueue_fleet.adopt.platform import Platform

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.manifests import TEAM_LABEL
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.fleet_file.check.storage import DRIVERS

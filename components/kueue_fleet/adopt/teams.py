@@ -16,11 +16,11 @@ from kueue_admission.api.manifests import (
     TEAM_LABEL,
     namespace_labels,
 )
-from kueue_admission.forms.base import problems_in
-from kueue_admission.forms.manifest import inside, maps_in
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
-from kueue_admission.forms.problem import errors_of
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.base import problems_in
+from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.problem import errors_of
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.form import read_form

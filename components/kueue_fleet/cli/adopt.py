@@ -13,8 +13,8 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.yaml_text import YamlDocument, dump_yaml, load_documents, load_yaml
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.yaml_text import YamlDocument, dump_yaml, load_documents, load_yaml
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.adopt.pools import region_of_pools
 from kueue_fleet.cli.init import project_around

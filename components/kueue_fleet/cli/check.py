@@ -12,8 +12,8 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.code_scanning import annotation, sarif_log
 from kueue_admission.cli.input_files import UnreadableError, read_objects, well_formed
-from kueue_admission.forms import Problem, errors_of
-from kueue_admission.forms.manifest import inside
+from kueue_admission.kernel import Problem, errors_of
+from kueue_admission.kernel.manifest import inside
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.objects import render_fleet
@@ -118,7 +118,7 @@ def _read(file: Path, *, as_published: bool) -> Reading:
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | None) -> dict[str, Reading]:
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
-    from kueue_fleet.simulation.job_findings import check_manifests
+    from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
     with well_formed(jobs):
         manifests = read_objects(jobs)
@@ -136,7 +136,7 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | No
 
 def _refused_by_server(fleet: FleetSpec, manifests: Sequence[Document], kubeconfig: Path) -> Iterator[Problem]:
     """What the API server says of jobs that it would refuse. Raises CommandError if it cannot be asked."""
-    from kueue_admission.forms.form_rules import JOB
+    from kueue_admission.kernel.form_rules import JOB
     from kueue_admission.read.manifests import is_job, label_of
     from kueue_fleet.cli.live_jobs import Clusters, collection_of
     from kueue_fleet.kube.answers import ApiError

@@ -120,9 +120,9 @@ def _simulate(
     names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
     from kueue_admission.simulate.delays import Delays
+    from kueue_fleet.fleet_simulation.fleet import prepare_fleet
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import read_workload_file
-    from kueue_fleet.simulation.fleet import prepare_fleet
 
     with well_formed(workload):
         file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))

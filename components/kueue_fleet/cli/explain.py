@@ -103,7 +103,7 @@ def _beyond_kueue(stack: Path | None, snapshot: Snapshot, explanation: Explanati
     """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.fleet_file.goals import wait_goals
-    from kueue_fleet.simulation.explained_nodes import with_nodes
+    from kueue_fleet.fleet_simulation.explained_nodes import with_nodes
 
     explanation = with_nodes(snapshot, explanation)
     job = next((workload for workload in snapshot.workloads if workload.key == explanation.workload), None)
@@ -150,10 +150,10 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_admission.simulate.result import Result
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.dispatch import report_of
+    from kueue_fleet.fleet_simulation.fleet import fleet_run
+    from kueue_fleet.fleet_simulation.offers import FleetDispatcher
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import read_workload_file
-    from kueue_fleet.simulation.fleet import fleet_run
-    from kueue_fleet.simulation.offers import FleetDispatcher
 
     fleet = load_fleet(stack)
     with well_formed(workload):

@@ -12,7 +12,7 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.console import CommandError, first_of
 from kueue_admission.cli.input_files import read_text
-from kueue_admission.forms import errors_of
+from kueue_admission.kernel import errors_of
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.gke.machines import accelerators, machine_names
@@ -89,7 +89,7 @@ def load_prices(file: Path | None) -> Prices:
 
 def _misspelt(own: Prices) -> Iterator[str]:
     """Lines that are the price of nothing, as their name or region is near another one."""
-    from kueue_admission.forms.suggest import nearest
+    from kueue_admission.kernel.suggest import nearest
 
     machines = machine_names()
     names = {of for of, _ in list_prices().rows} | {*machines, *accelerators()}

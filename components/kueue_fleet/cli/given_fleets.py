@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import UnreadableError, is_there, read_text
-from kueue_admission.forms import errors_of
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.yaml_text import load_document
+from kueue_admission.kernel import errors_of
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.yaml_text import load_document
 from kueue_fleet.fleet_file import Reading, read_fleet_text
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, fleet_part, read_fleet
 

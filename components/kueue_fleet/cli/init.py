@@ -12,8 +12,8 @@ import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import is_there, write_text
-from kueue_admission.forms.problem import errors_of
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.problem import errors_of
+from kueue_admission.kernel.suggest import instead
 from kueue_fleet.fleet_file.starter import (
     ANSWERS,
     OUTSIDE_GKE,

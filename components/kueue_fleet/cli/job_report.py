@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
-from kueue_admission.forms.known_messages import with_code
+from kueue_admission.kernel.known_messages import with_code
 from kueue_fleet.cli.progress import line
 
 _TELL_AFTER_SECONDS: Final = 10.0

@@ -16,7 +16,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output
 from kueue_admission.cli.interrupts import interruptible
-from kueue_admission.forms.names import KUEUE_API
+from kueue_admission.kernel.names import KUEUE_API
 from kueue_fleet.cli.contexts import beside, connect
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR

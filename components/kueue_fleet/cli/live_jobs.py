@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.cli import console
-from kueue_admission.forms import syntax
-from kueue_admission.forms.names import KUEUE_API, MULTIKUEUE_CONTROLLER, ORIGIN_LABEL
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.names import KUEUE_API, MULTIKUEUE_CONTROLLER, ORIGIN_LABEL
+from kueue_admission.kernel.suggest import instead
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
@@ -237,7 +237,7 @@ class LiveJob:
         from kueue_admission.cli.dumps import Listed
         from kueue_admission.cli.explain import explain_clusters
         from kueue_admission.decide.errors import AdmissionError
-        from kueue_fleet.simulation.explained_nodes import with_nodes
+        from kueue_fleet.fleet_simulation.explained_nodes import with_nodes
 
         now = time.time()
         clusters = (self.home, *self.workload.nominated)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.simulate_tables import flavors_of
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.read.printed import Printed
 from kueue_admission.simulate.clock import EndReason
 from kueue_admission.simulate.delays import Delays

@@ -37,7 +37,7 @@ from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.stores import StoreOption
 
 if TYPE_CHECKING:
-    from kueue_admission.forms.yaml_text import YamlDocument
+    from kueue_admission.kernel.yaml_text import YamlDocument
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.fleet_file.knobs import Knob
     from kueue_fleet.planning.plan import Question
@@ -148,7 +148,7 @@ def plan(
 
 def _written(given_given_fleet: GivenFleet) -> tuple[YamlDocument, str]:
     """The fleet's part of the file, and the text. Raises CommandError for a program."""
-    from kueue_admission.forms.yaml_text import load_document
+    from kueue_admission.kernel.yaml_text import load_document
     from kueue_fleet.fleet_file.parse import fleet_part
 
     if given_given_fleet.declared is not None:
@@ -160,7 +160,7 @@ def _written(given_given_fleet: GivenFleet) -> tuple[YamlDocument, str]:
 
 def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, source: str) -> list[Knob]:
     """What may change: as the options say, else as the file does. Raises CommandError."""
-    from kueue_admission.forms.form_rules import FaultError
+    from kueue_admission.kernel.form_rules import FaultError
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.fleet_file.knobs import knob_of
     from kueue_fleet.planning.plan import parse_knob

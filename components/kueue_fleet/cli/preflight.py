@@ -11,7 +11,7 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import annotation
-from kueue_admission.forms import Problem
+from kueue_admission.kernel import Problem
 from kueue_fleet.cli.contexts import check_readable
 from kueue_fleet.cli.contexts import connect as connect_to
 from kueue_fleet.cli.fleet_files import load_fleet

@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
 from kueue_admission.cli import console
-from kueue_admission.forms.printable import printable
+from kueue_admission.kernel.printable import printable
 
 _LABEL_WIDTH = 13
 _TELL_SECONDS = 10.0

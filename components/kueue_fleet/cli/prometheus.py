@@ -11,10 +11,10 @@ import urllib.request
 from typing import Final
 
 from kueue_admission.cli.console import CommandError
-from kueue_admission.forms.manifest import Manifest, is_object
-from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.metrics import QUERY, read_answer
 from kueue_admission.history.schema import Event
+from kueue_admission.kernel.manifest import Manifest, is_object
+from kueue_admission.kernel.problem import SpecError
 
 _DAY: Final = 86_400.0
 _PATIENCE_SECONDS: Final = 60.0

@@ -14,7 +14,7 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
-from kueue_admission.forms.manifest import inside
+from kueue_admission.kernel.manifest import inside
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable, files_of
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
@@ -24,11 +24,11 @@ from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import object_key
 
 if TYPE_CHECKING:
-    from kueue_admission.forms.problem import Problem
     from kueue_admission.history.events import Place
     from kueue_admission.history.recorder import Recorder
     from kueue_admission.history.schema import Event
     from kueue_admission.history.store import Store
+    from kueue_admission.kernel.problem import Problem
     from kueue_admission.simulate.documents import Document
     from kueue_fleet.fleet_file import FleetSpec
 
@@ -141,9 +141,9 @@ def _say(events: int, store: str) -> None:
 
 def _age(option: str, text: str) -> float:
     """Seconds of 90d, 12h, ... Raises CommandError."""
-    from kueue_admission.forms.duration import Duration
-    from kueue_admission.forms.form_rules import FaultError
-    from kueue_admission.forms.syntax import whole_number
+    from kueue_admission.kernel.duration import Duration
+    from kueue_admission.kernel.form_rules import FaultError
+    from kueue_admission.kernel.syntax import whole_number
 
     try:
         days = whole_number(text[:-1]) if text.endswith("d") else None
@@ -154,8 +154,8 @@ def _age(option: str, text: str) -> float:
 
 def _bounds(keep: str | None, max_size: str | None) -> Bounds:
     """What is deleted at a time: days before another time, and the oldest beyond so many bytes. Raises CommandError."""
-    from kueue_admission.forms.form_rules import FaultError
-    from kueue_admission.forms.quantity import Quantity
+    from kueue_admission.kernel.form_rules import FaultError
+    from kueue_admission.kernel.quantity import Quantity
 
     age = _age("--keep", keep) if keep is not None else None
     if age is not None and age < 86_400:
@@ -170,7 +170,7 @@ def _bounds(keep: str | None, max_size: str | None) -> Bounds:
 
 
 def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | None) -> None:
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
 
     if older_than is None and team is None:
         raise console.mistyped("--prune: deletes nothing without a limit; give --older-than TIME or --team NAME")
@@ -193,7 +193,7 @@ def _is_prometheus(source: str) -> bool:
 
 def _asked(fleet: FleetSpec, source: str, back: float) -> list[Event]:
     """What a Prometheus says that Kueue counted now, and on each of the days before. Raises CommandError."""
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
     from kueue_fleet.cli.prometheus import ask, is_address
 
     context_name, _, address = ("", "", source) if is_address(source) else source.partition("=")
@@ -221,10 +221,10 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
     """The new events of a dump of a cluster, of a CSV, or of metrics. Raises CommandError."""
     from dataclasses import replace
 
-    from kueue_admission.forms.problem import SpecError
-    from kueue_admission.forms.suggest import instead
     from kueue_admission.history.elsewhere import table_reader
     from kueue_admission.history.metrics import is_metrics
+    from kueue_admission.kernel.problem import SpecError
+    from kueue_admission.kernel.suggest import instead
     from kueue_fleet.controller.history import IF_THERE, PATHS
 
     if _is_prometheus(given_source):
@@ -272,8 +272,8 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
 
 def _counted(text: str, source: Path) -> list[Event]:
     """The rows of metrics, and on the way what they do not tell. Raises CommandError."""
-    from kueue_admission.forms.problem import SpecError
     from kueue_admission.history.metrics import read_metrics
+    from kueue_admission.kernel.problem import SpecError
 
     print_time = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
     try:
@@ -297,7 +297,7 @@ def _warn_of_metrics(source: str, events: list[Event]) -> None:
 
 def _unprinted(document: Document) -> Iterator[Problem]:
     """What an object lacks that every cluster prints, and without which it would be taken for another one, or lost."""
-    from kueue_admission.forms.form_rules import OBJECT
+    from kueue_admission.kernel.form_rules import OBJECT
     from kueue_admission.read.fields import seconds_of
 
     metadata, fix = document.data.get("metadata"), "print it with kubectl get -o yaml"

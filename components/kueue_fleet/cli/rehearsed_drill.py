@@ -95,7 +95,7 @@ class Outcome:
 
 def check_drill(fleet: FleetSpec, drill: Drill, source: Path) -> Fault:
     """The fault. Raises CommandError: there is none of that name, the fleet cannot have it, or options contradict."""
-    from kueue_admission.forms import suggest
+    from kueue_admission.kernel import suggest
     from kueue_rehearsal.drills import FAULTS
 
     fault = FAULTS.get(drill.fault)
@@ -182,7 +182,7 @@ def _observed(
     submissions: list[Mapping[str, Any]],
 ) -> Outcome:
     """What becomes of the jobs; `submissions` gets those that were."""
-    from kueue_fleet.simulation.fleet_run import worker_lost_seconds
+    from kueue_fleet.fleet_simulation.fleet_run import worker_lost_seconds
     from kueue_rehearsal.drills import Scene
     from kueue_rehearsal.jobs.kinds import JOB_KINDS
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, well_formed
 from kueue_admission.cli.simulate_report import about_run, write_report
-from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
 
@@ -54,8 +54,8 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     Raises:
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
-    from kueue_admission.forms.form_rules import JOB
-    from kueue_fleet.simulation.job_findings import check_manifests
+    from kueue_admission.kernel.form_rules import JOB
+    from kueue_fleet.fleet_simulation.job_findings import check_manifests
     from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 
     with well_formed(file):
@@ -88,7 +88,7 @@ class _Report:
     """A report of the jobs that are followed, in the file that `--html` names."""
 
     def __init__(self, file: Path, home: str) -> None:
-        from kueue_fleet.simulation.recorded import Recorder
+        from kueue_fleet.fleet_simulation.recorded import Recorder
 
         self._file, self._recorder = file, Recorder(home)
         self._problems: list[str] = []

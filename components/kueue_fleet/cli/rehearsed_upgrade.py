@@ -13,7 +13,7 @@ import yaml
 
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
-from kueue_admission.forms import SpecError, errors_of
+from kueue_admission.kernel import SpecError, errors_of
 from kueue_fleet.cli.bring_up import bring_up, update
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.cli.progress import line, step

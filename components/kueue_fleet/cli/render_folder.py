@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from kueue_admission.cli import console
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_text import dump_yaml, load_yaml
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_text import dump_yaml, load_yaml
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.objects.charts import ClusterChart, charts_on

@@ -12,7 +12,7 @@ import typer
 from kueue_admission.cli import console, options, simulate_goals
 from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 from kueue_admission.cli.tables import Column, Table
-from kueue_admission.forms.syntax import number
+from kueue_admission.kernel.syntax import number
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -179,7 +179,7 @@ def read_growth(texts: Sequence[str]) -> Growth:
 
 def check_teams(option: str, team_names: Iterable[str], fleet: FleetSpec) -> None:
     """Raise CommandError for a team in an option that the fleet does not have."""
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
 
     teams = sorted(team.name for team in fleet.teams)
     for team in team_names:
@@ -200,7 +200,7 @@ def read_queues(texts: Sequence[str]) -> dict[str, str]:
 
 def check_queues(queues: Iterable[str], past: Past) -> None:
     """Warn of a queue in --queue that the history does not have."""
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
 
     arrivals = [job.arrival for job in past.jobs]
     names = sorted({name for arrival in arrivals for name in (arrival.queue, f"{arrival.namespace}/{arrival.queue}")})

@@ -84,7 +84,7 @@ def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
     known_places = dict.fromkeys(token.worker for token in tokens)
     for name in workers:
         if name not in known_places:
-            from kueue_admission.forms.suggest import instead
+            from kueue_admission.kernel.suggest import instead
 
             raise console.mistyped(f"--worker: there is no worker {name}; {instead(name, known_places, 'workers')}")
     return [token for token in tokens if not workers or token.worker in workers]

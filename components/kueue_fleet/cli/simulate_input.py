@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
 from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
-from kueue_admission.forms import SpecError, errors_of
-from kueue_admission.forms.form_rules import OBJECT
+from kueue_admission.kernel import SpecError, errors_of
+from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
@@ -49,9 +49,9 @@ def of_stack(
     Raises:
         SimulationError: the workload file is none.
     """
+    from kueue_fleet.fleet_simulation.fleet import prepare_fleet
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import WorkloadFile
-    from kueue_fleet.simulation.fleet import prepare_fleet
 
     fleet_file = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
     fleet = load_fleet(fleet_file, as_published=as_published)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from kueue_admission.cli import console
-from kueue_admission.forms.yaml_text import dump_yaml
+from kueue_admission.kernel.yaml_text import dump_yaml
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.render_folder import charts_comment, show_difference, write_folders
 from kueue_fleet.google.document import document

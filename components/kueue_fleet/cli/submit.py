@@ -11,10 +11,10 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import well_formed
-from kueue_admission.forms.form_rules import FaultError
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import KUEUE_API, QUEUE_LABEL
-from kueue_admission.forms.yaml_text import dump_yaml
+from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import KUEUE_API, QUEUE_LABEL
+from kueue_admission.kernel.yaml_text import dump_yaml
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.cli.contexts import Kubeconfig, namespace_of
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -197,7 +197,7 @@ def _usual_name(command: Sequence[str] | None) -> str:
 
 
 def _seconds(text: str) -> int:
-    from kueue_admission.forms.duration import Duration
+    from kueue_admission.kernel.duration import Duration
 
     try:
         seconds = int(Duration(text).seconds)
@@ -230,7 +230,7 @@ def _from_file(file: Path, queue: str | None, usual: str) -> Document:
 
 
 def _check(fleet: FleetSpec, job: Document, source: object) -> None:
-    from kueue_fleet.simulation.job_findings import check_manifests
+    from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
     with well_formed(source):
         problems_there = check_manifests(fleet, [job])
@@ -242,12 +242,12 @@ def _check(fleet: FleetSpec, job: Document, source: object) -> None:
 
 def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     """What `when` says, as far as its user may know."""
-    from kueue_admission.forms.names import KUEUE_API
+    from kueue_admission.kernel.names import KUEUE_API
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.cli.when import print_forecast
+    from kueue_fleet.fleet_simulation.forecast import forecast
     from kueue_fleet.jobs.workload_file import WorkloadFile
     from kueue_fleet.kube.answers import ApiError
-    from kueue_fleet.simulation.forecast import forecast
 
     now = time.time()
     try:

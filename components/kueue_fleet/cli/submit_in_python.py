@@ -36,7 +36,7 @@ def submit(
     """
     from kueue_admission.cli.console import CommandError
     from kueue_fleet.cli.contexts import namespace_of
-    from kueue_fleet.simulation.job_findings import check_manifests
+    from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
     document = Document("", job_for(fleet, job, namespace_of(kubeconfig, fleet.home)))
     if problems := check_manifests(fleet, [document]).problems:

@@ -14,7 +14,7 @@ from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import sarif_log
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
-from kueue_admission.forms.problem import Problem, errors_of
+from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.read.manifests import QUEUED
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
@@ -25,7 +25,7 @@ from kueue_fleet.diff.upgrade import Upgrade, object_problems, upgrade_of
 if TYPE_CHECKING:
     from kueue_admission.simulate.documents import Document
     from kueue_fleet.cli.given_fleets import GivenFleet
-    from kueue_fleet.simulation.other_release import Compared
+    from kueue_fleet.fleet_simulation.other_release import Compared
 
 
 class UpgradeOutput(StrEnum):
@@ -127,8 +127,8 @@ def _compare(
     """What both releases decide, by the option that gives the jobs."""
     if not (documents or workload or any(document.data["kind"] in QUEUED for document in dump)):
         return {}  # What simulates is not imported.
+    from kueue_fleet.fleet_simulation.other_release import compare_dump, compare_jobs
     from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
-    from kueue_fleet.simulation.other_release import compare_dump, compare_jobs
 
     comparisons, file = {}, WorkloadFile()
     if workload is not None:

@@ -20,7 +20,7 @@ from kueue_fleet.diff.upgrade import LOOK_AGAIN
 if TYPE_CHECKING:
     from kueue_admission.simulate.records import Record
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.simulation.recorded import Recorder
+    from kueue_fleet.fleet_simulation.recorded import Recorder
     from kueue_rehearsal.jobs.clients import ClusterClients
     from kueue_rehearsal.jobs.stream import JobStream
     from kueue_rehearsal.jobs.views import JobView
@@ -118,7 +118,7 @@ def observed(
     session: Session, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], *, asks_again: bool = True
 ) -> Iterator[Seen]:
     """Submit JOBS again and again, and watch them. `asks_again`: Kueue is made to look at those that it left."""
-    from kueue_fleet.simulation.recorded import Recorder
+    from kueue_fleet.fleet_simulation.recorded import Recorder
     from kueue_rehearsal.jobs.stream import JobStream
     from kueue_rehearsal.jobs.witness import Witnesses
 

@@ -11,8 +11,8 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
-from kueue_admission.forms.known_messages import with_code
-from kueue_admission.forms.manifest import inside, is_object
+from kueue_admission.kernel.known_messages import with_code
+from kueue_admission.kernel.manifest import inside, is_object
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.live_jobs import Clusters, parse_job
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kueue_admission.simulate.distributions import Distribution
     from kueue_admission.simulate.documents import Document
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.simulation.forecast import Forecast
+    from kueue_fleet.fleet_simulation.forecast import Forecast
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
@@ -90,8 +90,8 @@ def when(
     if objects is not None:
         options.refuse_idle(context, "kubeconfig", "with --objects")
     from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.fleet_simulation.forecast import forecast
     from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
-    from kueue_fleet.simulation.forecast import forecast
 
     usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
     fleet = load_fleet(file)
@@ -117,7 +117,7 @@ def when(
 
 
 def _distribution(text: str | None) -> Distribution | None:
-    from kueue_admission.forms.form_rules import FaultError
+    from kueue_admission.kernel.form_rules import FaultError
     from kueue_admission.simulate.distributions import read_distribution
 
     try:
@@ -138,7 +138,7 @@ def read_job(manifest: Path) -> Document:
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
-    from kueue_admission.forms.form_rules import OBJECT
+    from kueue_admission.kernel.form_rules import OBJECT
     from kueue_admission.simulate.errors import SimulationError
     from kueue_admission.simulate.raw import name_documents
 
@@ -157,7 +157,7 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
-    from kueue_admission.forms.names import KUEUE_API
+    from kueue_admission.kernel.names import KUEUE_API
 
     home = fleet.home
     return home, Clusters("when", kubeconfig).read(home, f"/apis/{KUEUE_API}/workloads", "its Workloads")
@@ -165,7 +165,7 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 
 def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
-    from kueue_admission.forms.suggest import instead
+    from kueue_admission.kernel.suggest import instead
 
     there = [
         workload for workload in map(PrintedWorkload.of, workloads) if job_name.namespace in ("", workload.namespace)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, GPU_RESOURCE
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, GPU_RESOURCE
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record

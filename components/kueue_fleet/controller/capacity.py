@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final
 
 from kueue_admission.api import ClusterQueueSpec
-from kueue_admission.forms.names import KUEUE_API, LOST_CAPACITY_ANNOTATION
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.names import KUEUE_API, LOST_CAPACITY_ANNOTATION
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 from kueue_admission.read.printed import PrintedNode
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE

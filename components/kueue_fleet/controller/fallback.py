@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kueue_admission.decide.model import CheckState, WorkloadStatus
-from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.kernel.names import FALLBACK_CHECK
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.history.events import Place
 from kueue_admission.history.recorder import FIRST, Recorder
 from kueue_admission.history.schema import Event
 from kueue_admission.history.store import Store
+from kueue_admission.kernel.names import KUEUE_API
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import Json

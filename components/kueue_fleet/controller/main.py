@@ -21,9 +21,9 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from kueue_admission.decide.model import Configuration
-from kueue_admission.forms.messages import errors_in, explain
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.messages import errors_in, explain
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
 from kueue_admission.releases import nearest

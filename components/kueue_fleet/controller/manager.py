@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.decide.model import Configuration
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context

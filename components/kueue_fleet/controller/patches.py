@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK, KUEUE_API
+from kueue_admission.kernel.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK, KUEUE_API
 from kueue_admission.read.dispatch_report import (
     DATA_CONDITION,
     DISPATCH_CONDITION,

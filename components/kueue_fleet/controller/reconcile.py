@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
+from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.read.dispatch_report import GivenUp, ParsedReport
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain

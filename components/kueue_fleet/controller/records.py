@@ -13,9 +13,9 @@ from typing import Final
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import Workload, WorkloadCheck, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.forms.manifest import key_of
-from kueue_admission.forms.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL, RUN_DURATION_ANNOTATION
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import key_of
+from kueue_admission.kernel.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CONDITION, GivenUp, ParsedReport, read_data
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import PrintedWorkload

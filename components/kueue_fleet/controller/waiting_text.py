@@ -13,8 +13,8 @@ from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.explain.answer import CheckStanding, Explanation
 from kueue_admission.explain.entry_text import check_text, shortage
 from kueue_admission.explain.together import lacks_quota_of_workers, room_text, rooms_text
-from kueue_admission.forms.names import FALLBACK_CHECK
-from kueue_admission.forms.printable import printable
+from kueue_admission.kernel.names import FALLBACK_CHECK
+from kueue_admission.kernel.printable import printable
 from kueue_admission.read.dispatch_report import NEXT, POSITION, START
 from kueue_fleet.controller.fallback import NOTHING
 from kueue_fleet.controller.fleet import Fleet

@@ -12,8 +12,8 @@ from functools import partial
 
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import CheckState, Configuration, Workload
-from kueue_admission.forms.names import ORIGIN_LABEL
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.names import ORIGIN_LABEL
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed, PrintedWorkload

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from kueue_admission.api import LocalQueueSpec, ResourceFlavorSpec
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.forms.quantity import ZERO
+from kueue_admission.kernel.quantity import ZERO
 from kueue_fleet.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.api import ResourceQuota
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kueue_admission.api.configuration import overlay
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import KUEUE_GROUP
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.versions import numbers_of
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import KUEUE_GROUP
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.versions import numbers_of
 from kueue_admission.read.dumped_configuration import version_in
 from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet

@@ -10,7 +10,7 @@ follow from the objects of the clusters.
 
 from __future__ import annotations
 
-from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.kernel.names import REGIONS_LABEL
 from kueue_admission.read.dispatch_report import GivenUp, ParsedReport, ParsedVerdict
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun

@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL
+from kueue_admission.kernel.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL
 from kueue_fleet.dispatch.fallback import REQUEUE_SECONDS
 from kueue_fleet.dispatch.fleet_checks import CheckDecision, format_time
 from kueue_fleet.settings.budgets import Period, TeamBudget

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.dispatch.residency import Residency
 
 _WEEK = 7

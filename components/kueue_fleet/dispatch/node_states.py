@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
 from kueue_admission.read.printed import PrintedNode
 from kueue_fleet.gke.labels import TO_BE_DELETED
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.kernel.names import REGIONS_LABEL
 
 _SEPARATOR: Final = "_"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import UNKNOWN_NAME, WRONG_TYPE
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME, WRONG_TYPE
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.releases import minors, nearest
 
 CHARTS_KEY: Final = "kueue-fleet:charts"

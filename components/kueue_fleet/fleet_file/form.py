@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kueue_admission.forms.base import DEFER_RULES, SpecModel
-from kueue_admission.forms.messages import errors_in, explain, guessed, respelt
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.schema_path import model_at, plain_location, value_at
+from kueue_admission.kernel.base import DEFER_RULES, SpecModel
+from kueue_admission.kernel.messages import errors_in, explain, guessed, respelt
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.schema_path import model_at, plain_location, value_at
 from kueue_fleet.fleet_file.partial import read_partly
 
 M = TypeVar("M", bound=SpecModel)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kueue_admission.forms.names import GPU_RESOURCE
 from kueue_admission.history.jobs import Past
 from kueue_admission.history.metrics import judge_counted
+from kueue_admission.kernel.names import GPU_RESOURCE
 from kueue_admission.read.goals import Goal, Judged, Seen, Standing, judge
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.form_rules import FaultError
-from kueue_admission.forms.paths import value_at
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.paths import value_at
+from kueue_admission.kernel.syntax import whole_number
 from kueue_fleet.fleet_file.model.planning import MayChange
 
 _AMOUNT: Final = re.compile(r"([0-9]{1,12})([A-Za-z]*)")

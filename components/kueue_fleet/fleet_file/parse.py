@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import WRONG_TYPE
-from kueue_admission.forms.problem import Problem, SpecError, errors_of
-from kueue_admission.forms.yaml_text import YamlDocument, load_document
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import WRONG_TYPE
+from kueue_admission.kernel.problem import Problem, SpecError, errors_of
+from kueue_admission.kernel.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
 from kueue_fleet.fleet_file.charts import CHARTS_KEY, replaced_chart_problems
 from kueue_fleet.fleet_file.check import check_scope

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic_core import SchemaValidator
 
-from kueue_admission.forms.base import DEFER_RULES, SpecModel
-from kueue_admission.forms.schema_path import Location, fields_of
+from kueue_admission.kernel.base import DEFER_RULES, SpecModel
+from kueue_admission.kernel.schema_path import Location, fields_of
 
 M = TypeVar("M", bound=SpecModel)
 _LEFT_OUT: Final = object()

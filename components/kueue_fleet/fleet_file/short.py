@@ -13,12 +13,12 @@ from pydantic import Field
 
 from kueue_admission.api import AdmissionChecksStrategy, AdmissionCheckStrategyRule
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms.arguments import checked
-from kueue_admission.forms.form_rules import NEEDED
-from kueue_admission.forms.given import InitVar
-from kueue_admission.forms.names import GPU_RESOURCE, TPU_RESOURCE
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.arguments import checked
+from kueue_admission.kernel.form_rules import NEEDED
+from kueue_admission.kernel.given import InitVar
+from kueue_admission.kernel.names import GPU_RESOURCE, TPU_RESOURCE
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.kernel.problem import Problem, SpecError
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.parse import parse_fleet_text
 from kueue_fleet.gke.google_syntax import gke_cluster_name
@@ -180,7 +180,7 @@ import pulumi
 
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 
 try:
     spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))

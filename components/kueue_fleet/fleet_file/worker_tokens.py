@@ -11,7 +11,7 @@ from typing import Final
 
 from kueue_admission.api.manifests import token_secret_manifest
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_fleet.gke.labels import REGION, TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK, TPU_PARTITION, ZONE
 from kueue_fleet.gke.tpu_slices import PARTS_OF_CUBE
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.kernel.form_rules import Fault
 
 _BUCKET = re.compile(r"(?!goog)[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]")
 

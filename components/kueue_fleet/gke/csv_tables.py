@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from kueue_admission.forms import tables
+from kueue_admission.kernel import tables
 
 _Row = TypeVar("_Row")
 

@@ -1,6 +1,6 @@
 """The syntax of Google Cloud's names, addresses and ranges. Sources are named on each function.
 
-A check returns None where the text is good, else what is wrong with it, as those of `forms.syntax` do.
+A check returns None where the text is good, else what is wrong with it, as those of `kernel.syntax` do.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from kueue_admission.forms.form_rules import NO_PROJECT, Fault
-from kueue_admission.forms.syntax import LABEL_1035, in_form
+from kueue_admission.kernel.form_rules import NO_PROJECT, Fault
+from kueue_admission.kernel.syntax import LABEL_1035, in_form
 
 _GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")

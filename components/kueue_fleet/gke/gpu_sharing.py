@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.unknown import NotKnownError, if_known
+from kueue_admission.kernel.unknown import NotKnownError, if_known
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,

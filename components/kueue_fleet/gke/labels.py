@@ -17,9 +17,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES as ACCELERATOR_RESOURCES
-from kueue_admission.forms.names import GPU_RESOURCE as GPU_RESOURCE
-from kueue_admission.forms.names import TPU_RESOURCE as TPU_RESOURCE
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES as ACCELERATOR_RESOURCES
+from kueue_admission.kernel.names import GPU_RESOURCE as GPU_RESOURCE
+from kueue_admission.kernel.names import TPU_RESOURCE as TPU_RESOURCE
 
 SYSTEM_LABEL: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 """Finds keys of labels that Kubernetes or GKE sets; pods cannot invent them."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.suggest import instead
 from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 from kueue_fleet.gke.machines import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from kueue_admission.forms import suggest
+from kueue_admission.kernel import suggest
 from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_ACCELERATOR, TPU_RESOURCE
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError, Unknown, is_known
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError, Unknown, is_known
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_admission.forms.unknown import NotKnownError
+from kueue_admission.kernel.unknown import NotKnownError
 from kueue_fleet.gke.accelerator_networks import check_cards, check_dranet, check_network_profile, check_network_zone
 from kueue_fleet.gke.label_rules import check_labels, check_taints
 from kueue_fleet.gke.machine_rules import (

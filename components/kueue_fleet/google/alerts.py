@@ -11,7 +11,7 @@ pkg/controller/admissionchecks/multikueue/multikueuecluster.go.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.objects.dashboard_charts import LEADING
 from kueue_fleet.settings.tokens import CONTROLLER_NAME

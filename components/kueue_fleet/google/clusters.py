@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.cluster_properties import ROWS
 from kueue_fleet.fleet_file.model.property_rows import properties_of, set_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.resource_types import IMAGE_REPOSITORY

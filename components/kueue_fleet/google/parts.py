@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.cost import CostLine
 from kueue_fleet.fleet_file.model.storage_places import storage_places

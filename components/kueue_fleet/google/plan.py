@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.property_paths import Change, Path, is_within, parse_pattern
 from kueue_fleet.google.provider_facts import Fact, load_facts
 from kueue_fleet.google.suppressed import Pair, cleared, forced_replacements, is_suppressed

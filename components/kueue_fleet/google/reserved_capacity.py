@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kueue_admission.forms.timestamp import timestamp_text
+from kueue_admission.kernel.timestamp import timestamp_text
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 from kueue_fleet.google.resource import CloudResource

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import is_set
+from kueue_admission.kernel.unknown import is_set
 from kueue_fleet.google.answers import COMPUTE_API, number_of
 from kueue_fleet.google.gke_answers import answer
 from kueue_fleet.google.provider_facts import load_facts

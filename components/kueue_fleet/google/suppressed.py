@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN, is_set
+from kueue_admission.kernel.unknown import UNKNOWN, is_set
 from kueue_fleet.google.property_paths import Path, Pattern
 from kueue_fleet.google.resource_types import (
     ACCOUNT_MEMBER,

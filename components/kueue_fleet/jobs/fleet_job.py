@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kueue_admission.decide.model import Admission
-from kueue_admission.forms.manifest import inside
+from kueue_admission.kernel.manifest import inside
 from kueue_admission.simulate.runner import Job
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.jobs.queued_job import PodSetTemplate

@@ -15,16 +15,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.forms.form_rules import JOB
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.form_rules import JOB
+from kueue_admission.kernel.names import (
     LEAST_PODS_ANNOTATION,
     POD_SET_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
     RUN_DURATION_ANNOTATION,
 )
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import instead
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.form_rules import JOB_UNKNOWN, Fault
-from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, Fault
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import may_be_added

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
-from kueue_admission.forms.manifest import inside, is_object, key_of
-from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.suggest import with_article
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
+from kueue_admission.kernel.manifest import inside, is_object, key_of
+from kueue_admission.kernel.names import QUEUE_LABEL
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import with_article
 from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_admission.forms.form_rules import JOB, Fault
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.forms.problem import Problem, Rule
+from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import QUEUE_LABEL
+from kueue_admission.kernel.problem import Problem, Rule
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import roles_of
 from kueue_admission.read.manifests import label_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kueue_admission.forms.form_rules import JOB_NEVER_STARTS, Fault
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS, Fault
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import (
     EVERY_POD,

@@ -36,13 +36,13 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kueue_admission.decide.model import Workload
-from kueue_admission.forms import syntax
-from kueue_admission.forms.base import Count, JobName, Number, RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import BAD_SYNTAX
-from kueue_admission.forms.names import PRIORITY_LABEL
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
-from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_admission.kernel.form_rules import BAD_SYNTAX
+from kueue_admission.kernel.names import PRIORITY_LABEL
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
+from kueue_admission.kernel.timestamp import Timestamp
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_workloads import class_priority, execution_limit
 from kueue_admission.read.pod_resources import NO_LIMITS, find_problem, with_defaults

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.yaml_text import load_yaml
 
 _USUAL: Final = "~/.kube/config"
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

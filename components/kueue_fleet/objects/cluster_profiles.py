@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import ACCESS_PROVIDER, PLUGIN, PLUGIN_FOLDER
 from kueue_fleet.fleet_file.worker_tokens import (

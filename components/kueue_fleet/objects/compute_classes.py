@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 

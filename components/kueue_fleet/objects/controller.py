@@ -13,8 +13,8 @@ import yaml
 
 from kueue_admission.api.manifests import manifest, namespace_manifest
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues, following_clusters

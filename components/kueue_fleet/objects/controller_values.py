@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES
-from kueue_admission.forms.versions import minor_of
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
+from kueue_admission.kernel.versions import minor_of
 from kueue_fleet.fleet_file.calendar_pools import fleet_undated
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.fleet_quotas import fleet_quotas

@@ -11,7 +11,7 @@ from functools import cache
 from pkgutil import get_data
 from typing import Any, Final, Literal
 
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 
 Unit = Literal["count", "seconds", "ratio", "per hour", "bytes"]

@@ -11,8 +11,8 @@ import yaml
 from pydantic import Field
 
 from kueue_admission.api.manifests import manifest, namespace_labels, namespace_manifest
-from kueue_admission.forms.base import SpecModel, Text
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.base import SpecModel, Text
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPage, FleetPageIap

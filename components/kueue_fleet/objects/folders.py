@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.yaml_text import dump_yaml
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.yaml_text import dump_yaml
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.objects.render import ClusterObject, objects_on
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.gpu_direct import Plugin
 from kueue_fleet.gke.labels import NODE_POOL

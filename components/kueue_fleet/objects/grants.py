@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import manager_account, token_credentials
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 import yaml
 
 from kueue_admission.api.manifests import manifest, token_secret_manifest
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import wait_limits

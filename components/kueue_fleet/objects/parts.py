@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.objects.cluster_profiles import render_profile_definition
 from kueue_fleet.objects.compute_classes import render_compute_classes

@@ -18,7 +18,7 @@ from kueue_admission.api.pod_security import (
     BASELINE_SELINUX_TYPES,
     SAFE_SYSCTLS,
 )
-from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.kernel.manifest import Manifest, inside
 
 
 class Control(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 
 POLICY_API: Final = "admissionregistration.k8s.io/v1"
 """API of admission policies."""

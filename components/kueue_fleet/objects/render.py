@@ -33,8 +33,8 @@ from kueue_admission.api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import (

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS

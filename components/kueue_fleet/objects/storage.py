@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.gcp_names import with_digest
 from kueue_fleet.fleet_file.model.storage import CLAIM_SIZE, Filestore, GcsFuse, HyperdiskMl, MultiTierCheckpoints

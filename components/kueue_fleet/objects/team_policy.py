@@ -26,8 +26,8 @@ from typing import Final
 
 from kueue_admission.api.job_kinds import KINDS, enabled_kinds
 from kueue_admission.api.manifests import TEAM_LABEL
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, QUEUE_LABEL, REGIONS_LABEL
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, QUEUE_LABEL, REGIONS_LABEL
 from kueue_fleet.fleet_file.model.counted_requests import counting_requests, needs_a_counted_request
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

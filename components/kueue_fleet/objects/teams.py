@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_admission.api.manifests import TEAM_LABEL, manifest
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.kube.kubeconfig import kubeconfig_files
 from kueue_fleet.objects.fleet_page import PageConfiguration
 from kueue_fleet.page.api_server import ApiServer

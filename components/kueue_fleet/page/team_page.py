@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kueue_admission.forms.names import KUEUE_API
+from kueue_admission.kernel.names import KUEUE_API
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.objects.fleet_page import PageConfiguration

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kueue_admission.forms.form_rules import OPTION, FaultError
-from kueue_admission.forms.problem import Problem, SpecError, errors_of
-from kueue_admission.forms.read_model import read_model
 from kueue_admission.history.jobs import Past
+from kueue_admission.kernel.form_rules import OPTION, FaultError
+from kueue_admission.kernel.problem import Problem, SpecError, errors_of
+from kueue_admission.kernel.read_model import read_model
 from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.errors import SimulationError
@@ -32,13 +32,13 @@ from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.knobs import Knob, knob_of
 from kueue_fleet.fleet_file.model.planning import MayChange
 from kueue_fleet.fleet_file.parse import Reading, read_fleet
+from kueue_fleet.fleet_simulation.fleet import accelerator_usd
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 from kueue_fleet.google.cost import cost_of
 from kueue_fleet.planning.replay import LATER, Growth, Replay, Replayed, Window
 from kueue_fleet.planning.replay_fit import goals_in, has_left, jobs_seen
 from kueue_fleet.planning.search import Point
-from kueue_fleet.simulation.fleet import accelerator_usd
 
 _LEVELS: Final = re.compile(r"(?P<least>[0-9]{1,12})\.\.(?P<most>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
 _LOOK: Final = 21_600.0

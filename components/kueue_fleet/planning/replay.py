@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
-from kueue_admission.forms.syntax import whole_number
 from kueue_admission.history.jobs import Past, PastJob, Ran, Waited
+from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.clock import Watch
@@ -33,12 +33,12 @@ from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_simulation.fleet import parse_fleet_objects, result_of
+from kueue_fleet.fleet_simulation.fleet_run import FleetRun
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.jobs.check.nodes import as_allocatable, too_large
 from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import ReclaimEntry, WaitEntry, WorkloadFile
-from kueue_fleet.simulation.fleet import parse_fleet_objects, result_of
-from kueue_fleet.simulation.fleet_run import FleetRun
 
 FEW: Final = 5
 """Observations below which a wider class is drawn from."""

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 import kueue_fleet
-from kueue_admission.forms.names import PRODUCT
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.component import Schema, data_of
 from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
 from kueue_fleet.in_programs import Described

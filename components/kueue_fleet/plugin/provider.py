@@ -14,7 +14,7 @@ from pulumi.errors import InputPropertiesError
 from pulumi.provider import ConstructResult, Provider
 from pulumi.provider import main as serve
 
-from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_admission.kernel import Problem, SpecError, errors_of
 from kueue_fleet.component import state_of
 from kueue_fleet.fleet_file import FleetSpec, check_dates, check_fleet
 from kueue_fleet.fleet_file.rules.commands import COMPONENT

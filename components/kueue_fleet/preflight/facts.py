@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.kernel.form_rules import Fault
 from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import httplib2
 
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.kernel.form_rules import Fault
 from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.fleet_file.rules.commands import UNREAD
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible

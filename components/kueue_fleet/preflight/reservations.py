@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.rules.commands import RESERVATION_CHANGES, RESERVATION_THERE
 from kueue_fleet.preflight.facts import Reservation

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.suggest import instead
-from kueue_admission.forms.yaml_text import load_documents
+from kueue_admission.kernel import SpecError
+from kueue_admission.kernel.suggest import instead
+from kueue_admission.kernel.yaml_text import load_documents
 
 PROJECT_FILE: Final = "Pulumi.yaml"
 """What makes a folder a project."""

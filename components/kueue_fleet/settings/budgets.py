@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from kueue_admission.forms.base import AtLeastOne, RuledModel
-from kueue_admission.forms.form_rules import NEEDED
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import AtLeastOne, RuledModel
+from kueue_admission.kernel.form_rules import NEEDED
+from kueue_admission.kernel.problem import Problem
 
 Period = Literal["week", "month"]
 """What a budget is for."""

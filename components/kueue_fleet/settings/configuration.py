@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Flag, Number, SpecModel, Text
-from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.versions import minor_of
+from kueue_admission.kernel.base import Flag, Number, SpecModel, Text
+from kueue_admission.kernel.duration import Duration
+from kueue_admission.kernel.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.settings.budgets import TeamBudget
 from kueue_fleet.settings.dispatch import AdmissionControllerArgs, FlavorPatience, History

@@ -12,9 +12,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import Duration, DurationField, duration
-from kueue_admission.forms.form_rules import (
+from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
+from kueue_admission.kernel.duration import Duration, DurationField, duration
+from kueue_admission.kernel.form_rules import (
     BAD_AMOUNT,
     EXCLUDED,
     LISTED_TWICE,
@@ -22,9 +22,9 @@ from kueue_admission.forms.form_rules import (
     OUT_OF_RANGE,
     WRONG_ORDER,
 )
-from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity
 from kueue_fleet.gke.bucket_names import bucket_name
 from kueue_fleet.settings.rules import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.settings.windows import CalendarWindow, together

@@ -7,11 +7,11 @@ from typing import Any, Self
 from pydantic import Field
 
 from kueue_admission.api import ResourceGroup
-from kueue_admission.forms.base import Count, Flag, SpecModel, Text, Whole
-from kueue_admission.forms.given import ListOf
-from kueue_admission.forms.names import GPU_RESOURCE
-from kueue_admission.forms.quantity import Quantity
-from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.kernel.base import Count, Flag, SpecModel, Text, Whole
+from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.names import GPU_RESOURCE
+from kueue_admission.kernel.quantity import Quantity
+from kueue_admission.kernel.timestamp import Timestamp
 from kueue_fleet.settings.quota_sums import lent, placed_groups, summed_groups, with_former
 from kueue_fleet.settings.quotas import FleetResourceGroup, ManagerQueue, groups_in, windows_of
 from kueue_fleet.settings.windows import CalendarWindow, names_open

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import is_
 
 from kueue_admission.api import FlavorQuotas, ResourceGroup, ResourceQuota
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.settings.quotas import FleetFlavorQuotas, FleetResourceGroup
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 from pydantic import Field
 
 from kueue_admission.api import FlavorQuotas, ResourceGroup, ResourceQuota
-from kueue_admission.forms.base import SpecModel, Text
-from kueue_admission.forms.given import NOT_GIVEN, ListOf
-from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
+from kueue_admission.kernel.base import SpecModel, Text
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf
+from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity
 
 
 class QuotaAmounts(SpecModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import Rule
+from kueue_admission.kernel.problem import Rule
 
 IMAGE = Rule(
     "KF811",

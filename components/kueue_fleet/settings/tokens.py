@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kueue_admission.forms.base import SpecModel, Text
+from kueue_admission.kernel.base import SpecModel, Text
 
 CONTROLLER_NAME: Final = "kueue-fleet-controller"
 """Name of the controller's objects on the manager, and of its account on each worker."""

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field
 
-from kueue_admission.forms.base import DnsLabel, RuledModel, Text
-from kueue_admission.forms.duration import DurationField
-from kueue_admission.forms.form_rules import BAD_AMOUNT, NEEDED, OUT_OF_RANGE, UNKNOWN_NAME
-from kueue_admission.forms.given import ListOf
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.suggest import instead
-from kueue_admission.forms.timestamp import TimestampField
+from kueue_admission.kernel.base import DnsLabel, RuledModel, Text
+from kueue_admission.kernel.duration import DurationField
+from kueue_admission.kernel.form_rules import BAD_AMOUNT, NEEDED, OUT_OF_RANGE, UNKNOWN_NAME
+from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import instead
+from kueue_admission.kernel.timestamp import TimestampField
 
 Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 """A day of the week."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import Printed, PrintedWorkload
 

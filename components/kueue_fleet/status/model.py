@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.read.goals import Judged
 from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload

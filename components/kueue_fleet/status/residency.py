@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_admission.history.schema import Event, Kind
+from kueue_admission.kernel.names import REGIONS_LABEL
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.fleet_file import FleetSpec

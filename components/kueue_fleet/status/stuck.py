@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import ORIGIN_LABEL
+from kueue_admission.kernel.names import ORIGIN_LABEL
 from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import parse_check_state
 from kueue_fleet.dispatch import WatchdogSettings

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import MAX_RUN_PARAMETER
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.printed import Printed
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
 from kueue_fleet.gke.labels import (

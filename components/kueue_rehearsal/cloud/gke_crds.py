@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.kernel.names import SINGLE_POD_SET_REFUSAL
 from kueue_admission.read.printed import Printed
 from kueue_fleet.kube.answers import Json
 from kueue_rehearsal.cloud.pod_policies import admission_policy

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_rehearsal.cloud.node_templates import NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import PodNeeds, fits_node, is_tolerated
 

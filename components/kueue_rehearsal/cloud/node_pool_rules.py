@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.pool import Pool, property_path, read_pool, reservation_name
 from kueue_fleet.gke.pool_rules import breaches
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_rehearsal.cloud.node_sources import ResourceLimits
 from kueue_rehearsal.cloud.node_templates import Place

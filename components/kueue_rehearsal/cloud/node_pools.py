@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_POOL, RESERVATION_NAME, RESIZE_REQUEST, ZONE
 from kueue_fleet.gke.machines import MachineType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.labels import NODE_POOL, RESIZE_REQUEST, TO_BE_DELETED
 from kueue_rehearsal.cloud.node_templates import AUTOSCALED
 from kueue_rehearsal.cloud.pod_needs import used_node

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.labels import COMPUTE_CLASS, NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kube.answers import ApiError

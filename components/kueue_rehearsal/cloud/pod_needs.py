@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import pod_requests
 from kueue_admission.read.printed import PrintedPod

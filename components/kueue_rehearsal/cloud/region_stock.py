@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.gpu_sharing import accelerators_of_node
 from kueue_fleet.gke.labels import FLEX_START, RESIZE_REQUEST, accelerator_of
 from kueue_fleet.gke.machines import accelerators

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_rehearsal.cloud.node_pool_rules import Reservation
 from kueue_rehearsal.node_agent.status import parse_timestamp
 from kueue_rehearsal.private_files import write_private

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_rehearsal.node_agent.status import parse_timestamp
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_admission.api.job_kinds import JobKind
 from kueue_admission.api.resources import WORKLOADS
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 from kueue_rehearsal.jobs.views import (

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-from kueue_admission.forms.names import KUEUE_API
+from kueue_admission.kernel.names import KUEUE_API
 from kueue_fleet.kube.answers import Json
 
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"

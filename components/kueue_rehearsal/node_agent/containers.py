@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes, build_root, write_kubeconfig
 from kueue_rehearsal.node_agent.pods import (

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.quantity import Quantity
 
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")

@@ -25,7 +25,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
-from kueue_admission.forms.unknown import UNKNOWN, Unknown, is_set
+from kueue_admission.kernel.unknown import UNKNOWN, Unknown, is_set
 from kueue_fleet.google.plan import ZERO
 from kueue_fleet.google.provider_facts import Fact, Facts, parse_facts
 from kueue_rehearsal.standins.gcp_checks import Refusal, check_inputs

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
 from kueue_fleet.google.resource_types import (
     ACCOUNT_MEMBER,

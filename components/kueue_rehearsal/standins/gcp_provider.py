@@ -21,7 +21,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
-from kueue_admission.forms.unknown import holds_unknown, is_set
+from kueue_admission.kernel.unknown import holds_unknown, is_set
 from kueue_fleet.google.answers import function_answer
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state

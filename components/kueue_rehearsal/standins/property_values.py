@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_rehearsal.standins.plugin_errors import PluginError
 
 SIGNATURE_KEY: Final = "4dabf18193072939515e22adb298388d"

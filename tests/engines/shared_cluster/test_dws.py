@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.kernel.names import SINGLE_POD_SET_REFUSAL
 from one_cluster import (
     JOBS,
     KUEUE,

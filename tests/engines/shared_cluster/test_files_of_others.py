@@ -21,16 +21,16 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Snapshot
 from kueue_admission.explain import explain
-from kueue_admission.forms.form_rules import NO_WORKLOAD
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import NO_WORKLOAD
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.readable import parse_readable
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.jobs.queued_job import pod_set_templates
-from kueue_fleet.simulation.job_findings import check_manifests
 from one_cluster import KUEUE, Json, OneCluster, Refused, kueue_object, wait_until
 
 TABLE: Final = Path("build") / "files-of-others.md"

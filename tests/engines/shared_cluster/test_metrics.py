@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.problem import SpecError
 from kueue_admission.history.metrics import is_metrics, judge_counted, read_metrics
 from kueue_admission.history.schema import Event
+from kueue_admission.kernel.problem import SpecError
 from kueue_admission.read.goals import Goal, Standing
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects.monitoring import render_managed_monitoring

@@ -17,9 +17,9 @@ from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_rehearsal.processes.supervisor_client import SupervisorError
 from one_cluster import (
     JOBS,

@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from controller_lab import GPU, JOBS, ControllerLab, job
-from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.kernel.names import LOST_CAPACITY_ANNOTATION
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 from two_regions import BREAKS, EU, RESERVE, TEAM
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from controller_lab import ControllerLab, apply_object, job
-from kueue_admission.forms.names import (
+from kueue_admission.kernel.names import (
     ALLOWED_FLAVORS_ANNOTATION,
     BUDGET_CHECK,
     OVER_BUDGET_BY_LABEL,

@@ -23,8 +23,8 @@ from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CON
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.dispatch import ParsedReport
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
-from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_rehearsal.jobs.witness import Witness, job_of
 from needed_programs import KUBECTL, needed
 from one_cluster import KUEUE, Json, condition, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controller_lab import GPU, MANAGER, ControllerLab, apply_object, job, restart_kueue
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects import render_cluster
 from one_cluster import Json, condition, wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from controller_faults import Replicas
 from controller_lab import ControllerLab, apply_object, job, python_path, queue_data
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.controller.capacity import CAPACITY_MANAGER
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.quota_windows import fleet_in

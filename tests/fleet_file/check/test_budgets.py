@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kueue_admission.forms.names import BUDGET_CHECK
+from kueue_admission.kernel.names import BUDGET_CHECK
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import fleet
 
-from kueue_admission.forms import SpecError
+from kueue_admission.kernel import SpecError
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from small_fleets import fleet_data
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, check_fleet
 from kueue_fleet.fleet_file.model.planning import MayChange, PlanLimits
 from kueue_fleet.fleet_file.parse import parse_fleet, read_fleet

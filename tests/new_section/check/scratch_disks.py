@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.rules.teams import FAR_DISK
 from kueue_fleet.gke.zones import region_of

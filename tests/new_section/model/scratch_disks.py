@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, DnsLabel, RuledModel
-from kueue_admission.forms.form_rules import OUT_OF_RANGE
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import Count, DnsLabel, RuledModel
+from kueue_admission.kernel.form_rules import OUT_OF_RANGE
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import ResourceName, Zone
 
 LEAST_GIB = 10

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import yaml
 
-from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
 from kueue_rehearsal.control_planes.kwok import STAGES
 
 

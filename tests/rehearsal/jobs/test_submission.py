@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from job_files import jobs_in
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.jobs.kinds import JOB_KINDS
 from kueue_rehearsal.jobs.submission import (

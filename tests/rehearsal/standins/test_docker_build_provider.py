@@ -10,7 +10,7 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from engine_warnings import Warnings
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_rehearsal.standins import docker_build_provider
 from kueue_rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
 from kueue_rehearsal.standins.plugin_errors import PluginError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import Fact, Facts
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins import gcp_checks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet.google.plan import previewed
 from kueue_fleet.google.resource_kinds import kind_of
 from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL

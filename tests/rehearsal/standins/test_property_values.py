@@ -6,7 +6,7 @@ import pytest
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime import rpc
 
-from kueue_admission.forms.unknown import UNKNOWN
+from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_rehearsal.standins import property_values
 from kueue_rehearsal.standins.property_values import (
     Asset,

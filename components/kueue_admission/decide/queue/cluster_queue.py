@@ -12,7 +12,7 @@ from kueue_admission.decide.model import AdmissionCheck, ClusterQueue, ResourceF
 from kueue_admission.decide.quota.cohort_tree import FlavorResources, TreeNode
 from kueue_admission.decide.reasons import InactiveReason
 from kueue_admission.decide.workload.state import WorkloadInfo
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 
 class GroupLayout:

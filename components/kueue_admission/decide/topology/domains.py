@@ -13,7 +13,7 @@ from typing import Final
 from kueue_admission.decide.gates import Gates
 from kueue_admission.decide.model import DomainAssignment, Node, ResourceFlavor, Topology
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 
 MAX_INT32: Final = 2**31 - 1
 """More pods than any domain can take."""

@@ -29,7 +29,7 @@ from kueue_admission.decide.topology.counts import Usage
 from kueue_admission.decide.topology.domains import Domains, TopologyState
 from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 
 
 def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:

@@ -15,8 +15,8 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from kueue_admission.forms.base import SpecModel, problems_in
-from kueue_admission.forms.problem import Problem, as_far_as_read, as_one
+from kueue_admission.kernel.base import SpecModel, problems_in
+from kueue_admission.kernel.problem import Problem, as_far_as_read, as_one
 from kueue_fleet.fleet_file.check.scope import CHECKS, SECTIONS, Check, Scope
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 

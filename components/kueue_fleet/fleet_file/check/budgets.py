@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.fallback import without_gate
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import interruptible_flavors, local_queues

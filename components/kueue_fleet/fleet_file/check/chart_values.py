@@ -13,12 +13,12 @@ import yaml
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.old_configuration import configuration_as_v1beta2
-from kueue_admission.forms.base import problems_in
-from kueue_admission.forms.form_rules import UNKNOWN_FIELD, WRONG_TYPE
-from kueue_admission.forms.manifest import is_object
-from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.read_model import read_model
-from kueue_admission.forms.suggest import nearest
+from kueue_admission.kernel.base import problems_in
+from kueue_admission.kernel.form_rules import UNKNOWN_FIELD, WRONG_TYPE
+from kueue_admission.kernel.manifest import is_object
+from kueue_admission.kernel.problem import Problem, SpecError
+from kueue_admission.kernel.read_model import read_model
+from kueue_admission.kernel.suggest import nearest
 from kueue_admission.releases import CONFIGURATION_VALUE, Release
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 from kueue_fleet.fleet_file.check.releases import severity, which_have

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.accounts import account_address
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry

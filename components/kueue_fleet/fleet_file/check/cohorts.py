@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.api.cohort_tree import cycles, with_ancestors
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import COHORT_CYCLE
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import COHORT_CYCLE
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry

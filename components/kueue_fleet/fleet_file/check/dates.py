@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.rules.clusters import CALENDAR, ENDED

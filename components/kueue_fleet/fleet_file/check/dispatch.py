@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
-from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.duration import Duration
+from kueue_admission.kernel.form_rules import EXCLUDED, UNKNOWN_NAME
+from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry

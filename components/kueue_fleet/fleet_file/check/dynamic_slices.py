@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.duration import Duration
+from kueue_admission.kernel.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.rules.queues import FALLBACK, PATIENCE

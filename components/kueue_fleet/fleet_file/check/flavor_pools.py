@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kueue_admission.api.taints import tolerates
-from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.names import MAX_RUN_PARAMETER
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,

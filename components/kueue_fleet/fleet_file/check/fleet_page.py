@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.form_rules import NEEDED, UNKNOWN_NAME
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.form_rules import NEEDED, UNKNOWN_NAME
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.suggest import instead
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap
 from kueue_fleet.fleet_file.rules.teams import NO_AUDIENCE, NO_VIEWERS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry

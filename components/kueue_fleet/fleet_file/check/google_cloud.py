@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.names import PRODUCT
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.names import PRODUCT
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check

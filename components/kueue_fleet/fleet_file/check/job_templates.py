@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import UNKNOWN_NAME
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of

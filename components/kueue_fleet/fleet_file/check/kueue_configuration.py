@@ -14,9 +14,9 @@ from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.job_kinds import built_in_adapters
-from kueue_admission.forms import suggest, syntax
-from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.form_rules import (
+from kueue_admission.kernel import suggest, syntax
+from kueue_admission.kernel.duration import Duration
+from kueue_admission.kernel.form_rules import (
     EXCLUDED,
     LISTED_TWICE,
     MISSING,
@@ -26,7 +26,7 @@ from kueue_admission.forms.form_rules import (
     listed_twice,
     syntax_problems,
 )
-from kueue_admission.forms.problem import Problem, item_label
+from kueue_admission.kernel.problem import Problem, item_label
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import BAD_SYNTAX, LISTED_TWICE
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.form_rules import BAD_SYNTAX, LISTED_TWICE
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope, fleet_check
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.fleet_file.rules.clusters import OVERLAP, RANGE_TOO_SMALL, SHARED_VPC, SUBNET

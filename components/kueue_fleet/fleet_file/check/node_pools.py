@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import listed_twice
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry

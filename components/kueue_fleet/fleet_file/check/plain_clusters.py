@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic.alias_generators import to_snake
 
-from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.form_rules import MISSING
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 
 from kueue_admission.api.cohort_tree import root_of
-from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.names import MAX_RUN_PARAMETER
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from kueue_admission.api import ResourceGroup, ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

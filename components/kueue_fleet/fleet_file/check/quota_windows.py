@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.suggest import instead
+from kueue_admission.kernel.form_rules import EXCLUDED, UNKNOWN_NAME
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.suggest import instead
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.quota_windows import quota_windows

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import UNKNOWN_FIELD
-from kueue_admission.forms.problem import Problem, Severity, where_read
-from kueue_admission.forms.versions import numbers_of
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import UNKNOWN_FIELD
+from kueue_admission.kernel.problem import Problem, Severity, where_read
+from kueue_admission.kernel.versions import numbers_of
 from kueue_admission.releases import (
     DEFAULT_VERSION,
     KEEPS_JOBS_OF_LOST,

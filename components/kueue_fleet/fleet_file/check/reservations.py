@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import timestamp_text
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import (

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, get_args
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.form_rules import UNKNOWN_NAME, listed_twice
-from kueue_admission.forms.problem import Problem, item_labels, where_read
-from kueue_admission.forms.unknown import NotKnownError
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME, listed_twice
+from kueue_admission.kernel.problem import Problem, item_labels, where_read
+from kueue_admission.kernel.unknown import NotKnownError
 from kueue_fleet.fleet_file.model.fleet import FleetSpec, Placed
 from kueue_fleet.gke.zones import region_names
 

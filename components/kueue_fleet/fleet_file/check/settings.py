@@ -10,9 +10,9 @@ from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
-from kueue_admission.forms.base import DEFER_RULES, problems_in
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel.base import DEFER_RULES, problems_in
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile

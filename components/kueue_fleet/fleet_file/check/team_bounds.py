@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor, most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.manifests import POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL, TEAM_LABEL
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import problems_in
-from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL
-from kueue_admission.forms.problem import Problem, item_labels, where_read
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import problems_in
+from kueue_admission.kernel.form_rules import EXCLUDED, listed_twice
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.counted_requests import (
     counting_requests,

@@ -10,13 +10,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Tagged, Text
-from kueue_admission.forms.described import Hint
-from kueue_admission.forms.duration import DurationField, duration
-from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import TimestampField
+from kueue_admission.kernel.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.duration import DurationField, duration
+from kueue_admission.kernel.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.timestamp import TimestampField
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
 from kueue_fleet.fleet_file.rules.clusters import COMMITMENT, UNUSUAL_DURATION
 

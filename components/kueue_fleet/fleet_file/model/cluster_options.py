@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import Count, Flag, RuledModel, Text
-from kueue_admission.forms.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, listed_twice
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import Count, Flag, RuledModel, Text
+from kueue_admission.kernel.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, listed_twice
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import MOST_DISK_GB, accelerators
 from kueue_fleet.gke.pool_rules import ASKED_BY_PODS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.timestamp import timestamp_text
+from kueue_admission.kernel.timestamp import timestamp_text
 from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, STANDARD_ONLY, ClusterEntry, fields_marked
 from kueue_fleet.fleet_file.model.property_rows import Row, property_at, set_at
 

@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from kueue_admission.forms import syntax
-from kueue_admission.forms.base import (
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.base import (
     Count,
     DnsLabel,
     DnsSubdomain,
@@ -22,11 +22,11 @@ from kueue_admission.forms.base import (
     Tagged,
     Text,
 )
-from kueue_admission.forms.described import Hint
-from kueue_admission.forms.duration import DurationField, OptionalDurationField, duration
-from kueue_admission.forms.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
-from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.duration import DurationField, OptionalDurationField, duration
+from kueue_admission.kernel.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
+from kueue_admission.kernel.given import NOT_GIVEN, Given, ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,

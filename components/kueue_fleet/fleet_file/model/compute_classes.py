@@ -12,10 +12,10 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from kueue_admission.api import ResourceFlavorSpec, Toleration
-from kueue_admission.forms.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import ProjectId, ResourceName, Zone
 from kueue_fleet.gke.labels import COMPUTE_CLASS, SPOT
 from kueue_fleet.gke.machines import MachineType, machine_type

@@ -9,7 +9,7 @@ to its own namespaces); https://docs.cloud.google.com/kubernetes-engine/docs/how
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kueue_admission.forms.base import DnsLabel, SpecModel
+from kueue_admission.kernel.base import DnsLabel, SpecModel
 from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.accelerator_networks import has_compute_domains

@@ -21,12 +21,12 @@ from kueue_admission.api import (
     WorkloadPriorityClassFields,
 )
 from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Flag, RuledModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.base import DnsLabel, DnsSubdomain, Flag, RuledModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.syntax import whole_number
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN

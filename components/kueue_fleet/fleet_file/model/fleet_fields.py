@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from kueue_admission.api.manifests import namespace_labels
-from kueue_admission.forms.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
-from kueue_admission.forms.described import Hint
-from kueue_admission.forms.given import ListOf
+from kueue_admission.kernel.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
+from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.given import ListOf
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, MultiKueueArgs
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver

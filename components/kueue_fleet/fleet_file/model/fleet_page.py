@@ -8,10 +8,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kueue_admission.forms.base import DnsSubdomain, RuledModel, SpecModel, Text, syntax_of
-from kueue_admission.forms.form_rules import LISTED_TWICE
-from kueue_admission.forms.given import ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import DnsSubdomain, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.kernel.form_rules import LISTED_TWICE
+from kueue_admission.kernel.given import ListOfText
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import EmailAddress
 from kueue_fleet.gke import google_syntax
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Final
 
-from kueue_admission.forms.base import Text, syntax_of
+from kueue_admission.kernel.base import Text, syntax_of
 from kueue_fleet.gke import google_syntax
 
 GkeClusterName = Annotated[Text, syntax_of(google_syntax.gke_cluster_name)]

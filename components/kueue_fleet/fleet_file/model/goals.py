@@ -6,11 +6,11 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import Field
 
-from kueue_admission.forms.base import AtLeastOne, DnsSubdomain, RuledModel
-from kueue_admission.forms.duration import Duration, OptionalDurationField
-from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, WRONG_ORDER
-from kueue_admission.forms.given import NOT_GIVEN
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import AtLeastOne, DnsSubdomain, RuledModel
+from kueue_admission.kernel.duration import Duration, OptionalDurationField
+from kueue_admission.kernel.form_rules import NEEDED, OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.kernel.given import NOT_GIVEN
+from kueue_admission.kernel.problem import Problem
 
 _QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 

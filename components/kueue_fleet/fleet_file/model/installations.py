@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 
 from kueue_admission.api.configuration import KueueConfiguration
-from kueue_admission.forms import syntax
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
-from kueue_admission.forms.given import ListOf
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.rules.teams import PRIORITY_CLASS, REPLICAS

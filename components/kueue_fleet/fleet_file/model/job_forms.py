@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_admission.forms.form_rules import JOB, FaultError
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.form_rules import JOB, FaultError
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.gke.bucket_names import bucket_name
 
 BUCKET: Final = "gs://"

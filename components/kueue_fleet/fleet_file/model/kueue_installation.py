@@ -15,7 +15,7 @@ import yaml
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import TEAM_LABEL
-from kueue_admission.forms.names import NAMESPACE_NAME_LABEL, REGIONS_LABEL
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, REGIONS_LABEL
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

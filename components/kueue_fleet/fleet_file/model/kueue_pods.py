@@ -11,12 +11,12 @@ from pydantic import Field
 from kueue_admission.api import PriorityClassFields
 from kueue_admission.api.manifests import priority_class_manifest
 from kueue_admission.api.priority_classes import HIGHEST_USER_PRIORITY
-from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel, Whole
-from kueue_admission.forms.form_rules import OUT_OF_RANGE, WRONG_ORDER
-from kueue_admission.forms.given import NOT_GIVEN
-from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.kernel.base import LabelKey, RuledModel, SpecModel, Whole
+from kueue_admission.kernel.form_rules import OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.kernel.given import NOT_GIVEN
+from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity, QuantityField
 
 KUEUE_PRIORITY_CLASS: Final = "kueue-fleet-critical"
 """PriorityClass that is made for Kueue and the fleet's controller, unless the file names another one."""

@@ -9,11 +9,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import RuledModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRONG_ORDER
-from kueue_admission.forms.given import NOT_GIVEN, ListOf
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import OptionalTimestampField, TimestampField
+from kueue_admission.kernel.base import RuledModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRONG_ORDER
+from kueue_admission.kernel.given import NOT_GIVEN, ListOf
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.timestamp import OptionalTimestampField, TimestampField
 from kueue_fleet.fleet_file.rules.clusters import MAINTENANCE
 from kueue_fleet.gke.maintenance import RecurrenceError, Stretch, shortage
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
-from kueue_admission.forms.given import ListOf
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.base import RuledModel, SpecModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
+from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
     GkeClusterName,

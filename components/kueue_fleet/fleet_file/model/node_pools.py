@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems
 

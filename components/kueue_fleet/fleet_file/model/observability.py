@@ -9,11 +9,11 @@ from typing import Final
 
 from pydantic.alias_generators import to_camel
 
-from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, Text
-from kueue_admission.forms.duration import Duration, DurationField, duration
-from kueue_admission.forms.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
-from kueue_admission.forms.given import ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import DnsLabel, Flag, RuledModel, Text
+from kueue_admission.kernel.duration import Duration, DurationField, duration
+from kueue_admission.kernel.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
+from kueue_admission.kernel.given import ListOfText
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 

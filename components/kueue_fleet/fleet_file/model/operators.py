@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsLabel, RuledModel, SpecModel, Text
-from kueue_admission.forms.given import ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.base import DnsLabel, RuledModel, SpecModel, Text
+from kueue_admission.kernel.given import ListOfText
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
 from kueue_fleet.fleet_file.rules.teams import FRAMEWORK
 

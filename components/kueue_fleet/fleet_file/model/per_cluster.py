@@ -21,8 +21,8 @@ from kueue_admission.api import (
 from kueue_admission.api.cluster_queue import LocalQueueSpec
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
-from kueue_admission.forms.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, FALLBACK_CHECK
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, FALLBACK_CHECK
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.model.capacity import FlexStart, Reserved, Spot
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

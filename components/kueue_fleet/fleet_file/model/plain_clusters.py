@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
-from kueue_admission.forms.base import (
+from kueue_admission.kernel.base import (
     CaCertificate,
     Count,
     DnsLabel,
@@ -23,10 +23,10 @@ from kueue_admission.forms.base import (
     Text,
     syntax_of,
 )
-from kueue_admission.forms.form_rules import OUT_OF_RANGE, Fault
-from kueue_admission.forms.given import ListOf
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity, QuantityMapField
+from kueue_admission.kernel.form_rules import OUT_OF_RANGE, Fault
+from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity, QuantityMapField
 
 _URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?(/[A-Za-z0-9._~/-]*)?")
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.base import AtLeastOne, Count, RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, WRONG_ORDER
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.base import AtLeastOne, Count, RuledModel, SpecModel, Text
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem
 
 MOST_LEVELS: Final = 10_000
 """How many levels may be tried."""

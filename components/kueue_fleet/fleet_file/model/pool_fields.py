@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
-from kueue_admission.forms.base import AtLeastOne, Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
-from kueue_admission.forms.given import ListOf, ListOfText
+from kueue_admission.kernel.base import AtLeastOne, Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_admission.kernel.given import ListOf, ListOfText
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ResourceName, Zone

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields

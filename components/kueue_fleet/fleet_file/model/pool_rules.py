@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.form_rules import NEEDED
-from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.kernel.form_rules import NEEDED
+from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError
 
 E = TypeVar("E")
 

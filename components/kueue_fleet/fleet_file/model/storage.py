@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, DnsLabel, Flag, RuledModel, SpecModel, Tagged, Text, syntax_of
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
-from kueue_admission.forms.given import ListOfText
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity, QuantityField
+from kueue_admission.kernel.base import Count, DnsLabel, Flag, RuledModel, SpecModel, Tagged, Text, syntax_of
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
+from kueue_admission.kernel.given import ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity, QuantityField
 from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone
 from kueue_fleet.fleet_file.model.google_apis import UsesApis
 from kueue_fleet.gke import google_syntax

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
-from kueue_admission.forms import suggest, syntax
-from kueue_admission.forms.base import AtLeastOne, Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import DurationField
-from kueue_admission.forms.form_rules import (
+from kueue_admission.kernel import suggest, syntax
+from kueue_admission.kernel.base import AtLeastOne, Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.kernel.duration import DurationField
+from kueue_admission.kernel.form_rules import (
     EXCLUDED,
     LISTED_TWICE,
     NEEDED,
@@ -24,9 +24,9 @@ from kueue_admission.forms.form_rules import (
     WRONG_ORDER,
     syntax_problems,
 )
-from kueue_admission.forms.given import ListOf, ListOfText
-from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity, QuantityMapField
+from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.quantity import Quantity, QuantityMapField
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.job_forms import form_problems

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_admission.forms import suggest
-from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel import suggest
+from kueue_admission.kernel.form_rules import listed_twice
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.rules.clusters import NOT_OFFERED, ZONE
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.forms.form_rules import FORM_RULES
-from kueue_admission.forms.problem import Rule, by_code, rules_of
+from kueue_admission.kernel.form_rules import FORM_RULES
+from kueue_admission.kernel.problem import Rule, by_code, rules_of
 from kueue_fleet.fleet_file.rules import clusters, commands, files, queues, teams
 from kueue_fleet.gke.pool_rules import POOL_RULES
 from kueue_fleet.settings import rules as of_settings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import THE_INPUT, Rule
+from kueue_admission.kernel.problem import THE_INPUT, Rule
 
 UNKNOWN_REGION = Rule(
     "KF505",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import THE_INPUT, Rule
+from kueue_admission.kernel.problem import THE_INPUT, Rule
 
 _PODS_READY = "https://kueue.sigs.k8s.io/docs/tasks/manage/setup_wait_for_ready_pods/"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms.problem import KUEUE_SOURCE, THE_INPUT, Rule
+from kueue_admission.kernel.problem import KUEUE_SOURCE, THE_INPUT, Rule
 
 NAMESPACE_SELECTOR = Rule(
     "KF801",

@@ -1,7 +1,7 @@
 """What is wrong with jobs that could be read: one module per subject, each of which registers its checks here.
 
 A check gets one job with its ClusterQueue and pod sets. Kueue's own decision about the job, and rules between jobs, are
-not here: see `simulation.job_findings`.
+not here: see `fleet_simulation.job_findings`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, errors_of
+from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.queued_job import QueuedJob
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.rules.queues import UNIT
 from kueue_fleet.jobs.check import job_check

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.form_rules import JOB, NEEDED
-from kueue_admission.forms.manifest import Manifest, inside, key_of
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import JOB, NEEDED
+from kueue_admission.kernel.manifest import Manifest, inside, key_of
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.names import POD_SET_ANNOTATION
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.names import POD_SET_ANNOTATION
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import (
     SLICE_CONTROLLER,

@@ -19,10 +19,10 @@ from pkgutil import get_data
 from typing import Any, Final
 
 from kueue_admission.api.priority_classes import PriorityClassFields
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.manifest import inside, maps_in
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.suggest import nearest
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import nearest
 from kueue_admission.read.job_workloads import SYSTEM_CLASSES
 from kueue_admission.read.manifests import label_of
 from kueue_fleet.fleet_file import FleetSpec

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool

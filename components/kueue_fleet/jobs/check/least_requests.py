@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.decide.amounts import format_request
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.jobs.check import right_job_check

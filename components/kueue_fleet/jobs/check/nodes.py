@@ -19,8 +19,8 @@ from typing import Final
 
 from kueue_admission.decide.amounts import format_request
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pods import parse_pod_set, parse_toleration
 from kueue_fleet.fleet_file import FleetSpec

@@ -15,19 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import JOB, Fault
-from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import (
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.manifest import Manifest, inside
+from kueue_admission.kernel.names import (
     ELASTIC_ANNOTATION,
     JOB_CONTROLLER,
     LEAST_PODS_ANNOTATION,
     MULTIKUEUE_CONTROLLER,
     POD_SET_ANNOTATION,
 )
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
+from kueue_admission.kernel.syntax import whole_number
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.jobs.check import job_check

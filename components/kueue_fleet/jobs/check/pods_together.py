@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.pods import PodSet, Requirement
-from kueue_admission.forms.manifest import Manifest, inside, maps_in
-from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import Manifest, inside, maps_in
+from kueue_admission.kernel.names import HOSTNAME_LABEL
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool

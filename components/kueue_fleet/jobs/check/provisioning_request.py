@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.api import ProvisioningRequestConfigSpec
-from kueue_admission.forms.known_messages import known_message
-from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.known_messages import known_message
+from kueue_admission.kernel.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.jobs.check import job_check

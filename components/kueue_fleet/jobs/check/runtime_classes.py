@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.form_rules import JOB_UNKNOWN, Fault
-from kueue_admission.forms.manifest import inside
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, Fault
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.check import right_job_check
 from kueue_fleet.jobs.queued_job import QueuedJob, of_pod_set

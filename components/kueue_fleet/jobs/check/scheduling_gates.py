@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kueue_admission.forms.manifest import inside, maps_in
-from kueue_admission.forms.names import KUEUE_GROUP
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.names import KUEUE_GROUP
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.check import right_job_check
 from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set

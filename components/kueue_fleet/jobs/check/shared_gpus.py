@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.unknown import if_known
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.unknown import if_known
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.gke.gpu_sharing import GpuSharing

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.names import POD_SET_ANNOTATION
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.names import POD_SET_ANNOTATION
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.syntax import whole_number
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from kueue_admission.forms.manifest import inside, maps_in
-from kueue_admission.forms.problem import Problem
+from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import JOB
-from kueue_admission.forms.manifest import inside, maps_in
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.form_rules import JOB
+from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.form_rules import JOB, Fault
-from kueue_admission.forms.manifest import Manifest, inside, maps_in
-from kueue_admission.forms.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.syntax import whole_number
+from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.manifest import Manifest, inside, maps_in
+from kueue_admission.kernel.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.manifests import label_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart

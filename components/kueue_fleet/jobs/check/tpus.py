@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import Fault
-from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY

@@ -1,0 +1,112 @@
+"""Fields that name another object: they take the name, or what a program declares the object with.
+
+A name that came from a declaration keeps it, so that whoever declares the object that refers can wait for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Protocol, get_args
+
+from pydantic import GetCoreSchemaHandler, ValidatorFunctionWrapHandler
+from pydantic_core import CoreSchema, core_schema
+
+from kueue_admission.kernel.base import DnsSubdomain, SpecModel, Text, syntax_of
+from kueue_admission.kernel.form_rules import WRONG_TYPE, Fault
+from kueue_admission.kernel.given import Given
+from kueue_admission.kernel.problem import item_labels, join_path
+from kueue_admission.kernel.syntax import admission_check_name
+
+
+class Declared(Protocol):
+    """What declares an object of a cluster, as components do."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object."""
+
+    @property
+    def object_name(self) -> str:
+        """Name of the object."""
+
+
+class ObjectName(str):
+    """The name of an object, and what declares it. Copies of it are plain text."""
+
+    declared: Declared
+
+    def __new__(cls, declaration: Declared) -> ObjectName:
+        """The name is the object's."""
+        object_name = super().__new__(cls, declaration.object_name)
+        object_name.declared = declaration
+        return object_name
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class RefersTo:
+    """Metadata of a field: it names an object of this kind."""
+
+    kind: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of the name, behind the declaration."""
+        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
+
+    def _read(self, value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, ObjectName):
+            value = value.declared
+        kind, name = getattr(value, "kind", None), getattr(value, "object_name", None)
+        if kind is None or not isinstance(name, str):
+            return read(value)
+        if kind != self.kind:
+            raise Fault(f"is given where a {self.kind} is needed", f"give a {self.kind}", WRONG_TYPE).error()
+        read(name)
+        return ObjectName(value)
+
+
+# Any: in a subclass of a frozen model such a field would read as the type that it takes (mypy 2.4.1).
+FlavorName = Given[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], Any]
+"""Names a ResourceFlavor."""
+FlavorNames = Given[tuple[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], ...], Any]
+"""Names ResourceFlavors."""
+NO_NAMES: Final[Any] = ()
+"""Default of such a field. Untyped: to a type checker it is more than a plain value."""
+QueueName = Given[Annotated[DnsSubdomain, RefersTo("ClusterQueue")], Any]
+"""Names a ClusterQueue."""
+OptionalCohortName = Given[Annotated[DnsSubdomain, RefersTo("Cohort")] | None, Any]
+"""Names a Cohort, or none."""
+OptionalTopologyName = Given[Annotated[DnsSubdomain, RefersTo("Topology")] | None, Any]
+"""Names a Topology, or none."""
+CheckName = Given[Annotated[Text, syntax_of(admission_check_name), RefersTo("AdmissionCheck")], Any]
+"""Names an AdmissionCheck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One object that another one names."""
+
+    path: str
+    """The field."""
+    kind: str
+    """Kind of the object that is named."""
+    name: str
+    """Its name; an `ObjectName` where it was given as what declares it."""
+
+
+def references_in(model: SpecModel, path: str = "") -> Iterator[Reference]:
+    """The objects that `model` names, in its own fields and in those of models in it; not those in lists of names."""
+    for name, field in type(model).model_fields.items():
+        value, here = model.__dict__.get(name), join_path(path, field.alias or name)
+        if isinstance(value, str):
+            parts = (field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation)))
+            for refers in (reference for part in parts for reference in part if isinstance(reference, RefersTo)):
+                yield Reference(here, refers.kind, value)
+        elif isinstance(value, SpecModel):
+            yield from references_in(value, here)
+        elif isinstance(value, tuple) and value and isinstance(value[0], SpecModel):
+            for item, label in zip(value, item_labels([item.__dict__.get("name") for item in value]), strict=True):
+                yield from references_in(item, f"{here}[{label}]")

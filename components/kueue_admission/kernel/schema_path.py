@@ -1,0 +1,165 @@
+"""From pydantic's locations to the paths that people read.
+
+The path `clusterQueues[dws].resourceGroups`, and the model class that a location ends in. List items are called by
+their name where that is unique in the list, keys of maps stand in brackets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from kueue_admission.kernel.problem import item_labels, join_path
+from kueue_admission.kernel.suggest import plain
+
+Location = Sequence["str | int"]
+"""A place in a document, as pydantic gives it."""
+_DEPTH: Final = 4
+"""How deep a field is looked for in the models inside one."""
+
+
+@cache
+def fields_of(model: type[BaseModel]) -> Mapping[str, tuple[str, Any]]:
+    """For each field of `model`, by its name in files: the name in Python and the type."""
+    return {field.alias or name: (name, field.annotation) for name, field in model.model_fields.items()}
+
+
+def paths_below(model: type[BaseModel], name: str) -> list[str]:
+    """Where the models inside `model` have a field of that name, in the nearest depth: `capacity.type`."""
+    here = [("", model)]
+    for _ in range(_DEPTH):
+        here = list(
+            dict.fromkeys((join_path(path, below), model) for path, outer in here for below, model in _inside(outer))
+        )
+        if paths := dict.fromkeys(
+            join_path(path, field) for path, model in here for field in fields_of(model) if plain(field) == plain(name)
+        ):
+            return list(paths)
+    return []
+
+
+@cache
+def _inside(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
+    """The models of the fields of `model`, each with its path from there."""
+    fields = ((field, annotation) for field, (_, annotation) in fields_of(model).items())
+    return [(field + step, model) for field, annotation in fields for step, model in _models_in(annotation)]
+
+
+def _models_in(tp: Any) -> Iterator[tuple[str, type[BaseModel]]]:
+    """The models that a value of type `tp` is made of, and the step from it to each."""
+    tp = plain_type(tp)
+    if is_model(tp):
+        yield "", tp
+    elif isinstance(tp, tuple):
+        yield from (model for member in tp for model in _models_in(member))
+    elif (item := _item_type(tp)) is not None:
+        yield from (("[]" + step, model) for step, model in _models_in(item))
+
+
+def is_model(tp: Any) -> bool:
+    """Whether `tp` is a model class."""
+    return isinstance(tp, type) and issubclass(tp, BaseModel)
+
+
+def readable(model: type[BaseModel], location: Location, data: Any) -> str:
+    """The path of `location` in `data`, which should be a `model`."""
+    path = ""
+    for step in _walk(model, location, data)[0]:
+        path = join_path(path, step)
+    return path
+
+
+def plain_location(location: Location, data: Any) -> tuple[str | int, ...]:
+    """The location without the tag of a union and without the mark of a map's key."""
+    plain: list[str | int] = []
+    for key in location:
+        if key == "[key]":
+            break
+        if isinstance(data, Mapping) and key not in data and data.get("type") == key:
+            continue
+        plain.append(key)
+        data = _child(data, key)
+    return tuple(plain)
+
+
+def value_at(location: Location, data: Any) -> Any:
+    """What is at a plain location in `data`; None where nothing is."""
+    for key in location:
+        data = _child(data, key)
+    return data
+
+
+def model_at(model: type[BaseModel], location: Location, data: Any) -> Any:
+    """The type at `location`: a model class where it is one."""
+    return _walk(model, location, data)[1]
+
+
+def _walk(model: type[BaseModel], location: Location, data: Any) -> tuple[list[str], Any]:
+    """The steps of `location` as text in the path, and the type it ends in."""
+    steps: list[str] = []
+    tp: Any = plain_type(model)
+    for key in location:
+        if key == "[key]":
+            break
+        if isinstance(tp, tuple):
+            tagged_member = next((member for member in tp if key in tags_of(member)), None)
+            if tagged_member is not None:
+                tp = tagged_member
+                continue
+            tp = None
+        if isinstance(key, int):
+            text = f"[{_label(data, key)}]"
+            tp = _item_type(tp)
+        elif is_model(tp):
+            field = tp.model_fields.get(key)  # Programs give fields by their names in Python.
+            text, tp = key, field.annotation if field else fields_of(tp).get(key, (None, None))[1]
+        elif tp is None:
+            text = key
+        else:
+            text, tp = f"[{key}]", _item_type(tp)
+        tp = plain_type(tp)
+        data = _child(data, key)
+        steps.append(text)
+    return steps, tp
+
+
+def plain_type(tp: Any) -> Any:
+    """The type without Annotated and None; a union of models becomes a tuple of them."""
+    while get_origin(tp) is Annotated:
+        tp = get_args(tp)[0]
+    if get_origin(tp) in (Union, UnionType):
+        members = tuple(plain_type(member) for member in get_args(tp) if member is not NoneType)
+        return members[0] if len(members) == 1 else members
+    return tp
+
+
+def tags_of(tp: Any) -> tuple[Any, ...]:
+    """The values of `type` that a member of a union goes by."""
+    return get_args(tp.model_fields["type"].annotation) if is_model(tp) and "type" in tp.model_fields else ()
+
+
+def _item_type(tp: Any) -> Any:
+    arguments = get_args(tp)
+    if not arguments:
+        return None
+    return arguments[1] if len(arguments) == 2 and arguments[1] is not Ellipsis else arguments[0]
+
+
+def _child(data: Any, key: str | int) -> Any:
+    if isinstance(data, Mapping):
+        return data.get(key)
+    if isinstance(data, Sequence) and not isinstance(data, str) and isinstance(key, int) and key < len(data):
+        return data[key]
+    return None
+
+
+def _label(items: Any, index: int) -> str:
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return str(index)
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    labels = item_labels([name if isinstance(name, str) else "" for name in names])
+    return labels[index] if index < len(labels) and len(labels[index]) <= 253 else str(index)

@@ -1,0 +1,116 @@
+"""What is to be said of jobs before they are submitted to a fleet: `check --jobs`, `submit`.
+
+First their form, then `jobs.check`, and of jobs that these find right whether Kueue starts them where no other is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS
+from kueue_admission.kernel.problem import Problem, errors_of
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import name_documents
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.calendar_pools import fleet_opened
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_file.quota_windows import quota_windows
+from kueue_fleet.fleet_simulation.fleet import by_kind, expect_job, parse_fleet_objects
+from kueue_fleet.fleet_simulation.fleet_run import FleetRun
+from kueue_fleet.fleet_simulation.quota_times import QuotaTimes
+from kueue_fleet.jobs.check import check_job
+from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
+from kueue_fleet.jobs.check.dynamic_slices import as_placed
+from kueue_fleet.jobs.check.nodes import roomier
+from kueue_fleet.jobs.fleet_job import FleetJob
+from kueue_fleet.jobs.most_on_workers import more_than_workers_have
+from kueue_fleet.jobs.not_known import start_not_known
+from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds
+from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.undispatched import uncounted
+from kueue_fleet.jobs.workload_file import WorkloadFile
+from kueue_fleet.settings.windows import together
+
+
+class JobFindings(NamedTuple):
+    """What is wrong with jobs, and what is not known or not sure."""
+
+    problems: list[Problem]
+    warnings: list[Problem]
+
+
+def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> JobFindings:
+    """What is to be said of jobs before they are submitted to the fleet.
+
+    `form_only`: of their form and kind; Kueue finds the others.
+    """
+    try:
+        named_documents, claims = claims_apart(name_documents(manifests))
+    except SimulationError as refused:
+        return JobFindings(list(refused.problems), [])
+    problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_domains(fleet, claims)]
+    if problems or form_only:
+        return JobFindings(problems, [])
+    fleet = fleet_opened(fleet)
+    ordered_documents = by_kind(named_documents)
+    try:
+        manifests_there = [*claim_templates(claims), *(as_placed(document.data) for document in ordered_documents)]
+        fleet_objects = parse_fleet_objects(fleet, fleet.home, manifests_there)
+    except SimulationError as refused:
+        return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), [])
+    problems = [problem for job in queued_jobs(fleet, named_documents, claims) for problem in check_job(fleet, job)]
+    job_findings = JobFindings(
+        list(errors_of(problems)), [problem for problem in problems if problem.severity == "warning"]
+    )
+    if job_findings.problems:
+        return job_findings
+    times = QuotaTimes(fleet, {name: value.objects for name, value in fleet_objects.items()}, None)
+    at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
+    queues = cluster_queue_of(fleet)
+    for document, workload in zip(ordered_documents, fleet_objects[fleet.home].workloads, strict=True):
+        # What starts while some window is open starts then.
+        starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
+        faults = list(itertools.takewhile(bool, starts))
+        if len(faults) == len(at_times) and faults[0] is not None:
+            (job_findings.problems if faults[0].severity == "error" else job_findings.warnings).append(faults[0])
+        elif fault := uncounted(fleet, queues.get(workload.local_queue, ""), dict(workload.requests)):
+            job_findings.warnings.append(
+                replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning")
+            )
+    return job_findings
+
+
+def _not_started(
+    fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload
+) -> Problem | None:
+    """Why the job does not start where no other is, or why that is not known; None: it starts."""
+    for job in _alone(fleet, objects, document, workload):
+        if fault := start_not_known(fleet, job):
+            wrong = f"whether it starts is not known: {fault.wrong}"
+            return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
+        if why := job.record.why_not_started:
+            fix = "change what it asks for, or the quotas and nodes of its queue"
+            rooms = [
+                roomier(fleet, job.record.cluster_queue, pod_set_template)
+                for pod_set_template in pod_set_templates(document.data)
+            ]
+            if job.record.runs and any(rooms):
+                fix = f"let its pods select {next(filter(None, rooms))}, whose nodes hold them, or {fix}"
+            more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)
+            return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}{more and f': {more}'}", fix)
+    return None
+
+
+def _alone(fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload) -> list[FleetJob]:
+    """What happens to the job where no other is."""
+    run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
+    expect_job(run, document, replace(workload, created=0.0))
+    run.drive(0.0, None)
+    run.settle()
+    return list(run.jobs.values())
