@@ -12,7 +12,7 @@ import importlib, pkgutil
 from kueue_fleet import cli
 from kueue_fleet.fleet_file import parse_fleet_text
 
-fleet = ("adopt", "cli", "dispatch", "fleet_file", "objects", "simulation", "status")
+fleet = ("adopt", "cli", "dispatch", "fleet_file", "fleet_simulation", "objects", "status")
 for name in ("kueue_admission", *(f"kueue_fleet.{{package}}" for package in fleet)):
     for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{{name}}."):
         importlib.import_module(module.name)

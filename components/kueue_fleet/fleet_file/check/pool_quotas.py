@@ -167,7 +167,7 @@ def _no_nodes(
     pool = pools[0]
     totals = {resource: sum(by_entry.values()) for resource, by_entry in promised_amounts.items()}
     resource = next((name for name in ACCELERATOR_RESOURCES if name in totals), next(iter(totals)))
-    in_zone = _on_node(pool, resource) * pool.zone_count
+    in_zone = pool.amount_on_node(resource) * pool.zone_count
     entry = scope.fleet.node_pool(pool.name)
     at = f"{path_on(scope, entry, cluster.name)}.nodeCount" if entry is not None else scope.path(flavor)
     yield NO_NODES.at(
@@ -179,13 +179,6 @@ def _no_nodes(
         else f"use machines that have {resource}, or lower nominalQuota to 0",
         "error" if resource in ACCELERATOR_RESOURCES and not cluster.existing else "warning",
     )
-
-
-def _on_node(pool: ResolvedNodePool, resource: str) -> int:
-    """What pods may ask of one node of the pool, as far as known."""
-    if pool.machine is None:
-        return pool.devices_per_node if resource == GPU_RESOURCE else 0
-    return pool.allocatable.get(resource, 0)
 
 
 @where_read
@@ -211,11 +204,11 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
     devices = next(
         (name for name in ACCELERATOR_RESOURCES if name in most and not is_devices_in_bytes(name, most[name])), None
     )
-    if devices is None or any(pool.machine is None or not _on_node(pool, devices) for pool in pools):
+    if devices is None or any(pool.machine is None or not pool.amount_on_node(devices) for pool in pools):
         return
     count = most[devices].value
     for resource in ("cpu", "memory"):
-        shares = [count * _on_node(pool, resource) // _on_node(pool, devices) for pool in pools]
+        shares = [count * pool.amount_on_node(resource) // pool.amount_on_node(devices) for pool in pools]
         amount = most[resource].counted(resource) if resource in most else 0
         # Less than a mebibyte has no unit; another rule warns of that.
         if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):

@@ -68,7 +68,7 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
             amount = max(
                 (of.get(queue, {}).get(resource, ZERO) for of in most.values() for queue in queues), default=ZERO
             )
-            if limit is not None and limit < amount:
+            if limit is not None and ZERO <= limit < amount:
                 yield TEAM_QUOTA.at(
                     f"{scope.path(team)}.resourceQuota[requests.{resource}]",
                     f"{limit.plain}, but Kueue admits jobs of the team with up to {amount.plain}, which keep their "
@@ -88,7 +88,7 @@ def _too_few(scope: Scope) -> Iterator[Problem]:
             if name in _OF_EVERY_JOB and limit == ZERO:
                 wrong = "0, so that no pod of a job that Kueue admits to the team is ever made, and it keeps its quota"
                 yield TEAM_QUOTA.at(path, wrong, "write what its jobs need, or remove it", "warning")
-            elif name in _PODS:
+            elif name in _PODS and ZERO < limit and limit.decimal % 1 == 0:  # others are errors
                 pods, devices = max(_pods_of(scope.fleet, queue) for queue in queues)
                 if limit < Quantity(pods):
                     wrong = (
@@ -105,7 +105,7 @@ def _pods_of(fleet: FleetSpec, queue: str) -> tuple[int, str]:
         for (name, resource), most in most_by_flavor(fleet, cluster).get(queue, {}).items():
             flavor = fleet.flavor(name)
             pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
-            per_node = max((pool.allocatable.get(resource, 0) for pool in pools), default=0)
+            per_node = max((pool.amount_on_node(resource) for pool in pools), default=0)
             if resource in ACCELERATOR_RESOURCES and per_node:
                 found.append((math.ceil(most.decimal / per_node), f"{most.plain} {resource}"))
     return max(found)

@@ -179,6 +179,12 @@ class ResolvedNodePool:
         disk, local_ssds = self.disk_size_gb * 1000**3, self.local_ssd_count or machine.local_ssds
         return machine.allocatable_with(disk, self.pods_per_node, local_ssds)
 
+    def amount_on_node(self, resource: str) -> int:
+        """What pods may request of one node, see `allocatable`; 0: none, or the machine is not known."""
+        if self.machine is None:
+            return self.devices_per_node if resource == GPU_RESOURCE else 0
+        return self.allocatable.get(resource, 0)
+
     @property
     def pods_per_node(self) -> int:
         """How many pods run on one node."""
