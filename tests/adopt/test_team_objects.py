@@ -11,7 +11,8 @@ import pytest
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.fleet import Adopted
 
-TEAM = {"kueue-fleet.dev/team": "vision"}
+TEAM_LABEL = "kueue-fleet.dev/team"
+TEAM = {TEAM_LABEL: "vision"}
 EDIT = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
 QUEUE: dict[str, Any] = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -129,3 +130,10 @@ def test_a_namespace_without_a_team_says_how_it_gets_one() -> None:
     found = adopted(quota(hard={"pods": "1"}), labels={})
     assert "teams" not in found.data
     assert [note for note in found.notes if "of vision are in the file once the label kueue-fleet.dev/team" in note]
+
+
+def test_a_queue_of_its_own_in_a_teams_namespace_asks_for_no_team() -> None:
+    own = {**there("LocalQueue", "own", spec={"clusterQueue": "q"}), "apiVersion": "kueue.x-k8s.io/v1beta2"}
+    found = adopted(quota(hard={"pods": "1"}), own, namespaces=2)
+    assert found.data["localQueues"] == [{"namespace": "vision", "name": "own", "clusterQueue": "q"}]
+    assert not [note for note in found.notes if TEAM_LABEL in note]

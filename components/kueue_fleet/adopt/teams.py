@@ -63,7 +63,8 @@ def adopt_teams(platform: Platform) -> Data:
         for namespace in namespaces:
             for name in shared_queues:
                 del queues[namespace, name]
-    platform.notes += _without_team(platform, dict.fromkeys(namespace for namespace, _ in queues))
+    without_team = dict.fromkeys(namespace for namespace, _ in queues if namespace not in namespaces_of)
+    platform.notes += _without_team(platform, without_team)
     alone = [{"namespace": namespace, "name": name, **spec} for (namespace, name), spec in queues.items()]
     return {"teams": entries, "localQueues": alone, "namespaceLabels": labels}
 
