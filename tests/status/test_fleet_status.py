@@ -96,6 +96,30 @@ def test_queues_have_use_against_quota_and_say_why_they_are_closed() -> None:
     assert (closed.active, closed.reason) == (False, "Can't admit new workloads")
 
 
+def test_a_deleted_queue_names_the_jobs_that_keep_it() -> None:
+    """As a destroy leaves it that gave up waiting; HoldAndDrain of it, without LocalQueues, would evict nothing."""
+    deleted = queue(active=False)
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-21T11:59:00Z"
+    names = ["e", "d", "c", "b", "a"]
+    workloads = [workload(name, QuotaReserved=RESERVED) for name in names]
+    over = workload("over", QuotaReserved=RESERVED, Finished=(True, "Succeeded", ""))
+    elsewhere, waiting = workload("elsewhere", QuotaReserved=RESERVED), workload("waiting")
+    for each in (*workloads, over):
+        each["status"]["admission"] = {"clusterQueue": "dws"}
+    elsewhere["status"]["admission"] = {"clusterQueue": "other"}
+    objects = {"clusterqueues": [deleted], "workloads": [*workloads, over, elsewhere, waiting]}
+    [found] = look(objects).queues
+    assert found.reason == (
+        "Can't admit new workloads; it waits for jobs with quota, team-a/a, team-a/b, team-a/c and 2 more: "
+        "delete them, or set active: false in their Workloads' spec"
+    )
+    [found] = look({**objects, "workloads": [over, elsewhere, waiting]}).queues
+    assert found.reason == "Can't admit new workloads"
+    del deleted["metadata"]["deletionTimestamp"]
+    [found] = look(objects).queues
+    assert found.reason == "Can't admit new workloads"
+
+
 def test_workers_are_connected_as_the_manager_says() -> None:
     manager = {"multikueueclusters": [connection("w1"), connection("w2", active=False)]}
     _, first, second, third = look(manager, w1={}, w2={}, w3={}).clusters

@@ -27,6 +27,8 @@ from kueue_fleet.status.model import (
     Use,
 )
 
+_NAMED: Final = 3
+"""Jobs that a text about a queue names."""
 # The latest of these that is True is where a ProvisioningRequest stands.
 _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provisioned", "Accepted")
 
@@ -123,15 +125,33 @@ def _cluster(name: str, cluster_objects: ClusterObjects, connection: tuple[bool,
 def _queues(cluster: str, cluster_objects: ClusterObjects) -> Iterator[QueueStatus]:
     for queue in cluster_objects.of("clusterqueues"):
         active, reason = _active(queue)
+        holders = [] if queue.deleted_at is None else _holders(queue.name, cluster_objects)
         yield QueueStatus(
             name=queue.name,
             cluster=cluster,
             active=active,
-            reason=reason,
+            reason="; ".join((reason, _awaited(holders))) if holders else reason,
             pending=queue.status.integer("pendingWorkloads"),
             admitted=queue.status.integer("admittedWorkloads"),
             use=tuple(_use(queue)),
         )
+
+
+def _holders(queue: str, cluster_objects: ClusterObjects) -> list[PrintedWorkload]:
+    """The Workloads that have quota of a ClusterQueue, for which Kueue keeps it when it is deleted."""
+    return [
+        workload
+        for workload in cluster_objects.workloads
+        if workload.cluster_queue == queue and workload.is_true("QuotaReserved") and not workload.is_true("Finished")
+    ]
+
+
+def _awaited(holders: Sequence[PrintedWorkload]) -> str:
+    """What a ClusterQueue in deletion waits for, and what ends it: without LocalQueues `HoldAndDrain` does not."""
+    names = sorted({f"{workload.namespace}/{workload.job_name}" for workload in holders})
+    rest = len(names) - _NAMED
+    named_text = listed([*names[:_NAMED], *([f"{rest} more"] if rest > 0 else [])])
+    return f"it waits for jobs with quota, {named_text}: delete them, or set active: false in their Workloads' spec"
 
 
 def _use(queue: Printed) -> Iterator[Use]:

@@ -91,7 +91,7 @@ class QueueStatus:
     cluster: str
     active: bool
     reason: str
-    """Why it is not active, in Kueue's words."""
+    """Why it is not active, in Kueue's words; the jobs that keep it, if it is deleted."""
     pending: int
     admitted: int
     use: tuple[Use, ...]
