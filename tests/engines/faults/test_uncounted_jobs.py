@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller_lab import JOBS, MANAGER, job, restart_kueue, wait_until_connected
 from faulty_fleet import Fleet
 from kueue_admission.releases import DEFAULT_VERSION
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.status.conditions import NOT_DISPATCHED
 from mixed_releases import Mix
 from one_cluster import Json, condition, wait_until
@@ -14,7 +14,17 @@ from tests.engines.faults.conftest import RELEASE
 ON_MANAGER = Mix.named(RELEASE or DEFAULT_VERSION).manager
 LEFT = ON_MANAGER >= "0.18"
 """Whether the manager admits such a job without a worker: row `nothing` of docs/releases.md."""
-IGNORING = {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}, "featureGates": {"QuotaCheckStrategy": True}}
+
+
+def ignoring(fleet: FleetSpec) -> FleetSpec:
+    """The fleet whose manager's Kueue ignores what its queue does not have; workers of 0.17 cannot."""
+    wire = fleet.wire()
+    [manager] = [each for each in wire["clusters"] if each["role"] == "manager"]
+    kueue = manager.setdefault("kueue", {})
+    given = kueue.setdefault("configuration", {})
+    given["resources"] = {"quotaCheckStrategy": "IgnoreUndeclared"}
+    given["featureGates"] = {**given.get("featureGates", {}), "QuotaCheckStrategy": True}
+    return parse_fleet(wire)
 
 
 def requesting(name: str, requests: Json) -> Json:
@@ -46,9 +56,7 @@ if LEFT:
         name, before = f"undeclared-{fleet.rounds}", fleet.lab.fleet
 
         def submit() -> None:
-            wire = before.wire()
-            kueue = {**wire["kueue"], "configuration": {**wire["kueue"].get("configuration", {}), **IGNORING}}
-            fleet.lab.fleet = parse_fleet({**wire, "kueue": kueue})
+            fleet.lab.fleet = ignoring(before)
             restart_kueue(fleet.lab, MANAGER)
             wait_until_connected(fleet.lab)
             fleet.submit(name, template=requesting(name, {"memory": "1Gi"}))
