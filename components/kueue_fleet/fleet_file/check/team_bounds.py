@@ -88,7 +88,7 @@ def _too_few(scope: Scope) -> Iterator[Problem]:
             if name in _OF_EVERY_JOB and limit == ZERO:
                 wrong = "0, so that no pod of a job that Kueue admits to the team is ever made, and it keeps its quota"
                 yield TEAM_QUOTA.at(path, wrong, "write what its jobs need, or remove it", "warning")
-            elif name in _PODS and ZERO < limit and limit.decimal % 1 == 0:  # others are errors
+            elif name in _PODS and limit > ZERO and limit.decimal % 1 == 0:  # others are errors
                 pods, devices = max(_pods_of(scope.fleet, queue) for queue in queues)
                 if limit < Quantity(pods):
                     wrong = (
