@@ -592,7 +592,7 @@ def test_a_member_sees_on_the_page_why_their_job_waits_and_others_see_nothing(de
         return rows.get("waits")
 
     row = wait_until(shown)
-    assert row["says"].startswith("It asks for 8 nvidia.com/gpu; 0 is free"), row
+    assert row["says"].startswith("It asks for 8 nvidia.com/gpu; 0 of 8 is free on the worker clusters together")
     status, text = page(deployed, "live/job?namespace=team&name=waits", ada)
     assert (status, "submitted to LocalQueue gpu" in text) == (200, True)
     for path in ("live/jobs", "live/job?namespace=team&name=waits"):
