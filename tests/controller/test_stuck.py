@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tests.controller.build import COPY, NOW, Fixture, admitted_copy, condition, when, workload
 
-from kueue_fleet.controller.stuck import count_stuck
+from kueue_fleet.controller.ask_again import count_stuck
 from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 

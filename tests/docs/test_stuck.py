@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
+from kueue_fleet.controller.ask_again import REASONS
 from kueue_fleet.controller.fallback import FLAVOR_GIVEN_UP
-from kueue_fleet.controller.stuck import REASONS
 from kueue_fleet.dispatch import Reason
 from kueue_fleet.dispatch.rescue import (
     ENDED_SUSPENDED,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.kube.permissions import permission
+from kueue_fleet.kube.api import permission
 
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 

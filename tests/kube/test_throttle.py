@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.kube import throttle
-from kueue_fleet.kube.throttle import LONGEST_PAUSE_SECONDS, Throttle
+from kueue_fleet.kube import client
+from kueue_fleet.kube.client import LONGEST_PAUSE_SECONDS, Throttle
 
 
 class Time:
@@ -11,7 +11,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(throttle, "sleep", self.sleep)
+        monkeypatch.setattr(client, "sleep", self.sleep)
 
     def __call__(self) -> float:
         return self.now

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.flavors.eligibility import is_topology_requested
 from kueue_admission.decide.flavors.evidence import ResourceUnavailable
 from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.reasons import LASTING, QuotaReservedReason
+from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import CheckStanding, Explanation, FlavorFigures, ResourceFigures
+from kueue_admission.explain.figures import figures, requests_of
+
+_ROOM: Final = {
+    Outcome.ADMITTED: "There is quota for it.",
+    Outcome.PREEMPTING: "There is quota for it once the jobs that it preempts have stopped.",
+}
 
 
 def about_entry(answer: Explanation, entry: Entry) -> str:
@@ -161,3 +172,43 @@ def without_flavor(entry: Entry) -> list[PodSet]:
         and is_topology_requested(pod_set, entry.queue)
         and not any(amount and name in group_of for name, amount in pod_set.requests)
     ]
+
+
+def explain_alone(cache: Cache, entry: Entry) -> Explanation:
+    """Headline and next step of a workload by what a cycle finds for it alone."""
+    info = entry.info
+    explanation = Explanation(
+        workload=info.key,
+        cluster="",
+        state="Pending",
+        reason=entry.why,
+        message=entry.message(),
+        headline="",
+        cluster_queue=info.cluster_queue,
+        requests=requests_of(info),
+        flavors=figures(cache, info, entry) if entry.outcome is not Outcome.INADMISSIBLE else (),
+    )
+    return replace(
+        explanation,
+        headline=_ROOM.get(entry.outcome) or about_entry(explanation, entry),
+        next_step=_step(explanation, entry),
+    )
+
+
+def _step(explanation: Explanation, entry: Entry) -> str:
+    if entry.outcome in _ROOM:
+        return "Wait: Kueue looks at the jobs of a queue in turn."
+    if explanation.message and entry.info.workload.problem == explanation.message:
+        return step_of_limits(entry.info.workload.namespace)
+    short = shortage(explanation)
+    if short is None:
+        lasts = explanation.reason in LASTING
+        ask = f"Ask whoever administers ClusterQueue {explanation.cluster_queue}: it does not change by itself."
+        return ask if lasts else "Wait: Kueue tries it again when other jobs end."
+    flavor, figure = short
+    if explanation.reason == QuotaReservedReason.EXCEEDS_MAX_QUOTA:
+        most = format_amount(figure.resource, figure.capacity)
+        return f"Submit it again with at most {most} {figure.resource}, or ask for a larger quota."
+    amount = format_amount(figure.resource, figure.missing)
+    where = "on a worker cluster" if flavor.is_of_workers else f"of flavor {flavor.flavor}"
+    return f"Wait until {amount} more {figure.resource} {where} is free for ClusterQueue {explanation.cluster_queue}."

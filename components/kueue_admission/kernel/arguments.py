@@ -27,12 +27,12 @@ from typing import (
 )
 
 from kueue_admission.kernel.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
-from kueue_admission.kernel.late import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.kernel.messages import misfit
 from kueue_admission.kernel.problem import Problem, SpecError
 from kueue_admission.kernel.schema_path import is_model
 from kueue_admission.kernel.signatures import declared, shown
 from kueue_admission.kernel.suggest import nearest, with_article
+from kueue_admission.kernel.unknown import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
 
 _WORDS: Final[Mapping[Any, str]] = {
     **dict.fromkeys((list, tuple, Sequence), "a list"),

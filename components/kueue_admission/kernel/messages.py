@@ -23,10 +23,10 @@ from kueue_admission.kernel.form_rules import (
     WRONG_TYPE,
     Fault,
 )
-from kueue_admission.kernel.late import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.kernel.printable import printable
 from kueue_admission.kernel.problem import Problem, join_path
 from kueue_admission.kernel.schema_path import fields_of, is_model, model_at, paths_below, readable, tags_of
+from kueue_admission.kernel.unknown import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 
 _MUCH_ALIKE: Final = 0.8
 """From this likeness on, a name is a misspelt one of the same place."""

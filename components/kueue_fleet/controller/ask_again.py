@@ -1,29 +1,34 @@
 """What Kueue never asks for again, asked for again: nodes of a request that stays accepted, and checks that stay Retry.
 
 Decided by `dispatch.watchdog`, on the controller's own cluster. An overdue ProvisioningRequest is deleted, and Kueue
-makes another one; the job keeps its quota. On workers the whole copy is taken back instead, by `reconcile`.
+makes another one; the job keeps its quota. On workers the whole copy is taken back instead, by `reconcile`. How many
+jobs wait for what does not come by itself is counted for the metric that people are alerted by.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from typing import Final
 
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.stuck import overdue_checks
 from kueue_fleet.dispatch import Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch.rescue import LOST_END, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import (
     PROVISIONING_TIMEOUT,
     RETRIES_USED,
     STUCK_CHECK,
     add_given_up,
     oldest_accepted,
+    watch_checks,
 )
 from kueue_fleet.kube.answers import ApiError, Json
 
+REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED, LOST_JOB, LOST_END)
+"""Those that are counted."""
 _RESET: Final = "Pending again: it was Retry when the Workload had no quota, where Kueue does not look at it again"
 
 log = logging.getLogger(__name__)
@@ -92,3 +97,28 @@ class AskAgain:
     def _tell(self, record: Record, reason: str, message: str) -> None:
         log.warning("watchdog", extra={"fields": {"workload": record.key, "reason": reason, "why": message}})
         self._fleet.tell(record, reason, message, True)
+
+
+def count_stuck(fleet: Fleet, settings: WatchdogSettings, now: float) -> Counter[str]:
+    """By reason: what the controller is to undo, as long as it is not undone, and what it may not undo any more."""
+    return Counter(why for record in fleet.manager.records.values() if (why := _why(record, fleet, settings, now)))
+
+
+def _why(record: Record, fleet: Fleet, settings: WatchdogSettings, now: float) -> str:
+    if record.leaves:
+        return STUCK_EVICTION if now >= (record.left_at or 0.0) + settings.stuck_after else ""
+    if record.lost_at is not None:
+        return LOST_JOB if record.deleted_at is None and now >= record.lost_at + settings.stuck_after else ""
+    if record.holds_quota:
+        copy = fleet.copy(record)
+        if copy is not None and copy.end is not None and now >= copy.end.at + settings.stuck_after:
+            return LOST_END
+        return RETRIES_USED if record.retries_used and record.admitted_at is None else ""
+    return STUCK_CHECK if overdue_checks(record, settings, now)[0] else ""
+
+
+def overdue_checks(record: Record, settings: WatchdogSettings, now: float) -> tuple[tuple[str, ...], float]:
+    """See `watch_checks`; of a Workload that may get quota."""
+    waits = record.reserved_at is None and not record.finished and record.deleted_at is None and record.workload.active
+    status = record.workload.status
+    return watch_checks(status.checks if waits else (), status.requeue_at, settings.stuck_after, now)

@@ -27,6 +27,7 @@ from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
 from kueue_admission.releases import nearest
+from kueue_fleet.controller.ask_again import REASONS, count_stuck
 from kueue_fleet.controller.capacity import CapacityWriter
 from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.election import Terms, lead
@@ -37,7 +38,6 @@ from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.renewal import TokenRenewal
-from kueue_fleet.controller.stuck import REASONS, count_stuck
 from kueue_fleet.controller.waiting_reasons import WaitingReasons
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState

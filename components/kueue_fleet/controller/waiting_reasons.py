@@ -22,7 +22,7 @@ from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.waiting_text import Said, about_waiting, asked_most
 from kueue_fleet.dispatch import Residency
-from kueue_fleet.dispatch.pace import Estimate, Pace
+from kueue_fleet.dispatch.waiting import Estimate, Pace
 from kueue_fleet.kube.answers import ApiError
 
 TICK_SECONDS: Final = 0.2

@@ -21,7 +21,7 @@ from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Fit, WorkerQuota
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.pace import Estimate
+from kueue_fleet.dispatch.waiting import Estimate
 
 _LONGEST: Final = 500
 """Characters of a line: what others have written into a Workload can be long."""

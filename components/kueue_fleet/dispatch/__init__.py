@@ -3,9 +3,8 @@
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
 worker's quota, with what is on its way there, and `later_quota` of what that may become. `assignment` says which one of
 the nominated clusters may admit the job, `checks` decides admission checks, `watchdog` about capacity that does not
-come, `rescue` about evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report`
-makes of decisions what is written. Time is an argument; callers keep nothing between two calls but the quotas, which
-follow from the objects of the clusters.
+come, `rescue` about evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. Time is an
+argument; callers keep nothing between two calls but the quotas, which follow from the objects of the clusters.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from kueue_admission.kernel.names import REGIONS_LABEL
 from kueue_admission.read.dispatch_report import GivenUp, ParsedReport, ParsedVerdict
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
-from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun
+from kueue_fleet.dispatch.dispatcher import can_never_run, decide, report_of, rounds_begun
 from kueue_fleet.dispatch.fallback import (
     REQUEUE_SECONDS,
     FallbackDecision,
@@ -36,7 +35,6 @@ from kueue_fleet.dispatch.model import (
     Weights,
     Worker,
 )
-from kueue_fleet.dispatch.report import report_of
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
 from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
 from kueue_fleet.dispatch.settings import dispatch_settings

@@ -21,8 +21,8 @@ from kueue_admission.decide.scheduler.cache import Cache, NoPlaces
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.scheduler.examination import examine
 from kueue_admission.decide.workload.state import WorkloadInfo
-from kueue_admission.explain.alone import explain_alone
 from kueue_admission.explain.answer import Explanation
+from kueue_admission.explain.entry_text import explain_alone
 
 
 class FitKind(StrEnum):

@@ -15,6 +15,12 @@ PROVISIONING_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningreques
 KUBE_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}
 """Of the list of namespaces, the one whose uid says which cluster it is."""
 
+RequestListener = Callable[[str, str, int], None]
+"""Called with every request: the verb, the resource such as `workloads.kueue.x-k8s.io/status`, and the HTTP
+status; status 0: no answer."""
+
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -74,3 +80,29 @@ async def ask_identity(api: ListAndWatch) -> Identity:
     page = await api.get(NAMESPACES, KUBE_SYSTEM)
     uids = [str(item["metadata"].get("uid", "")) for item in page.get("items") or ()]
     return Identity(uids[0] if uids else "", str(page["metadata"].get("resourceVersion", "")))
+
+
+def permission(method: str, path: str, params: Mapping[str, str]) -> tuple[str, str]:
+    """Verb and resource of a request. A path outside of any resource is itself the resource.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb
+    """
+    parts = path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
+    if parts[0] not in ("api", "apis") or not rest:
+        return method.lower(), path
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    resource = f"{rest[0]}.{group}" if group else rest[0]
+    if len(rest) > 2:
+        resource = f"{resource}/{rest[2]}"
+    if method != "GET":
+        return _VERBS[method], resource
+    if params.get("watch"):
+        return "watch", resource
+    return "get" if len(rest) > 1 else "list", resource
+
+
+def ignore(verb: str, resource: str, status: int) -> None:
+    """Counts nothing."""
+    del verb, resource, status

@@ -23,10 +23,9 @@ from kueue_admission.kernel.form_rules import (
     WRONG_ORDER,
 )
 from kueue_admission.kernel.given import NOT_GIVEN, ListOf, ListOfText
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, Rule, where_read
 from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity
 from kueue_fleet.gke.bucket_names import bucket_name
-from kueue_fleet.settings.rules import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.settings.windows import CalendarWindow, together
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -41,6 +40,20 @@ _LEAST_HISTORY: Final = Quantity("16Mi")
 _STORE_PATH: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*/?", re.ASCII)
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
+IMAGE: Final = Rule(
+    "KF811",
+    severity="warning",
+    seen="`does not say which version`",
+    why="The image could change between two starts.",
+    remedy="Add a tag other than latest, or a digest",
+)
+WINDOWS_OVERLAP: Final = Rule(
+    "KF842",
+    severity="warning",
+    seen="`is open at the same time as`",
+    why="A job must end within one window of its check; two overlapping windows do not count as one.",
+    remedy="Merge the windows, or let one begin when the other ends",
+)
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
 """How much a part of the score counts, 0 to 1000."""
