@@ -18,7 +18,6 @@ from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.settings.configuration import ControllerConfiguration
@@ -138,7 +137,7 @@ class Fixture:
         self.touched: list[str | None] = []
         self.told: list[tuple[str, str, bool]] = []
         self.limits = namespace_limits(self.configuration.limit_ranges)
-        settings = dispatch_settings(self.configuration.controller.dispatch)
+        settings = self.configuration.controller.dispatch
         self.manager = ManagerState(Configuration(), settings, self.touched.append, "system", self.limits)
         self.manager.take_namespace("ns", {"metadata": {"name": "ns"}})
         self.apis = {worker.name: FakeApi() for worker in self.configuration.workers}

@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.controller.build import COPY, NOW, Fixture, admitted_copy, condition, when, workload
 
 from kueue_fleet.controller.ask_again import count_stuck
-from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
+from kueue_fleet.settings.dispatch import Watchdog
 
 
 def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
@@ -28,7 +28,7 @@ def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
     ended = admitted_copy("runs", labels=COPY)
     ended["status"]["conditions"].append(condition("Finished"))
     made.workers["us"].take_workload("ns/runs", ended)
-    settings = WatchdogSettings(stuck_after=60.0)
+    settings = Watchdog(stuck_after="60s")
     counted = {"StuckEviction": 2, "StuckCheck": 1, "RetriesUsed": 1, "LostEnd": 1}
     assert count_stuck(made.fleet, settings, NOW + 60) == counted
     assert count_stuck(made.fleet, settings, NOW + 59) == {"RetriesUsed": 1}

@@ -20,10 +20,11 @@ from kueue_admission.decide.model import (
     WorkloadStatus,
 )
 from kueue_admission.decide.pods import PodSet
-from kueue_fleet.dispatch import DispatchSettings, Request, Worker, WorkerQuota
+from kueue_fleet.dispatch import Request, Worker, WorkerQuota
+from kueue_fleet.settings.dispatch import Dispatch
 
 GPU = "nvidia.com/gpu"
-SETTINGS = DispatchSettings(step=1, widen_after=300.0, give_up_after=3600.0, retry_after=300.0)
+SETTINGS = Dispatch(give_up_after="3600s")
 EU, US, ASIA = "europe-west4", "us-east4", "asia-southeast1"
 
 

@@ -170,10 +170,10 @@ def test_what_is_taken_back_from_where_it_may_run_is_not_nominated_there_nor_els
 
 def test_what_has_quota_somewhere_is_not_given_up() -> None:
     asked = request(nominated=("a",), started=1000.0, reserved=frozenset({"a"}))
-    decision = decide(asked, [worker("a")], SETTINGS, 1000.0 + 2 * SETTINGS.give_up_after)
+    decision = decide(asked, [worker("a")], SETTINGS, 1000.0 + 2 * SETTINGS.give_up_after.seconds)
     assert (decision.action, decision.retry_at) == (Action.KEEP, None)
     without = replace(asked, reserved=frozenset({"elsewhere"}))
-    assert decide(without, [worker("a")], SETTINGS, 1000.0 + SETTINGS.give_up_after).action is Action.GIVE_UP
+    assert decide(without, [worker("a")], SETTINGS, 1000.0 + SETTINGS.give_up_after.seconds).action is Action.GIVE_UP
 
 
 def test_it_widens_step_by_step() -> None:
@@ -311,7 +311,7 @@ def test_a_cluster_that_failed_it_is_tried_after_all_others() -> None:
 def test_no_more_clusters_than_the_field_holds() -> None:
     workers = tuple(worker(f"w{n:02}") for n in range(25))
     decision = decide(request(started=0.0), workers, SETTINGS, 3599.0)
-    assert len(decide(request(started=0.0), workers, replace(SETTINGS, step=20), 3599.0).nominated) == 20
+    assert len(decide(request(started=0.0), workers, SETTINGS.model_copy(update={"step": 20}), 3599.0).nominated) == 20
     assert len(decision.nominated) == 12
 
 

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.dispatch import FallbackRules, decide_fallback
+from kueue_fleet.dispatch import decide_fallback
+from kueue_fleet.settings.configuration import QueueFallback
+from kueue_fleet.settings.dispatch import FlavorPatience
 
-RULES = FallbackRules(("reserved", "flex", "spot", "od"), {"flex": 600.0, "spot": 60.0})
+FLEX = FlavorPatience("flex", "600s")
+RULES = QueueFallback(flavors=("reserved", "flex", "spot", "od"), fallback=(FLEX, FlavorPatience("spot", "60s")))
 SINCE = 1_800_000_000.0
 
 
@@ -58,7 +61,7 @@ def test_on_several_clusters_it_waits_since_the_first_of_them() -> None:
 
 
 def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
-    rules = FallbackRules(("flex", "od"), {"flex": 600.0}, ("multikueue",))
+    rules = QueueFallback(flavors=("flex", "od"), fallback=(FLEX,), manager_flavors=("multikueue",))
     found = decide_fallback(rules, {"flex": SINCE}, None, SINCE + 600)
     assert found is not None
     assert found.allowed == ("od", "multikueue")
@@ -66,7 +69,7 @@ def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
     assert found.message.endswith("moves to od")
 
 
-KEPT = FallbackRules(("daily", "backup"), {"daily": 600.0}, backups=("backup",))
+KEPT = QueueFallback(flavors=("daily", "backup"), fallback=(FlavorPatience("daily", "600s"),), backups=("backup",))
 
 
 def test_a_backup_is_not_for_jobs_whose_quota_elsewhere_is_used_up() -> None:

@@ -6,13 +6,21 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from kueue_admission.decide.model import CheckState
-from kueue_fleet.dispatch import Bound, CheckRules, Residency, Window, decide_check
+from kueue_fleet.dispatch import Bound, Residency, decide_check
 from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.settings.dispatch import FleetCheck, RunDuration
+from kueue_fleet.settings.windows import WEEKDAYS, CalendarWindow
 
-WEEK = 604800
-RUN = CheckRules(longest_run=WEEK)
+RUN = FleetCheck("dws", run_duration=RunDuration())
 FREE = Residency()
-WINDOWS = CheckRules(windows=(Window("december", 2000.0, 3000.0), Window("november", 1000.0, 1500.0)))
+WINDOWS = FleetCheck(
+    "calendar",
+    calendar=(
+        CalendarWindow("december", start="1970-01-01T00:33:20Z", duration="1000s"),
+        CalendarWindow("november", start="1970-01-01T00:16:40Z", duration="500s"),
+    ),
+)
+REGIONS = FleetCheck("regions")
 
 
 @pytest.mark.parametrize("run", ["1", "604800", 3600.0])
@@ -74,9 +82,11 @@ def berlin(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
 
 
-def nights(*days: int, hours: float = 12.0) -> CheckRules:
-    start = berlin("2026-10-19T20:00")  # a Monday
-    return CheckRules(windows=(Window("nights", start, start + hours * 3600, frozenset(days), BERLIN),))
+def nights(*days: int, hours: float = 12.0) -> FleetCheck:
+    monday = datetime(2026, 10, 19, 20, tzinfo=BERLIN)
+    named = [WEEKDAYS[day] for day in days]
+    window = CalendarWindow("nights", start=monday, duration=f"{hours}h", days=named, time_zone="Europe/Berlin")
+    return FleetCheck("nights", calendar=[window])
 
 
 @pytest.mark.parametrize(
@@ -142,18 +152,17 @@ def test_a_run_time_that_cannot_be_read_fits_into_no_window() -> None:
 @pytest.mark.parametrize("regions", [(), (None,), ("us-east4", None)])
 def test_while_not_all_workers_are_known_who_is_bound_to_a_region_waits(regions: tuple[str | None, ...]) -> None:
     residency = Residency((Bound(frozenset({"europe-west4"}), "label x of the workload"),))
-    assert decide_check(CheckRules(regions=True), None, residency, regions, 0.0).state is CheckState.PENDING
-    assert decide_check(CheckRules(regions=True), None, FREE, regions, 0.0).state is CheckState.READY
+    assert decide_check(REGIONS, None, residency, regions, 0.0).state is CheckState.PENDING
+    assert decide_check(REGIONS, None, FREE, regions, 0.0).state is CheckState.READY
 
 
 def test_no_worker_where_the_data_may_be() -> None:
     residency = Residency((Bound(frozenset({"europe-west4"}), "label x of the workload"),))
-    rules = CheckRules(regions=True)
-    assert decide_check(rules, None, residency, ("us-east4", "europe-west4"), 0.0).state is CheckState.READY
-    decision = decide_check(rules, None, residency, ("us-east4",), 0.0)
+    assert decide_check(REGIONS, None, residency, ("us-east4", "europe-west4"), 0.0).state is CheckState.READY
+    decision = decide_check(REGIONS, None, residency, ("us-east4",), 0.0)
     assert decision.state is CheckState.REJECTED
     assert "the workers are in us-east4, but label x of the workload allows only europe-west4" in decision.message
 
 
 def test_what_is_not_looked_at_does_not_matter() -> None:
-    assert decide_check(CheckRules(), "junk", FREE, (), 0.0).state is CheckState.READY
+    assert decide_check(FleetCheck("none", regions=False), "junk", FREE, (), 0.0).state is CheckState.READY

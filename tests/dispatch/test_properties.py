@@ -11,23 +11,23 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.dispatch.build import ASIA, EU, US, job, objects, running
 
 from drawn import examples
+from kueue_admission.kernel.duration import Duration
 from kueue_fleet.dispatch import (
     Action,
     Bound,
-    DispatchSettings,
     Filtered,
     FitKind,
     GivenUp,
     Request,
     Residency,
     Scored,
-    Weights,
     Worker,
     WorkerQuota,
     decide,
     report_of,
 )
 from kueue_fleet.dispatch.model import OUT_OF_REACH
+from kueue_fleet.settings.dispatch import Dispatch, DispatchWeights
 
 QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is not a failure."""
@@ -35,12 +35,12 @@ QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check
 REGIONS = (EU, US, ASIA)
 PARTS = st.sampled_from([0.0, 0.5, 1.0, 3.0])
 SETTINGS = st.builds(
-    DispatchSettings,
+    Dispatch,
     step=st.integers(1, 3),
-    widen_after=st.sampled_from([1.0, 60.0, 300.0]),
-    give_up_after=st.sampled_from([300.0, 3600.0]),
-    retry_after=st.sampled_from([0.0, 60.0]),
-    weights=st.builds(Weights, PARTS, PARTS, PARTS),
+    widen_after=st.sampled_from(["1s", "60s", "300s"]),
+    give_up_after=st.sampled_from(["300s", "3600s"]),
+    retry_after=st.sampled_from(["0s", "60s"]),
+    weights=st.builds(DispatchWeights, price=PARTS, waiting=PARTS, free=PARTS),
 )
 
 
@@ -85,7 +85,7 @@ REQUESTS = st.builds(
 @QUIET
 @given(REQUESTS, workers(), SETTINGS, st.floats(5000, 20000))
 def test_nominated_clusters_are_configured_connected_and_allowed(
-    request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, now: float
+    request: Request, known: tuple[Worker, ...], chosen: Dispatch, now: float
 ) -> None:
     decision = decide(request, known, chosen, now)
     by_name = {worker.name: worker for worker in known}
@@ -109,7 +109,7 @@ def test_nominated_clusters_are_configured_connected_and_allowed(
 @QUIET
 @given(REQUESTS, workers(), SETTINGS, st.floats(5000, 20000))
 def test_the_explanation_agrees_with_the_decision(
-    request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, now: float
+    request: Request, known: tuple[Worker, ...], chosen: Dispatch, now: float
 ) -> None:
     decision = decide(request, known, chosen, now)
     read = {verdict.cluster: verdict for verdict in report_of(decision).verdicts}
@@ -123,11 +123,11 @@ def test_the_explanation_agrees_with_the_decision(
 @QUIET
 @given(
     started=st.floats(0, 1e5) | st.floats(1.7e9, 1.8e9),
-    widen_after=st.sampled_from([1.0, 300.0]) | st.integers(10**9, 10**13).map(lambda nanoseconds: nanoseconds / 10**9),
+    nanoseconds=st.sampled_from([10**9, 300 * 10**9]) | st.integers(10**9, 10**13),
     clusters=st.integers(2, 12),
 )
-def test_who_looks_again_when_told_to_finds_the_next_step(started: float, widen_after: float, clusters: int) -> None:
-    chosen = DispatchSettings(step=1, widen_after=widen_after, give_up_after=clusters * widen_after)
+def test_who_looks_again_when_told_to_finds_the_next_step(started: float, nanoseconds: int, clusters: int) -> None:
+    chosen = Dispatch(widen_after=f"{nanoseconds}ns", give_up_after=f"{clusters * nanoseconds}ns")
     known = [Worker(f"w{index}", EU, quota=WorkerQuota(objects())) for index in range(clusters)]
     asked, now = Request(job(), started=started), started
     for step in range(1, clusters + 1):
@@ -142,7 +142,7 @@ def test_who_looks_again_when_told_to_finds_the_next_step(started: float, widen_
 @QUIET
 @given(REQUESTS, workers(), SETTINGS, st.lists(st.floats(0, 4000), min_size=2, max_size=8).map(sorted))
 def test_nominations_only_grow_until_they_are_given_up(
-    request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, times: list[float]
+    request: Request, known: tuple[Worker, ...], chosen: Dispatch, times: list[float]
 ) -> None:
     asked = replace(request, nominated=(), started=None, gave_up=False, bound=frozenset())
     for now in times:
@@ -157,12 +157,12 @@ def test_nominations_only_grow_until_they_are_given_up(
 @QUIET
 @given(REQUESTS, workers(), SETTINGS, st.floats(5000, 20000))
 def test_asked_again_at_once_it_has_nothing_to_write(
-    request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, now: float
+    request: Request, known: tuple[Worker, ...], chosen: Dispatch, now: float
 ) -> None:
     one = decide(request, known, chosen, now)
     gave_up = one.action.value == "GiveUp" or (one.action.value == "Keep" and request.gave_up)
     after = replace(request, nominated=one.nominated, started=one.started, gave_up=gave_up)
-    two = decide(after, known, replace(chosen, retry_after=max(chosen.retry_after, 1.0)), now)
+    two = decide(after, known, chosen.model_copy(update={"retry_after": max(chosen.retry_after, Duration("1s"))}), now)
     # A rejection is repeated until it is written: nobody asks once the check is Rejected.
     assert two.action.value == ("Reject" if one.action.value == "Reject" else "Keep")
     assert two.nominated == one.nominated

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.dispatch import GivenUp, Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch import GivenUp, Provisioning, watch
 from kueue_fleet.dispatch.watchdog import add_given_up, describe_given_up
+from kueue_fleet.settings.dispatch import Watchdog
 
-SETTINGS = WatchdogSettings(provisioning_timeout=600.0, retries=2)
+SETTINGS = Watchdog(provisioning_timeout="600s", retries=2)
 STUCK = Provisioning("job-a-dws-1", accepted_at=100.0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.dispatch import WatchdogSettings
+from kueue_fleet.settings.dispatch import Watchdog
 from kueue_fleet.status import ClusterObjects, fleet_status
 from kueue_fleet.status.stuck import stuck_workloads
 
@@ -64,7 +64,7 @@ def request(*conditions: Object) -> Object:
 
 
 def named(role: str = "manager", timeout: float = 259200.0, **objects: list[Object]) -> list[tuple[str, str, float]]:
-    settings = WatchdogSettings(provisioning_timeout=timeout)
+    settings = Watchdog(provisioning_timeout=f"{timeout}s")
     found = stuck_workloads({"here": ClusterObjects(role, objects)}, settings, NOW)
     return [(f"{each.namespace}/{each.name} {each.why}", each.message, each.seconds) for each in found]
 
@@ -149,7 +149,7 @@ def test_a_job_whose_copy_has_ended_long_before_it_is_named() -> None:
             "manager": ClusterObjects("manager", {"workloads": [item]}),
             "worker-us": ClusterObjects("worker", {"workloads": [copy]}),
         }
-        return [(each.why, each.message) for each in stuck_workloads(clusters, WatchdogSettings(), NOW)]
+        return [(each.why, each.message) for each in stuck_workloads(clusters, Watchdog(), NOW)]
 
     assert found(LATE) == [("LostEnd", "it ended on worker-us, and goes on here")]
     assert found(RECENT) == []

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 
 from kueue_admission.api.resources import WORKLOADS
 from kueue_admission.kernel.manifest import Manifest
-from kueue_fleet.dispatch import WatchdogSettings
-from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.settings.dispatch import Watchdog
 from kueue_fleet.status import ClusterObjects
 from kueue_fleet.status.model import StuckWorkload
 from kueue_fleet.status.stuck import stuck_workloads
@@ -37,9 +36,9 @@ class Held:
         self._since: dict[str, float] = {}
         controller = fleet.admission_controller
         # Less than what is held for too long, where the file leaves the default.
-        self._settings = WatchdogSettings(stuck_after=15.0)
+        self._settings = Watchdog(stuck_after="15s")
         if controller is not None and "watchdog" in controller.model_fields_set:
-            self._settings = watchdog_settings(controller.watchdog)
+            self._settings = controller.watchdog
 
     def follow(self, over: threading.Event) -> None:
         """Look again and again, until it is over."""

@@ -25,15 +25,14 @@ def status_of(
     fleet: FleetSpec, by_name: Mapping[str, ClusterObjects], prices: Prices, store: str | None, now: datetime
 ) -> FleetStatus:
     """The status of a fleet whose clusters were read."""
-    from kueue_fleet.dispatch import WatchdogSettings
-    from kueue_fleet.dispatch.settings import watchdog_settings
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
+    from kueue_fleet.settings.dispatch import Watchdog
     from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
     from kueue_fleet.status.stuck import stuck_workloads
 
     credentials = token_credentials(fleet)
     controller = fleet.admission_controller
-    watchdog = WatchdogSettings() if controller is None else watchdog_settings(controller.watchdog)
+    watchdog = Watchdog() if controller is None else controller.watchdog
     rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
     return fleet_status(
         fleet.name,

@@ -15,7 +15,7 @@ from typing import Final
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.dispatch import Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch import Provisioning, watch
 from kueue_fleet.dispatch.rescue import LOST_END, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import (
     PROVISIONING_TIMEOUT,
@@ -26,6 +26,7 @@ from kueue_fleet.dispatch.watchdog import (
     watch_checks,
 )
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.settings.dispatch import Watchdog
 
 REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED, LOST_JOB, LOST_END)
 """Those that are counted."""
@@ -37,7 +38,7 @@ log = logging.getLogger(__name__)
 class AskAgain:
     """Decides and writes. `cluster`: the controller's own, if its queues ask for nodes; else empty."""
 
-    def __init__(self, cluster: str, settings: WatchdogSettings, fleet: Fleet) -> None:
+    def __init__(self, cluster: str, settings: Watchdog, fleet: Fleet) -> None:
         self._cluster = cluster
         self._settings = settings
         self._fleet = fleet
@@ -67,7 +68,7 @@ class AskAgain:
         return math.inf if verdict.retry_at is None else verdict.retry_at
 
     def _due(self, request: Provisioning) -> float:
-        return (request.accepted_at or 0.0) + self._settings.provisioning_timeout
+        return (request.accepted_at or 0.0) + self._settings.provisioning_timeout.seconds
 
     async def checks(self, record: Record) -> float:
         """Set checks back that keep a Workload without quota from getting any; when to look again. Raises ApiError."""
@@ -99,26 +100,26 @@ class AskAgain:
         self._fleet.tell(record, reason, message, True)
 
 
-def count_stuck(fleet: Fleet, settings: WatchdogSettings, now: float) -> Counter[str]:
+def count_stuck(fleet: Fleet, settings: Watchdog, now: float) -> Counter[str]:
     """By reason: what the controller is to undo, as long as it is not undone, and what it may not undo any more."""
     return Counter(why for record in fleet.manager.records.values() if (why := _why(record, fleet, settings, now)))
 
 
-def _why(record: Record, fleet: Fleet, settings: WatchdogSettings, now: float) -> str:
+def _why(record: Record, fleet: Fleet, settings: Watchdog, now: float) -> str:
     if record.leaves:
-        return STUCK_EVICTION if now >= (record.left_at or 0.0) + settings.stuck_after else ""
+        return STUCK_EVICTION if now >= (record.left_at or 0.0) + settings.stuck_after.seconds else ""
     if record.lost_at is not None:
-        return LOST_JOB if record.deleted_at is None and now >= record.lost_at + settings.stuck_after else ""
+        return LOST_JOB if record.deleted_at is None and now >= record.lost_at + settings.stuck_after.seconds else ""
     if record.holds_quota:
         copy = fleet.copy(record)
-        if copy is not None and copy.end is not None and now >= copy.end.at + settings.stuck_after:
+        if copy is not None and copy.end is not None and now >= copy.end.at + settings.stuck_after.seconds:
             return LOST_END
         return RETRIES_USED if record.retries_used and record.admitted_at is None else ""
     return STUCK_CHECK if overdue_checks(record, settings, now)[0] else ""
 
 
-def overdue_checks(record: Record, settings: WatchdogSettings, now: float) -> tuple[tuple[str, ...], float]:
+def overdue_checks(record: Record, settings: Watchdog, now: float) -> tuple[tuple[str, ...], float]:
     """See `watch_checks`; of a Workload that may get quota."""
     waits = record.reserved_at is None and not record.finished and record.deleted_at is None and record.workload.active
     status = record.workload.status
-    return watch_checks(status.checks if waits else (), status.requeue_at, settings.stuck_after, now)
+    return watch_checks(status.checks if waits else (), status.requeue_at, settings.stuck_after.seconds, now)

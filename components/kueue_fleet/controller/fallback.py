@@ -25,7 +25,6 @@ from kueue_fleet.dispatch import (
     decide_fallback,
     waits_on_workers_since,
 )
-from kueue_fleet.dispatch.settings import fallback_rules
 from kueue_fleet.settings.configuration import QueueFallback
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
@@ -44,7 +43,7 @@ class Fallback:
     """
 
     def __init__(self, queues: Mapping[str, QueueFallback], fleet: Fleet, timeout: float) -> None:
-        self._rules = {name: fallback_rules(queue) for name, queue in queues.items()}
+        self._rules = queues
         self._entrances = {entrance: name for name, queue in queues.items() for entrance in queue.local_queues}
         self._fleet = fleet
         self._timeout = timeout

@@ -41,8 +41,6 @@ from kueue_fleet.controller.renewal import TokenRenewal
 from kueue_fleet.controller.waiting_reasons import WaitingReasons
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
-from kueue_fleet.dispatch import dispatch_settings
-from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.kube.access import Kubeconfigs
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import KubeApi, read_by_record
@@ -160,7 +158,7 @@ class Controller:
         kueue = parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_release))
         manager = ManagerState(
             kueue,
-            dispatch_settings(self._configuration.controller.dispatch),
+            self._configuration.controller.dispatch,
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
             limits,
@@ -299,7 +297,7 @@ class Controller:
 
     async def _measure(self, queue: WorkQueue, fleet: Fleet) -> None:
         ahead = time.time() - time.monotonic()
-        watchdog = watchdog_settings(self._configuration.controller.watchdog)
+        watchdog = self._configuration.controller.watchdog
         counted_at = -math.inf
         while True:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:

@@ -14,10 +14,11 @@ from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import Requests
-from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes
+from kueue_fleet.dispatch import REGIONS_LABEL, WaitingTimes
 from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import NAMESPACES, PROVISIONING_REQUESTS, Api
 from kueue_fleet.kube.watching import Watch, are_followed
+from kueue_fleet.settings.dispatch import Dispatch
 
 GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"
 """On the controller's namespace: workers, joined by commas, of which an operator says that nothing runs there."""
@@ -44,7 +45,7 @@ class ManagerState:
     def __init__(
         self,
         configuration: Configuration,
-        settings: DispatchSettings,
+        settings: Dispatch,
         on_change: Callable[[str | None], None],
         namespace: str = "",
         limits: Mapping[str, Limits] | None = None,
@@ -200,7 +201,7 @@ class ManagerState:
 
     def _asked_at(self, start_time: float, index: int) -> float:
         """When a cluster was nominated, by its place in the list."""
-        return start_time + index // self._settings.step * self._settings.widen_after
+        return start_time + index // self._settings.step * self._settings.widen_after.seconds
 
     def take_namespace(self, key: str, item: Json | None) -> None:
         """A namespace is new, changed or gone."""

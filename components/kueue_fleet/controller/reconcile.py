@@ -36,7 +36,6 @@ from kueue_fleet.dispatch import (
     can_never_run,
     decide,
     decide_check,
-    dispatch_settings,
     report_of,
     watch,
     watch_copy,
@@ -44,7 +43,6 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
-from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.settings.configuration import ControllerConfiguration
 from kueue_fleet.settings.dispatch import CHECK_CONTROLLER
@@ -90,14 +88,14 @@ class Reconciler:
     def __init__(self, configuration: ControllerConfiguration, fleet: Fleet) -> None:
         section = configuration.controller
         self._configuration = configuration
-        self._settings = dispatch_settings(section.dispatch)
+        self._settings = section.dispatch
         self._later = LaterQuota(configuration.following)
-        self._watchdog = watchdog_settings(section.watchdog)
-        self._rules = {check.name: check_rules(check) for check in section.checks}
+        self._watchdog = section.watchdog
+        self._rules = {check.name: check for check in section.checks}
         self._fleet = fleet
         self.budgets = Budgets(configuration, fleet)
-        self._rescue = Rescue(fleet, self._watchdog.stuck_after)
-        self._fallback = Fallback(configuration.fallback, fleet, self._watchdog.provisioning_timeout)
+        self._rescue = Rescue(fleet, self._watchdog.stuck_after.seconds)
+        self._fallback = Fallback(configuration.fallback, fleet, self._watchdog.provisioning_timeout.seconds)
         self._ask_again = AskAgain(configuration.asks_in, self._watchdog, fleet)
         self.assigner = Assigner(fleet)
         self._ready_since: dict[str, float] = {}
@@ -220,7 +218,7 @@ class Reconciler:
         views = self._fleet.involved_workers(record, residency)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
         bound = bound_to(record.assigned, views)
-        patience = self._watchdog.stuck_after
+        patience = self._watchdog.stuck_after.seconds
         return Request(
             workload=record.workload,
             residency=residency,
@@ -275,7 +273,7 @@ class Reconciler:
             verdict = watch(name, state.provisioning(record.key), given_up, self._watchdog, now)
             if verdict.give_up and not self._is_better_elsewhere(record, name, names, now):
                 verdict = WatchdogDecision(give_up=False, retry_at=now + _ASK_AGAIN_SECONDS)
-            stuck = watch_copy(name, state.copy(record.key), self._watchdog.stuck_after, now)
+            stuck = watch_copy(name, state.copy(record.key), self._watchdog.stuck_after.seconds, now)
             if verdict.give_up:
                 given_up = add_given_up(given_up, name, math.floor(now))
                 clusters.add(name)
@@ -406,7 +404,7 @@ class Reconciler:
         if record.gave_up:
             report = record.current_report
             words = report.said.summary if report is not None else ""
-            return CheckDecision(CheckState.RETRY, words or "Not admitted in time"), self._settings.retry_after
+            return CheckDecision(CheckState.RETRY, words or "Not admitted in time"), self._settings.retry_after.seconds
         if present.state not in (CheckState.PENDING, CheckState.READY):
             return CheckDecision(CheckState(present.state), present.message), None
         if name == BUDGET_CHECK:

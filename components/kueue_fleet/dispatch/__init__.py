@@ -16,28 +16,24 @@ from kueue_fleet.dispatch.dispatcher import can_never_run, decide, report_of, ro
 from kueue_fleet.dispatch.fallback import (
     REQUEUE_SECONDS,
     FallbackDecision,
-    FallbackRules,
     decide_fallback,
     waits_on_workers_since,
 )
-from kueue_fleet.dispatch.fleet_checks import CheckDecision, CheckRules, Window, decide_check
+from kueue_fleet.dispatch.fleet_checks import CheckDecision, decide_check
 from kueue_fleet.dispatch.later_quota import LaterQuota
 from kueue_fleet.dispatch.model import (
     Action,
     Decision,
-    DispatchSettings,
     Filtered,
     FilterReason,
     Reason,
     Request,
     Scored,
     Verdict,
-    Weights,
     Worker,
 )
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
 from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
-from kueue_fleet.dispatch.settings import dispatch_settings
 from kueue_fleet.dispatch.waiting import WaitingTimes
-from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
+from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, watch
 from kueue_fleet.dispatch.worker_quota import Fit, FitKind, WorkerQuota

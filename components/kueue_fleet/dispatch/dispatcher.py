@@ -26,7 +26,6 @@ from kueue_fleet.dispatch.model import (
     OUT_OF_REACH,
     Action,
     Decision,
-    DispatchSettings,
     Filtered,
     FilterReason,
     Reason,
@@ -36,6 +35,7 @@ from kueue_fleet.dispatch.model import (
     Worker,
 )
 from kueue_fleet.dispatch.scoring import judge
+from kueue_fleet.settings.dispatch import Dispatch
 
 _SKEW_SECONDS: Final = 60.0
 """A start later than that from now is none."""
@@ -49,7 +49,7 @@ LONGEST_REMIND_SECONDS: Final = 300.0
 """After which it is asked again at the latest. A Kueue that is behind with its work gets no more of it by reminders."""
 
 
-def decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+def decide(request: Request, workers: Sequence[Worker], settings: Dispatch, now: float) -> Decision:
     """Which of `workers` (those of the queue's MultiKueueConfig, most preferred first) are nominated now.
 
     Source of what may be nominated: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go
@@ -87,40 +87,40 @@ def _remind_after(decision: Decision, last: float) -> float:
     return min(max(REMIND_SECONDS, last - decision.started), LONGEST_REMIND_SECONDS)
 
 
-def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+def _decide(request: Request, workers: Sequence[Worker], settings: Dispatch, now: float) -> Decision:
     if request.started is not None and request.started > now + _SKEW_SECONDS:
         # It was written by a controller with another clock; without this, nothing would be widened before that time.
         request = replace(request, started=None)
     if request.bound:
         return _stay(request, workers, settings, now)
-    if request.gave_up and request.started is not None and now < request.started + settings.retry_after:
+    if request.gave_up and request.started is not None and now < request.started + settings.retry_after.seconds:
         return _rest(request, workers, settings, now)
     start_time = now if request.started is None or request.gave_up else request.started
     verdicts = judge(request, workers, settings, now)
     fits_nowhere = can_never_run(verdicts)
     if fits_nowhere and (request.nominated or request.could_run):
         start_time = now  # Until now some cluster could run it: quotas or queues may just be changing.
-    if fits_nowhere and start_time + settings.reject_after <= now:
+    if fits_nowhere and start_time + settings.reject_after.seconds <= now:
         return _reject(request, verdicts, start_time, now)
     suitable = {verdict.cluster: verdict for verdict in verdicts if isinstance(verdict, Scored)}
     lost = _out_of_reach(verdicts)
     names = [name for name in request.nominated if name in suitable or name in lost]
     stays = bool(request.reserved.intersection(names))
-    if start_time + settings.give_up_after <= now and not stays:
+    if start_time + settings.give_up_after.seconds <= now and not stays:
         return _give_up(request, verdicts, start_time, now)
     order = {worker.name: index for index, worker in enumerate(workers)}
     fresh = sorted(
         (verdict for name, verdict in suitable.items() if name not in names),
         key=lambda verdict: (verdict.cluster in request.given_up, -verdict.score, order[verdict.cluster]),
     )
-    rounds, widens_at = rounds_begun(start_time, settings.widen_after, now)
+    rounds, widens_at = rounds_begun(start_time, settings.widen_after.seconds, now)
     # A cluster that is out of reach is none that could take the job now: another one is asked in its place.
     room = max(0, min(settings.step * rounds - sum(name in suitable for name in names), MOST_CLUSTERS - len(names)))
-    again = [] if stays else [start_time + settings.give_up_after]
+    again = [] if stays else [start_time + settings.give_up_after.seconds]
     if len(fresh) > room:
         again.append(widens_at)
     if fits_nowhere:
-        again.append(start_time + settings.reject_after)
+        again.append(start_time + settings.reject_after.seconds)
     nominated_names = (*names, *(verdict.cluster for verdict in fresh[:room]))
     reached_names = [name for name in nominated_names if name in suitable]
     return Decision(
@@ -136,7 +136,7 @@ def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSetti
     )
 
 
-def _stay(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+def _stay(request: Request, workers: Sequence[Worker], settings: Dispatch, now: float) -> Decision:
     """Where it may run already, and nowhere else, however long that takes.
 
     Those clusters are nominated, or Kueue could not take over what it finds there: clusterName must be one of the
@@ -242,9 +242,9 @@ def _reject(request: Request, verdicts: tuple[Verdict, ...], start_time: float, 
     )
 
 
-def _rest(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
+def _rest(request: Request, workers: Sequence[Worker], settings: Dispatch, now: float) -> Decision:
     """Nothing before the time to start again."""
-    again = (request.started or now) + settings.retry_after
+    again = (request.started or now) + settings.retry_after.seconds
     forbidden = [v for v in judge(request, workers, settings, now) if isinstance(v, Filtered)]
     return Decision(
         key=request.workload.key,

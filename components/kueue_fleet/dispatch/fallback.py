@@ -15,23 +15,10 @@ from typing import Final
 
 from kueue_admission.read.dispatch_report import GivenUp
 from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.settings.configuration import QueueFallback
 
 REQUEUE_SECONDS: Final = 1.0
 """After how long a job that gave up a flavor is queued again."""
-
-
-@dataclass(frozen=True, slots=True)
-class FallbackRules:
-    """A queue's flavors in order, and the seconds that a job waits for nodes of some of them.
-
-    `manager_flavors` are those of the manager that dispatches the queue: they represent all of the workers', and a job
-    keeps them whatever it gives up. `backups` are flavors for jobs that have given up another one.
-    """
-
-    flavors: tuple[str, ...]
-    patience: Mapping[str, float]
-    manager_flavors: tuple[str, ...] = ()
-    backups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ def waits_on_workers_since(
 
 
 def decide_fallback(
-    rules: FallbackRules, waits: Mapping[str, float], allowed_flavors: tuple[str, ...] | None, now: float
+    rules: QueueFallback, waits: Mapping[str, float], allowed_flavors: tuple[str, ...] | None, now: float
 ) -> FallbackDecision | None:
     """About a job that waits for its nodes; None where it waits for no flavor with a patience.
 
@@ -78,11 +65,12 @@ def decide_fallback(
     if daily and has_all and not waits.keys().isdisjoint(rules.backups):
         text = f"{', '.join(sorted(waits.keys() & set(rules.backups)))} is kept for when others have no nodes"
         return FallbackDecision(give_up=True, allowed=(*daily, *rules.manager_flavors), message=text, due=now)
-    waiting = sorted((at + rules.patience[name], name) for name, at in waits.items() if name in rules.patience)
+    patiences = {entry.flavor: entry.patience.seconds for entry in rules.fallback}
+    waiting = sorted((at + patiences[name], name) for name, at in waits.items() if name in patiences)
     if not waiting:
         return None
     due, flavor = waiting[0]
-    since, patience = waits[flavor], rules.patience[flavor]
+    since, patience = waits[flavor], patiences[flavor]
     given_up = (flavor, *rules.manager_flavors)
     # The first that is given up opens the backups.
     may = rules.flavors if has_all or allowed_flavors is None else allowed_flavors

@@ -8,54 +8,19 @@ Source of the limit: https://cloud.google.com/kubernetes-engine/docs/concepts/dw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.dispatch.residency import Residency
+from kueue_fleet.settings.dispatch import FleetCheck
+from kueue_fleet.settings.windows import CalendarWindow
 
-_WEEK = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A time in which jobs may run, in seconds of the epoch; `end` is no longer in it.
-
-    With `days` of the week, 0 is Monday, it opens on each of them, from `start` on, at the time of day that `start` has
-    by the clock of `zone`, and for as long.
-    """
-
-    name: str
-    start: float
-    end: float
-    days: frozenset[int] = frozenset()
-    zone: tzinfo = UTC
-
-    def openings(self, now: float) -> Iterator[tuple[float, float]]:
-        """Start and end of those that are not over: the one time, or those of at least a week."""
-        if not self.days:
-            if now < self.end:
-                yield self.start, self.end
-            return
-        length = self.end - self.start
-        of_day = datetime.fromtimestamp(self.start, self.zone)
-        first = datetime.fromtimestamp(max(self.start, now - length), self.zone).date()
-        for number in range(int(length // 86_400) + _WEEK + 2):
-            day = first + timedelta(days=number)
-            start = datetime.combine(day, of_day.timetz()).timestamp()
-            if day.weekday() in self.days and start >= self.start and now < start + length:
-                yield start, start + length
-
-
-@dataclass(frozen=True, slots=True)
-class CheckRules:
-    """What one AdmissionCheck looks at. `longest_run` None: not at the run time; no windows: not at the calendar."""
-
-    longest_run: float | None = None
-    windows: tuple[Window, ...] = ()
-    regions: bool = False
+_AHEAD: Final = timedelta(days=8)
+"""A window of the week opens again within that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +33,7 @@ class CheckDecision:
 
 
 def decide_check(
-    rules: CheckRules, run_seconds: str | float | None, residency: Residency, regions: Sequence[str | None], now: float
+    rules: FleetCheck, run_seconds: str | float | None, residency: Residency, regions: Sequence[str | None], now: float
 ) -> CheckDecision:
     """Whether a workload passes.
 
@@ -80,20 +45,20 @@ def decide_check(
         now: seconds of the epoch.
     """
     run = _seconds(run_seconds)
-    if rules.longest_run is not None:
-        problem = _run_problem(run_seconds, run, rules.longest_run)
+    if rules.run_duration is not None:
+        problem = _run_problem(run_seconds, run, rules.run_duration.max.seconds)
         if problem:
             return CheckDecision(CheckState.REJECTED, problem)
     if rules.regions and residency.bounds:
         check_decision = _decide_region(residency, regions)
         if check_decision is not None:
             return check_decision
-    if rules.windows and run_seconds is not None and not run:
+    if rules.calendar and run_seconds is not None and not run:
         # What cannot be read might outlast every window; who says nothing needs one that is open.
-        longest = max(window.end - window.start for window in rules.windows)
+        longest = max(window.duration.seconds for window in rules.calendar)
         return CheckDecision(CheckState.REJECTED, _run_problem(run_seconds, run, longest))
-    if rules.windows:
-        return _decide_calendar(rules.windows, run, now)
+    if rules.calendar:
+        return _decide_calendar(rules.calendar, run, now)
     return CheckDecision(CheckState.READY, "Passed")
 
 
@@ -130,9 +95,9 @@ def _run_problem(run_seconds: str | float | None, run: float | None, longest: fl
     return ""
 
 
-def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -> CheckDecision:
+def _decide_calendar(windows: Sequence[CalendarWindow], run: float | None, now: float) -> CheckDecision:
     need = run or 0.0
-    for start, end, name in sorted((*opening, window.name) for window in windows for opening in window.openings(now)):
+    for start, end, name in sorted(_openings(windows, now)):
         if max(now, start) + need > end:
             continue
         if now >= start:
@@ -141,20 +106,35 @@ def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -
     return CheckDecision(CheckState.REJECTED, _no_window(windows, need, now))
 
 
-def _no_window(windows: Sequence[Window], need: float, now: float) -> str:
+def _openings(windows: Iterable[CalendarWindow], now: float) -> Iterator[tuple[float, float, str]]:
+    """Start and end of the times that are not over, of windows of the week those of at least a week; and whose."""
+    moment = datetime.fromtimestamp(now, UTC)
+    for window in windows:
+        for opening in window.opens(moment, max(moment, window.start) + _AHEAD):
+            start, end = (at.timestamp() for at in opening)
+            if now < end:
+                yield start, end, window.name
+
+
+def _no_window(windows: Sequence[CalendarWindow], need: float, now: float) -> str:
     if any(window.days for window in windows):
-        longest = max(window.end - window.start for window in windows if window.days or now < window.end)
+        longest = max(window.duration.seconds for window in windows if window.days or now < _end(window))
         return (
             f"A run of {need:.0f} s fits into none of the windows, the longest of which lasts {longest:.0f} s; "
             "declare a shorter run, or another window"
         )
-    last = max(window.end for window in windows)
+    last = max(map(_end, windows))
     if now >= last:
         return f"The last window closed at {format_time(last)}; declare another one"
     return (
         f"A run of {need:.0f} s fits into none of the windows that are left, the last of which closes at "
         f"{format_time(last)}; declare a shorter run, or another window"
     )
+
+
+def _end(window: CalendarWindow) -> float:
+    """Of one that opens once."""
+    return window.start.timestamp() + window.duration.seconds
 
 
 def format_time(seconds: float) -> str:

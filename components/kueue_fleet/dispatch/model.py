@@ -16,27 +16,6 @@ MOST_CLUSTERS = 20
 """As many as `status.nominatedClusterNames` holds (kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How much each part of a score counts; only their proportion matters."""
-
-    price: float = 1.0
-    waiting: float = 1.0
-    free: float = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchSettings:
-    """The spec's `admissionController.dispatch`. Seconds."""
-
-    step: int = 1
-    widen_after: float = 300.0
-    reject_after: float = 120.0
-    give_up_after: float = 259200.0
-    retry_after: float = 300.0
-    weights: Weights = Weights()
-
-
 class FilterReason(StrEnum):
     """Why a cluster is not a candidate; where Kueue has a word for it, Kueue's."""
 

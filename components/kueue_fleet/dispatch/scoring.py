@@ -13,17 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_fleet.dispatch.model import (
-    DispatchSettings,
     Filtered,
     FilterReason,
     Request,
     Scored,
     Verdict,
-    Weights,
     Worker,
 )
 from kueue_fleet.dispatch.worker_quota import UNKNOWN, Fit, FitKind
-from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, Dispatch, DispatchWeights
 
 _FREE: Final[Mapping[FitKind, float]] = {
     FitKind.FREE: 1.0,
@@ -50,7 +48,7 @@ _UNGUARDED: Final = f"its queue has no admission check {ASSIGNMENT_CHECK}; deplo
 _NEVER: Final[Mapping[str, FilterReason]] = {reason.value: reason for reason in FilterReason}
 
 
-def judge(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> tuple[Verdict, ...]:
+def judge(request: Request, workers: Sequence[Worker], settings: Dispatch, now: float) -> tuple[Verdict, ...]:
     """A verdict for each worker, in their order."""
     verdicts_by_name: dict[str, Filtered | Fit] = {worker.name: _examine(request, worker, now) for worker in workers}
     candidates = [worker for worker in workers if isinstance(verdicts_by_name[worker.name], Fit)]
@@ -64,7 +62,7 @@ def judge(request: Request, workers: Sequence[Worker], settings: DispatchSetting
             verdicts.append(fit)
             continue
         price = _price_part(costs[worker.name], least)
-        waiting = _waiting_part(worker.waiting_seconds, settings.widen_after)
+        waiting = _waiting_part(worker.waiting_seconds, settings.widen_after.seconds)
         free = _FREE[fit.kind]
         score = _weighted(settings.weights, price, waiting, free)
         message = _describe(fit, costs[worker.name], worker)
@@ -118,7 +116,7 @@ def _waiting_part(seconds: float | None, scale: float) -> float:
     return scale / (scale + seconds) if scale > 0 else 0.0
 
 
-def _weighted(weights: Weights, price: float, waiting: float, free: float) -> float:
+def _weighted(weights: DispatchWeights, price: float, waiting: float, free: float) -> float:
     total = weights.price + weights.waiting + weights.free
     if total <= 0:
         return 0.0

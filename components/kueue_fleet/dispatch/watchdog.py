@@ -15,6 +15,7 @@ from typing import Final
 from kueue_admission.decide.model import CheckState, WorkloadCheck
 from kueue_admission.read.dispatch_report import GivenUp
 from kueue_fleet.dispatch.fleet_checks import format_time
+from kueue_fleet.settings.dispatch import Watchdog
 
 GIVEN_UP_CONDITION: Final = "kueue-fleet.dev/GivenUp"
 """Type of the condition on a Workload of the manager that counts the clusters it was taken back from."""
@@ -25,15 +26,6 @@ RETRIES_USED: Final = "RetriesUsed"
 
 STUCK_CHECK: Final = "StuckCheck"
 """Reason of the event about a check that is Pending again."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchdogSettings:
-    """The spec's `admissionController.watchdog`. Seconds; `retries` over all clusters together."""
-
-    provisioning_timeout: float = 259200.0
-    retries: int = 3
-    stuck_after: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ def watch(
     cluster: str,
     requests: tuple[Provisioning, ...],
     given_up: Mapping[str, GivenUp],
-    settings: WatchdogSettings,
+    settings: Watchdog,
     now: float,
 ) -> WatchdogDecision:
     """About the ProvisioningRequests of a copy, or of a Workload of a cluster of its own, that is not admitted yet."""
@@ -71,14 +63,14 @@ def watch(
     if oldest is None:
         return WatchdogDecision(give_up=False)
     since = oldest.accepted_at or 0.0
-    due = since + settings.provisioning_timeout
+    due = since + settings.provisioning_timeout.seconds
     if now < due:
         return WatchdogDecision(give_up=False, retry_at=due)
     text = f"ProvisioningRequest {oldest.name} on {cluster} was accepted"
     used_times = sum(entry.times for entry in given_up.values())
     if used_times >= settings.retries:
         # The same words at every look, or they would be written every time.
-        late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout:.0f} s"
+        late = f"at {format_time(since)} and is not provisioned after {settings.provisioning_timeout.seconds:.0f} s"
         message = f"{text} {late}, all {settings.retries} retries are used, and it stays"
         return WatchdogDecision(give_up=False, message=message)
     message = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used_times + 1} of {settings.retries}"

@@ -15,7 +15,6 @@ from kueue_admission.decide.model import CheckState
 from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_fleet.dispatch import Provisioning, decide_check, watch
 from kueue_fleet.dispatch.residency import Residency
-from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import add_given_up
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
@@ -55,8 +54,8 @@ class Checks:
         self._fleet, self._file, self._seed = fleet, file, seed
         self._dispatcher = dispatcher
         section = fleet.admission_controller
-        self._rules = {check.name: check_rules(check) for check in fleet_checks(fleet)}
-        self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
+        self._rules = {check.name: check for check in fleet_checks(fleet)}
+        self._watchdog = section.watchdog if section is not None else None
         enforced_teams = enforced_budgets(fleet)
         self.budgets = None if enforced_teams is None else HeldBack(enforced_teams)
         self._begin = file.begin.timestamp() if file.begin is not None else 0.0
@@ -101,7 +100,7 @@ class Checks:
         """When the watchdog takes a job back from a worker whose DWS was asked at `asked_at`; None: never."""
         if self._watchdog is None or cluster == self._fleet.home or not isinstance(self._dispatcher, FleetDispatcher):
             return None
-        return asked_at + self._watchdog.provisioning_timeout
+        return asked_at + self._watchdog.provisioning_timeout.seconds
 
     def requested(self, job: FleetJob, cluster: str, name: str) -> tuple[str, ...]:
         """The pod sets that the check asks DWS for: it is Ready when they have nodes."""

@@ -16,7 +16,6 @@ from kueue_admission.decide.model import CheckState
 from kueue_admission.kernel.names import FALLBACK_CHECK
 from kueue_admission.simulate.agenda import Action
 from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_workers_since
-from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.objects.controller_values import queue_fallback
@@ -36,9 +35,9 @@ class Fallback:
         plan: Callable[[float, FleetJob, str, Action], None],
         handle: Callable[[str, Event], None],
     ) -> None:
-        self._rules = {name: fallback_rules(queue) for name, queue in queue_fallback(fleet).items()}
+        self._rules = queue_fallback(fleet)
         section = fleet.admission_controller
-        self._timeout = watchdog_settings(section.watchdog).provisioning_timeout if section is not None else 0.0
+        self._timeout = section.watchdog.provisioning_timeout.seconds if section is not None else 0.0
         self._home, self._engine, self._plan, self._handle = home, engine, plan, handle
 
     def wait(self, job: FleetJob, where: str, now: float) -> None:

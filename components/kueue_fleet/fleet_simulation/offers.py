@@ -23,7 +23,6 @@ from kueue_fleet.dispatch import (
     WorkerQuota,
     can_never_run,
     decide,
-    dispatch_settings,
     rounds_begun,
 )
 from kueue_fleet.dispatch.residency import Residency, read_residency
@@ -129,7 +128,7 @@ class FleetDispatcher:
         self._clusters = clusters
         configuration = controller_configuration(fleet)
         self._section = configuration.controller
-        self._settings = dispatch_settings(configuration.controller.dispatch)
+        self._settings = configuration.controller.dispatch
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
         self._later = LaterQuota(fleet_quotas(fleet) if configuration.following is not None else None)
@@ -171,7 +170,7 @@ class FleetDispatcher:
         given_up = decision.action is Action.GIVE_UP
         job.gave_up = given_up
         rejection = decision.message if decision.action is Action.REJECT else ""
-        return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejection)
+        return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after.seconds, rejection)
 
     def _worker(self, job: FleetJob, name: str, lost: frozenset[str], now: float) -> Worker:
         region = self._fleet.cluster(name).place

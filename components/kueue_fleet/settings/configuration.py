@@ -49,9 +49,10 @@ class QueueFallback(SpecModel):
     fallback: tuple[FlavorPatience, ...]
     """As in the fleet file."""
     manager_flavors: tuple[Text, ...] = ()
-    """Flavors of the manager, where it sends the jobs to workers; they stand for all of the workers'."""
+    """Flavors of the manager, where it sends the jobs to workers; they stand for all of the workers', and a job keeps
+    them whatever it gives up."""
     backups: tuple[Text, ...] = ()
-    """Flavors of reservations that are kept as a backup."""
+    """Flavors of reservations that are kept as a backup: for jobs that have given up another flavor."""
     local_queues: tuple[Text, ...] = ()
     """The LocalQueues that lead there, as NAMESPACE/NAME."""
 
