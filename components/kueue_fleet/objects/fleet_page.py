@@ -14,9 +14,11 @@ from kueue_admission.api.manifests import manifest, namespace_labels, namespace_
 from kueue_admission.kernel.base import SpecModel, Text
 from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file.controller_image import controller_image
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPage, FleetPageIap
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER
+from kueue_fleet.objects.egress import api_server_egress
 from kueue_fleet.objects.gpu_direct import GKE_NETWORKING_API
 from kueue_fleet.objects.grants import (
     cluster_grant,
@@ -89,7 +91,7 @@ def render_fleet_page(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         manifest("v1", "ServiceAccount", PAGE_NAME, namespace),
         *(cluster_grant(PAGE_NAME, page_rules(fleet, page.iap), subject) if page.iap is not None else []),
         *(role_grant(_FORWARD_NAME, namespace, _forward_rules(), *members) if page.iap is None and members else []),
-        _network_policy(namespace, page.iap),
+        _network_policy(namespace, page.iap, fleet.cluster(cluster)),
         manifest("v1", "ConfigMap", PAGE_NAME, namespace, data={"config.yaml": text}),
         manifest("apps/v1", "Deployment", PAGE_NAME, namespace, spec=_deployment(fleet, text)),
         manifest("v1", "Service", PAGE_NAME, namespace, annotations=_service_annotations(page.iap), spec=service),
@@ -121,7 +123,7 @@ def _members(fleet: FleetSpec, kind: str) -> list[str]:
     return sorted(name for of, name in members if of == kind)
 
 
-def _network_policy(namespace: str, iap: FleetPageIap | None) -> Manifest:
+def _network_policy(namespace: str, iap: FleetPageIap | None, home: ClusterEntry) -> Manifest:
     """Who may connect to it: Google's front ends, behind IAP; else nothing: `kubectl port-forward` comes by its node.
 
     It connects to API servers and DNS, and behind IAP to Google for the keys of its signatures.
@@ -132,7 +134,7 @@ def _network_policy(namespace: str, iap: FleetPageIap | None) -> Manifest:
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [{"from": blocks, "ports": [{"protocol": "TCP", "port": _PORT}]}] if iap is not None else [],
         "egress": [
-            {"ports": [{"protocol": "TCP", "port": 443}]},
+            api_server_egress(home),
             {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
         ],
     }

@@ -162,6 +162,11 @@ ALONE: dict[str, tuple[dict[str, Any], str]] = {
         "admissionController.image: is missing, but paris is not of GKE, and `pulumi up` builds images into Artifact "
         "Registry; build the image, and write its name; see docs/controller.md",
     ),
+    "a page behind IAP": (
+        {"admissionController": {"image": "r.example/c:1"}, "fleetPage": {"iap": {"host": "jobs.example.com"}}},
+        "fleetPage.iap: is GKE's ingress with IAP, and paris is not of GKE; remove it: viewers then use `kubectl "
+        "port-forward`, and their own token",
+    ),
     "an address": (
         {"clusters/0/kubernetes/server": "https://k8s.example"},
         "warning: clusters[paris].kubernetes.server: has no effect, since no cluster of the fleet connects to a "

@@ -109,6 +109,13 @@ _AT_HOME: Final = (
         "remove it, for a volume in the cluster",
     ),
     _AtHome(
+        lambda fleet: fleet.controller_cluster,
+        lambda fleet: fleet.fleet_page is not None and fleet.fleet_page.iap,
+        "fleetPage.iap",
+        "is GKE's ingress with IAP, and {cluster} is not of GKE",
+        "remove it: viewers then use `kubectl port-forward`, and their own token",
+    ),
+    _AtHome(
         lambda fleet: fleet.home if fleet.clusters else None,
         lambda fleet: fleet.observability.installs_grafana,
         "observability.grafana.enabled",
