@@ -119,6 +119,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry as NodePoolEnt
 from kueue_fleet.fleet_file.model.observability import Alerts as Alerts
 from kueue_fleet.fleet_file.model.observability import Grafana as Grafana
 from kueue_fleet.fleet_file.model.observability import Observability as Observability
+from kueue_fleet.fleet_file.model.observability import PodMonitors as PodMonitors
 from kueue_fleet.fleet_file.model.operators import KubeRay as KubeRay
 from kueue_fleet.fleet_file.model.operators import LeaderWorkerSet as LeaderWorkerSet
 from kueue_fleet.fleet_file.model.operators import Operators as Operators

@@ -10,7 +10,7 @@ from tests.adopt.existing_platform import existing_cluster
 
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from plain_fleets import PRODUCT, alone, mixed
+from plain_fleets import PRODUCT, alone, alone_data, mixed
 
 A100 = {PRODUCT: "NVIDIA-A100-SXM4-40GB"}
 TAINT = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -79,3 +79,14 @@ def test_a_worker_beside_one_of_gke() -> None:
     again = parse_fleet(data)
     assert (again.plain_clusters, again.worker_names) == (("paris",), fleet.worker_names)
     assert {each.name for each in again.flavors} == {each.name for each in fleet.flavors}
+
+
+def test_pod_monitors_come_back() -> None:
+    data = alone_data()
+    data["clusters"][0]["podMonitors"] = {"labels": {"release": "prometheus"}}
+    [cluster] = adopted(found(parse_fleet(data), "paris")).data["clusters"]
+    assert cluster["podMonitors"] == {"labels": {"release": "prometheus"}}
+    assert "kueue" not in cluster
+    data["clusters"][0]["podMonitors"] = {}
+    [cluster] = adopted(found(parse_fleet(data), "paris")).data["clusters"]
+    assert cluster["podMonitors"] == {}

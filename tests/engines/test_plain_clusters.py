@@ -195,7 +195,9 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
     job["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "batch"}}
     requests = {"cpu": "1", "memory": "1Gi"}
     job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
-    with up(example("standalone.yaml"), tmp_path_factory) as lab:
+    fleet = example("standalone.yaml")
+    fleet["clusters"][0]["podMonitors"] = {"labels": {"release": "prometheus"}}
+    with up(fleet, tmp_path_factory) as lab:
         [made] = submit_jobs(lab.clients, "lab", [job])
 
         def is_complete() -> bool:
@@ -203,6 +205,9 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
             return condition(there, "Complete") == "True"
 
         wait_until(is_complete, PATIENCE_SECONDS)
+        [monitor] = lab.clients.list("lab", "monitoring.coreos.com", "v1", "podmonitors")
+        assert monitor["metadata"]["labels"]["release"] == "prometheus"
+        assert monitor["spec"]["podMetricsEndpoints"][0]["authorization"]["credentials"]["key"] == "token"
         assert lab.up().unchanged, lab.touched()
         lab.run(lambda project: project.destroy())
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == ["lab"]

@@ -44,3 +44,12 @@ def without_paris() -> FleetSpec:
 def test_a_cluster_that_is_removed_stays() -> None:
     found = [str(each) for each in compare_fleets(mixed(), without_paris())]
     assert any("worker in europe stays, but Kueue is deleted from it" in each for each in found), found
+
+
+def test_pod_monitors_that_come_or_go_are_named() -> None:
+    data = mixed_data()
+    data["clusters"][2]["podMonitors"] = {"labels": {"release": "prometheus"}}
+    after = parse_fleet_text(json.dumps(data))
+    came, gone = compare_fleets(mixed(), after), compare_fleets(after, mixed())
+    assert [str(each) for each in came] == ["clusters[paris].podMonitors: new: labels release prometheus"]
+    assert [str(each) for each in gone] == ["clusters[paris].podMonitors: removed: labels release prometheus"]

@@ -41,6 +41,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
         draw,
         releaseChannel=one_of("RAPID", "REGULAR", "STABLE", "EXTENDED"),
         deletionProtection=flags,
+        podMonitors=part(labels=one_of({"release": "prometheus"}), namespace=one_of("monitoring", "metrics")),
         kueue=st.fixed_dictionaries(
             {"configuration": composed(cluster_configurations)}, optional={"version": one_of("0.19.2")}
         ),

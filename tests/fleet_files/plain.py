@@ -33,7 +33,13 @@ def mixed_files(draw: Draw) -> Data:
     amounts = {"allocatable": _AMOUNTS, "labels": _PRODUCT}
     nodes = {"name": "dgx", "count": draw(st.integers(1, 3)), **amounts, **fields(draw, pricePerHour=one_of(0, 9.5))}
     paris: Data = {"name": PARIS, "role": "worker", "kubernetes": connection}
-    paris |= fields(draw, location=one_of("europe-west9"), nodes=st.just([nodes]), deletionProtection=flags)
+    paris |= fields(
+        draw,
+        location=one_of("europe-west9"),
+        nodes=st.just([nodes]),
+        deletionProtection=flags,
+        podMonitors=one_of({}, {"labels": {"release": "prometheus"}}),
+    )
     data["clusters"].insert(draw(st.integers(0, len(data["clusters"]))), paris)
     if "workers" in data["multiKueue"]:
         data["multiKueue"]["workers"].append(PARIS)

@@ -45,9 +45,9 @@ STAYS = {
     "nodeServiceAccount": "replaces pools",
 }
 ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"} | {
-    *("kubernetes", "location", "nodes")
+    *("kubernetes", "location", "nodes", "podMonitors")
 }
-"""What Pulumi is not told, what makes another cluster, and what only clusters outside GKE have."""
+"""What Google's provider is not told, what makes another cluster, and what only clusters outside GKE have."""
 OF_POOLS: dict[str, Any] = {
     "zones": ["us-central1-a"],
     "diskSizeGb": 200,

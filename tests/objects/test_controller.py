@@ -11,13 +11,15 @@ import yaml
 from tests.fleet_file.builders import Data, fleet
 
 from kueue_admission.kernel.manifest import Manifest
-from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values, parse_fleet_text
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values, parse_fleet, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.controller_values import controller_configuration
+from kueue_fleet.objects.fleet_page import render_fleet_page
 from kueue_fleet.settings.configuration import ControllerConfiguration
+from plain_fleets import mixed_data
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
@@ -322,3 +324,31 @@ def test_with_a_history_in_a_bucket_it_acts_as_a_google_account_that_reaches_no_
     told = ControllerConfiguration.model_validate(yaml.safe_load(rendered["ConfigMap"]["data"]["config.yaml"])).history
     assert told is not None
     assert (told.store, told.settings.pause, told.regions["worker-a"]) == ("gs://lab-history/fleet", 900.0, "us-east4")
+
+
+@pytest.mark.parametrize(
+    ("home", "connection", "ports"),
+    [
+        ({"region": "europe-west4"}, {"server": "https://k8s.example:6443"}, [{443}, {443, 6443}]),
+        ({"region": "europe-west4"}, {"server": "https://k8s.example"}, [{443}, {443}]),
+        (
+            {"region": "europe-west4"},
+            {"server": "https://k8s.example:6443", "proxyUrl": "http://proxy.example:3128"},
+            [{443}, {443, 3128}],
+        ),
+        ({"region": "europe-west4"}, {}, [{443}, {None}]),  # A program gives the address.
+        ({"kubernetes": {}}, {"server": "https://k8s.example:6443"}, [{None}, {None}]),
+    ],
+)
+def test_api_servers_outside_gke_are_reached_on_their_own_ports(
+    home: dict[str, Any], connection: dict[str, Any], ports: list[set[int | None]]
+) -> None:
+    data = mixed_data(admissionController={"image": "registry.example/controller:1"}, fleetPage={})
+    data["clusters"][0] = {"name": "manager", "role": "manager", **home}
+    data["clusters"][2]["kubernetes"] = connection
+    fleet = parse_fleet(data)
+    policies = [
+        next(each for each in render(fleet, "manager") if each["kind"] == "NetworkPolicy")
+        for render in (render_fleet_page, render_controller)
+    ]
+    assert [{port.get("port") for port in each["spec"]["egress"][0]["ports"]} for each in policies] == ports

@@ -12,7 +12,14 @@ from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, Grafana, check_fleet, kueue_configuration, parse_fleet
 from kueue_fleet.google.parts import NO_SURROUNDINGS, grafana_arguments
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.objects.monitoring import grafana_helm_values, render_grafana, render_managed_monitoring
+from kueue_fleet.objects.controller import render_controller
+from kueue_fleet.objects.monitoring import (
+    grafana_helm_values,
+    render_grafana,
+    render_managed_monitoring,
+    render_pod_monitors,
+)
+from plain_fleets import mixed_data
 from small_fleets import MANAGER, WORKER, fleet, fleet_data
 
 ON = {"managedPrometheus": True}
@@ -159,3 +166,54 @@ def test_no_team_has_the_namespace_where_pods_can_read_all_metrics() -> None:
     team = {"name": "a", "namespaces": ["monitoring"]}
     with pytest.raises(SpecError, match="monitoring is the namespace of Grafana; use another namespace"):
         parse_fleet(fleet_data(WORKER, observability={}, teams=[team]))
+
+
+LABELS = {"release": "kube-prometheus-stack"}
+
+
+def with_operator(cluster: str = "paris", **section: Any) -> FleetSpec:
+    data = mixed_data()
+    next(each for each in data["clusters"] if each["name"] == cluster)["podMonitors"] = {"labels": LABELS, **section}
+    return parse_fleet(data)
+
+
+def test_a_prometheus_operator_has_a_pod_monitor_with_a_token_of_its_own() -> None:
+    made = by_kind(render_pod_monitors(with_operator(), "paris"))
+    assert made["PodMonitor"]["metadata"] == {"name": "kueue", "namespace": "kueue-system", "labels": LABELS}
+    [endpoint] = made["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": made["Secret"]["metadata"]["name"], "key": "token"}
+    assert made["ClusterRoleBinding"]["roleRef"]["name"] == "kueue-metrics-reader"
+    assert [each["name"] for each in made["ClusterRoleBinding"]["subjects"]] == [
+        made["ServiceAccount"]["metadata"]["name"]
+    ]
+
+
+def test_it_is_on_the_clusters_that_say_so_of_any_platform() -> None:
+    fleet = with_operator("gke")
+    assert [bool(render_pod_monitors(fleet, each)) for each in ("manager", "gke", "paris")] == [False, True, False]
+    assert [
+        kueue_configuration(fleet, each)["metrics"].get("enableClusterQueueResources") for each in ("gke", "paris")
+    ] == [
+        True,
+        None,
+    ]
+
+
+def test_nothing_of_managed_prometheus_is_outside_gke() -> None:
+    section = {"image": "registry.example/controller:1"}
+    data = mixed_data(observability={"grafana": {"enabled": False}}, admissionController=section)
+    data["clusters"][0] = {
+        "name": "manager",
+        "role": "manager",
+        "kubernetes": {},
+        "podMonitors": {"namespace": "metrics"},
+    }
+    fleet = parse_fleet(data)
+    kinds = [each["kind"] for each in render_cluster(fleet, "manager")]
+    assert (kinds.count("PodMonitoring"), kinds.count("PodMonitor")) == (0, 2)
+    assert '"metrics"' in json.dumps(by_kind(render_controller(fleet, "manager"))["NetworkPolicy"]["spec"]["ingress"])
+
+
+def test_labels_are_as_kubernetes_has_them() -> None:
+    with pytest.raises(SpecError, match=r"clusters\[paris\]\.podMonitors\.labels\[release\]"):
+        with_operator(labels={"release": "not a label"})

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.page import prerequisites_page
@@ -17,7 +18,7 @@ from kueue_fleet.preflight.plain_clusters import (
     plain_cluster_needs,
     rights,
 )
-from plain_fleets import alone, mixed
+from plain_fleets import alone, alone_data, mixed
 
 [NEEDS] = plain_cluster_needs(alone())
 READY = ClusterFacts(version="v1.36.3", kinds=frozenset(NEEDS.kinds), user="ada")
@@ -105,3 +106,15 @@ def test_the_page_of_a_fleet_without_gke_names_its_contexts() -> None:
     page = prerequisites_page(alone(), list_prices())
     assert "| paris | `admin@paris` | v1, " in page
     assert "project" not in page
+
+
+def test_a_prometheus_operator_has_to_be_there_for_its_pod_monitors() -> None:
+    data = alone_data()
+    data["clusters"][0]["podMonitors"] = {}
+    [needs] = plain_cluster_needs(parse_fleet(data))
+    served = frozenset(kind for kind in needs.kinds if kind[1] != "PodMonitor")
+    assert wrong(replace(READY, kinds=served), needs) == [
+        "ask: paris: kinds of objects: the cluster does not serve PodMonitor of monitoring.coreos.com/v1; install the "
+        "Prometheus Operator, or remove podMonitors"
+    ]
+    assert "monitoring.coreos.com" not in needs.groups

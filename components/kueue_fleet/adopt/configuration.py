@@ -7,7 +7,7 @@ Defaults that the fleet has anyway are left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -105,11 +105,11 @@ def _read(platform: Platform, item: Object, path: str) -> Object:
 
 
 def adopt_configuration(
-    platform: Platform, configurations: Mapping[str, Object], *, observed: bool, default: bool
+    platform: Platform, configurations: Mapping[str, Object], *, observed: Set[str], default: bool
 ) -> KueueSettings:
     """The sections that give the clusters these Configurations.
 
-    `observed`: whether the fleet's monitoring is there; `default`: whether what is not known is to be the default.
+    `observed`: the clusters whose metrics are read; `default`: whether what is not known is to be the default.
     """
     namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
     versions = {
@@ -138,7 +138,9 @@ def adopt_configuration(
         _take_flavor_limits(platform, cluster, plain)
         here = versions.get(cluster) or version
         release = nearest(here if here and syntax.version(here) is None else DEFAULT_VERSION)
-        base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
+        base = default_configuration(
+            namespace or "kueue-system", release, observed=cluster in observed, job_sets=job_sets
+        )
         every[cluster] = _beyond(plain, base)
     shared_fields = {
         key: value

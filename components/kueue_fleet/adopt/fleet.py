@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
+from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
@@ -43,7 +44,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.parse import parse_fleet, read_with_errors
 from kueue_fleet.gke.labels import NODE_POOL
-from kueue_fleet.objects.monitoring import DASHBOARD_NAME, GRAFANA_NAME
+from kueue_fleet.objects.monitoring import DASHBOARD_NAME, GRAFANA_NAME, POD_MONITOR_NAME
 
 _NOT_READ: Final = (
     "of Google Cloud only node pools are read: settings of clusters, networks and Cloud Monitoring are not in the file"
@@ -103,7 +104,9 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     modes = _modes(platform)
     configurations = read_configurations(platform, default=identity.default_kueue)
     monitoring = _observability(platform)
-    settings = adopt_configuration(platform, configurations, observed=bool(monitoring), default=identity.default_kueue)
+    monitors = _pod_monitors(platform)
+    observed = platform.objects.keys() if monitoring else monitors.keys()
+    settings = adopt_configuration(platform, configurations, observed=observed, default=identity.default_kueue)
     controller = adopt_controller(platform, settings.multi_kueue.get("external", {}).get("name"))
     flavors = platform.found("ResourceFlavor").values()
     of_flavors = {(spec.get("nodeLabels") or {}).get(NODE_POOL, "") for specs in flavors for spec in specs.values()}
@@ -117,7 +120,10 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "name": identity.name,
         "project": identity.project,
         **settings.sections,
-        "clusters": [_cluster(platform, cluster, modes, settings.own) for cluster in clusters],
+        "clusters": [
+            {**_cluster(platform, cluster, modes, settings.own), **monitors.get(cluster.name, {})}
+            for cluster in clusters
+        ],
         "nodePools": pools,
         "flavors": adopt_flavors(platform, pools),
         "topologies": adopt_entries(platform, "Topology", placed=True),
@@ -255,6 +261,21 @@ def _outside(platform: Platform, cluster: AdoptedCluster) -> Data:
 def _has_own_networks(pool: Mapping[str, Any]) -> bool:
     """Whether the nodes of a printed pool have networks beside their own, which only some clusters take."""
     return bool((pool.get("networkConfig") or {}).get("additionalNodeNetworkConfigs"))
+
+
+def _pod_monitors(platform: Platform) -> dict[str, Data]:
+    """The field of clusters where a Prometheus Operator reads Kueue's metrics as in a fleet."""
+    accounts = {cluster for cluster, item in platform.others("ServiceAccount") if _name(item) == POD_MONITOR_NAME}
+    labels = {
+        cluster: dict(inside(item, "metadata", "labels"))
+        for cluster, item in platform.others("PodMonitor")
+        if _name(item) == "kueue" and cluster in accounts
+    }
+    return {cluster: {"podMonitors": {"labels": each} if each else {}} for cluster, each in labels.items()}
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    return str(item["metadata"]["name"])
 
 
 def _observability(platform: Platform) -> Data:

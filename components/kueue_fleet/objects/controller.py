@@ -16,6 +16,7 @@ from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.kernel.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues, following_clusters
 from kueue_fleet.fleet_file.worker_tokens import (
@@ -28,6 +29,7 @@ from kueue_fleet.fleet_file.worker_tokens import (
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
 from kueue_fleet.objects.controller_values import asks_for_nodes, controller_configuration
+from kueue_fleet.objects.egress import api_server_egress
 from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,
@@ -38,7 +40,7 @@ from kueue_fleet.objects.grants import (
     worker_service_account,
     worker_subject,
 )
-from kueue_fleet.objects.monitoring import POD_MONITORING_API
+from kueue_fleet.objects.monitoring import pod_monitor, pod_monitoring
 from kueue_fleet.objects.policies import denying_policy
 from kueue_fleet.settings.configuration import HISTORY_FOLDER, LEASE_NAME, LEDGER_NAME
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, AdmissionControllerArgs
@@ -220,14 +222,15 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             for rules_manifest in role_grant(TOKENS_ROLE_NAME, place, rules, subject)
         ),
         manifest("v1", "ConfigMap", CONTROLLER_NAME, namespace, data={"config.yaml": text}),
-        _network_policy(namespace, fleet),
+        _network_policy(namespace, fleet, fleet.cluster(cluster)),
         _disruption_budget(namespace, section.replicas),
         manifest("apps/v1", "Deployment", CONTROLLER_NAME, namespace, spec=_deployment(fleet, text)),
     ]
-    if fleet.observability.managed_prometheus:
-        endpoint = {"port": "http", "path": "/metrics", "interval": "30s"}
-        monitoring = {"selector": {"matchLabels": dict(_LABELS)}, "endpoints": [endpoint]}
-        objects.append(manifest(POD_MONITORING_API, "PodMonitoring", CONTROLLER_NAME, namespace, spec=monitoring))
+    entry, endpoint = fleet.cluster(cluster), {"port": "http", "path": "/metrics", "interval": "30s"}
+    if fleet.observability.managed_prometheus and not entry.outside_gke:
+        objects.append(pod_monitoring(CONTROLLER_NAME, namespace, _LABELS, endpoint))
+    if entry.pod_monitors is not None:
+        objects.append(pod_monitor(entry.pod_monitors, CONTROLLER_NAME, namespace, _LABELS, endpoint))
     return objects
 
 
@@ -254,18 +257,19 @@ def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:
     return manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace, annotations=acts_as)
 
 
-def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
+def _network_policy(namespace: str, fleet: FleetSpec, home: ClusterEntry) -> Manifest:
     """Who may connect to the pods, and to whom they may: collectors of metrics to them, they to API servers and DNS.
 
     The kubelet's probes come from the node, which no policy keeps out.
     """
+    prometheus = [home.pod_monitors.namespace] if home.pod_monitors is not None else []
     collectors = {
         "namespaceSelector": {
             "matchExpressions": [
                 {
                     "key": "kubernetes.io/metadata.name",
                     "operator": "In",
-                    "values": ["gmp-system", "gke-gmp-system", "monitoring"],
+                    "values": list(dict.fromkeys(["gmp-system", "gke-gmp-system", "monitoring", *prometheus])),
                 }
             ]
         }
@@ -275,7 +279,7 @@ def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [{"from": [collectors], "ports": [{"protocol": "TCP", "port": _PORT}]}],
         "egress": [
-            {"ports": [{"protocol": "TCP", "port": 443}]},
+            api_server_egress(home, (cluster for cluster in fleet.clusters if cluster.role == "worker")),
             {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
             *(_METADATA_SERVER if manager_account(fleet, CONTROLLER_NAME) is not None else ()),
         ],

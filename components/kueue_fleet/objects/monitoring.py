@@ -1,10 +1,11 @@
-"""How Kueue's metrics get to managed Prometheus, and from there to Grafana.
+"""How Kueue's metrics get to managed Prometheus and from there to Grafana, and to a Prometheus of somebody else.
 
 Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account, whose token is in a
-Secret that the collector alone may read.
+Secret that the collector alone may read. A Prometheus Operator reads Secrets beside its PodMonitors anyway.
 
 Sources: kueue@v0.19.2 charts/kueue/templates/rbac/metrics_reader_role.yaml and manager/manager.yaml;
-https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (PodMonitoring).
+https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (PodMonitoring);
+prometheus-operator@v0.91.0 example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import wait_limits
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
-from kueue_fleet.fleet_file.model.observability import Grafana
+from kueue_fleet.fleet_file.model.observability import Grafana, PodMonitors
 from kueue_fleet.fleet_file.model.per_cluster import queue_goals
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.dashboards import grafana_dashboard
@@ -30,8 +31,10 @@ from kueue_fleet.objects.grants import cluster_binding, role_grant, service_acco
 
 READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
-POD_MONITORING_API: Final = "monitoring.googleapis.com/v1"
-"""`apiVersion` of Google's managed Prometheus."""
+POD_MONITOR_NAME: Final = "kueue-pod-monitor"
+"""Name of the account by which a Prometheus Operator's Prometheus reads Kueue's metrics, and of its token."""
+POD_MONITOR_API: Final = "monitoring.coreos.com/v1"
+"""`apiVersion` of the Prometheus Operator."""
 GRAFANA_NAME: Final = RELEASES["grafana"]
 """Name of the Helm release of Grafana, of its Service, its Secret and its account."""
 DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
@@ -42,6 +45,9 @@ _FRONTEND_ADDRESS: Final = "127.0.0.1:9090"
 _FRONTEND_VERSION: Final = "v0.15.3-gke.0"
 """Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/examples/frontend.yaml."""
 _INTERVAL: Final = "30s"
+_KUEUE_ENDPOINT: Final = {"port": "metrics", "path": "/metrics", "scheme": "https", "interval": _INTERVAL}
+_UNVERIFIED: Final = {"insecureSkipVerify": True}
+"""Kueue's certificate is self-signed."""
 
 
 def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
@@ -52,29 +58,55 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     namespace = fleet.kueue.namespace
     # Autopilot runs the collectors in another namespace.
     collectors = "gke-gmp-system" if entry.platform == "Autopilot" else "gmp-system"
-    secret = token_secret_manifest(READER_ROLE, namespace, READER_ROLE)
     readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
     endpoint = {
-        "port": "metrics",
-        "path": "/metrics",
-        "scheme": "https",
-        "interval": _INTERVAL,
-        # Kueue's certificate is self-signed.
-        "tls": {"insecureSkipVerify": True},
+        **_KUEUE_ENDPOINT,
+        "tls": _UNVERIFIED,
         "authorization": {"type": "Bearer", "credentials": {"secret": {"name": READER_ROLE, "key": "token"}}},
     }
     return [
-        manifest("v1", "ServiceAccount", READER_ROLE, namespace),
-        cluster_binding(READER_ROLE, READER_ROLE, service_account_subject(READER_ROLE, namespace)),
-        secret,
+        *_reader(READER_ROLE, namespace),
         *role_grant(READER_ROLE, namespace, [readable], service_account_subject("collector", collectors)),
-        manifest(
-            POD_MONITORING_API,
-            "PodMonitoring",
-            "kueue",
-            namespace,
-            spec={"selector": {"matchLabels": dict(KUEUE_POD_LABELS)}, "endpoints": [endpoint]},
-        ),
+        pod_monitoring("kueue", namespace, KUEUE_POD_LABELS, endpoint),
+    ]
+
+
+def render_pod_monitors(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The objects for a Prometheus Operator: an account with its token, which the operator reads, and a PodMonitor."""
+    settings, namespace = fleet.cluster(cluster).pod_monitors, fleet.kueue.namespace
+    if settings is None:
+        return []
+    endpoint = {
+        **_KUEUE_ENDPOINT,
+        "tlsConfig": _UNVERIFIED,
+        "authorization": {"type": "Bearer", "credentials": {"name": POD_MONITOR_NAME, "key": "token"}},
+    }
+    return [
+        *_reader(POD_MONITOR_NAME, namespace),
+        pod_monitor(settings, "kueue", namespace, KUEUE_POD_LABELS, endpoint),
+    ]
+
+
+def pod_monitoring(name: str, namespace: str, selects: Mapping[str, str], endpoint: Mapping[str, Any]) -> Manifest:
+    """What has managed Prometheus read an endpoint of the pods with these labels."""
+    spec = {"selector": {"matchLabels": dict(selects)}, "endpoints": [dict(endpoint)]}
+    return manifest("monitoring.googleapis.com/v1", "PodMonitoring", name, namespace, spec=spec)
+
+
+def pod_monitor(
+    settings: PodMonitors, name: str, namespace: str, selects: Mapping[str, str], endpoint: Mapping[str, Any]
+) -> Manifest:
+    """What has Prometheus, by its operator, read an endpoint of the pods with these labels."""
+    spec = {"selector": {"matchLabels": dict(selects)}, "podMetricsEndpoints": [dict(endpoint)]}
+    return manifest(POD_MONITOR_API, "PodMonitor", name, namespace, labels=settings.labels, spec=spec)
+
+
+def _reader(name: str, namespace: str) -> list[Manifest]:
+    """An account that may read Kueue's metrics, with its token."""
+    return [
+        manifest("v1", "ServiceAccount", name, namespace),
+        cluster_binding(name, READER_ROLE, service_account_subject(name, namespace)),
+        token_secret_manifest(name, namespace, name),
     ]
 
 

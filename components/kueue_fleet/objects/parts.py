@@ -12,7 +12,7 @@ from kueue_fleet.objects.cluster_profiles import render_profile_definition
 from kueue_fleet.objects.compute_classes import render_compute_classes
 from kueue_fleet.objects.drivers import render_driver_installer
 from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
-from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
+from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring, render_pod_monitors
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
 from kueue_fleet.objects.storage import render_storage
 
@@ -54,6 +54,13 @@ _ROWS: Final = (
         "monitoring",
         render_managed_monitoring,
         ("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring", *ACCOUNT_KINDS),
+        after="kueue",
+        before_teams=True,
+    ),
+    ClusterPart(
+        "pod-monitors",
+        render_pod_monitors,
+        ("monitoring.coreos.com/PodMonitor", *ACCOUNT_KINDS),
         after="kueue",
         before_teams=True,
     ),

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.objects.monitoring import POD_MONITOR_API
 from kueue_fleet.objects.render import render_cluster
 from kueue_fleet.preflight.findings import Finding
 
@@ -22,6 +23,12 @@ RELEASE_NAME: Final = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 """The same, for the release's namespace."""
 _REQUESTS: Final = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
+_POD_MONITORS: Final = (POD_MONITOR_API, "PodMonitor")
+_OF_OTHERS: Final = {
+    _REQUESTS: "install the cluster autoscaler with ProvisioningRequests",
+    _POD_MONITORS: "install the Prometheus Operator, or remove podMonitors",
+}
+"""Kinds that neither Kubernetes has nor a chart of the fleet brings, and who does."""
 
 
 class Right(NamedTuple):
@@ -105,8 +112,9 @@ def _needs(fleet: FleetSpec, cluster: str) -> ClusterNeeds:
     for check in fleet.admission_checks:
         if check.provisioning_request is not None and cluster in fleet.clusters_of(check):
             kinds[_REQUESTS] = None
-    own = tuple(kind for kind in kinds if kind == _REQUESTS or not _of_operator(kind[0]))
-    groups = tuple(dict.fromkeys(version.partition("/")[0] for version, _ in kinds if _of_operator(version)))
+    own = tuple(kind for kind in kinds if kind in _OF_OTHERS or not _of_operator(kind[0]))
+    brought = (version for version, kind in kinds if _of_operator(version) and (version, kind) not in _OF_OTHERS)
+    groups = tuple(dict.fromkeys(version.partition("/")[0] for version in brought))
     entry, kueue = fleet.cluster(cluster), fleet.kueue_on(cluster)
     release = f"{kueue.namespace}/{RELEASES['kueue']}"
     return ClusterNeeds(cluster, entry.context, own, groups, release, entry.upsert_existing_objects)
@@ -142,11 +150,8 @@ def _kinds(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
     if not missing:
         return Finding("clusters", what, wanted, there, "fits")
     names = listed([f"{kind} of {version}" for version, kind in missing])
-    fix = (
-        "install the cluster autoscaler with ProvisioningRequests"
-        if missing == [_REQUESTS]
-        else f"upgrade Kubernetes, which is {facts.version}"
-    )
+    fixes = dict.fromkeys(_OF_OTHERS.get(kind, f"upgrade Kubernetes, which is {facts.version}") for kind in missing)
+    fix = "; ".join(fixes)
     return Finding("clusters", what, wanted, there, "ask", f"the cluster does not serve {names}", fix)
 
 

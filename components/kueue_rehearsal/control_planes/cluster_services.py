@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.cloud.cluster_view import ClusterView
 from kueue_rehearsal.cloud.dws import QueuedProvisioning, install_crd
-from kueue_rehearsal.cloud.gke_crds import install_gke_definitions
+from kueue_rehearsal.cloud.gke_crds import install_definition, install_gke_definitions
 from kueue_rehearsal.cloud.gke_tolerations import install_tolerations
 from kueue_rehearsal.cloud.job_crds import serve_job_kinds
 from kueue_rehearsal.cloud.node_pool_rules import Reservation, refusals, reservation_end
 from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_rehearsal.cloud.node_templates import Place
 from kueue_rehearsal.cloud.nodes import NodeProvisioner
+from kueue_rehearsal.cloud.pod_monitor_crd import POD_MONITORS
 from kueue_rehearsal.cloud.region_stock import RegionStock
 from kueue_rehearsal.cloud.warden import install_warden
 from kueue_rehearsal.control_planes.cluster import WrongRequestError
@@ -120,11 +121,12 @@ class SimulatedCapacity:
         self._provisioner: NodeProvisioner | None = None
 
     async def prepare(self) -> None:
-        """Installs what GKE has in every cluster: the CRDs of ProvisioningRequest and of managed Prometheus, and the
-        tolerations its admission adds; on Autopilot, what its Warden refuses."""
-        if not self._access.project:
-            return
+        """Installs the CRD of PodMonitor, and what GKE has in every cluster: the CRDs of ProvisioningRequest and of
+        managed Prometheus, and the tolerations its admission adds; on Autopilot, what its Warden refuses."""
         async with _api(self._access) as api:
+            await install_definition(api, POD_MONITORS)
+            if not self._access.project:
+                return
             await install_tolerations(api)
             await install_gke_definitions(api)
             await install_crd(api, self._access)

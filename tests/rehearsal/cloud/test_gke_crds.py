@@ -6,8 +6,9 @@ import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects.gpu_direct import render_node_networks
-from kueue_fleet.objects.monitoring import render_managed_monitoring
+from kueue_fleet.objects.monitoring import render_managed_monitoring, render_pod_monitors
 from kueue_rehearsal.cloud.gke_crds import DEFINITIONS
+from kueue_rehearsal.cloud.pod_monitor_crd import POD_MONITORS
 
 
 def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
@@ -57,3 +58,11 @@ def test_names_are_as_the_api_server_wants_them() -> None:
     for definition in DEFINITIONS:
         spec = definition["spec"]
         assert definition["metadata"]["name"] == f"{spec['names']['plural']}.{spec['group']}"
+
+
+def test_pod_monitors_are_kept_whole() -> None:
+    clusters = [{"name": "one", "role": "standalone", "kubernetes": {}, "podMonitors": {}}]
+    fleet = parse_fleet({"name": "f", "clusters": clusters})
+    (monitor,) = (one for one in render_pod_monitors(fleet, "one") if one["kind"] == "PodMonitor")
+    schema = POD_MONITORS["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert unknown_fields(monitor["spec"], schema) == []

@@ -39,6 +39,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
 )
 from kueue_fleet.fleet_file.model.installations import ClusterKueue
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
+from kueue_fleet.fleet_file.model.observability import PodMonitors
 from kueue_fleet.fleet_file.model.plain_clusters import ClusterNodes, KubernetesConnection
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.fleet_file.rules.clusters import KEY_REGION, SECURITY_GROUP
@@ -111,6 +112,9 @@ class ClusterEntry(RuledModel):
     """
     kueue: ClusterKueue = Field(default_factory=ClusterKueue)
     """Settings of Kueue that differ on this cluster."""
+    pod_monitors: PodMonitors | None = None
+    """PodMonitors by which a Prometheus Operator in the cluster reads metrics, `{}` for the defaults; default: none.
+    The operator is not installed."""
     system_pool: Annotated[SystemPool, STANDARD_ONLY, OF_ITS_OWNER] = Field(default_factory=SystemPool)
     """Nodes for Kueue and the like, Standard only."""
     node_auto_provisioning: Annotated[NodeAutoProvisioning | None, STANDARD_ONLY, OF_ITS_OWNER] = None

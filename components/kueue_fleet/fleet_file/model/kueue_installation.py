@@ -50,7 +50,8 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
-    has_metrics = fleet.observability.managed_prometheus or fleet.observability.has_grafana
+    observability = fleet.observability
+    has_metrics = observability.managed_prometheus or observability.has_grafana or entry.pod_monitors is not None
     own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
     release = fleet.kueue_on(cluster).release
     base = default_configuration(fleet.kueue.namespace, release, observed=has_metrics, job_sets=fleet.job_set.enabled)

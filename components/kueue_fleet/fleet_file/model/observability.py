@@ -4,12 +4,13 @@ Without the section nothing is made; an empty one, `{}`, turns on what its field
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from kueue_admission.kernel.base import DnsLabel, Flag, RuledModel, Text
+from kueue_admission.kernel.base import DnsLabel, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
 from kueue_admission.kernel.duration import Duration, DurationField, duration
 from kueue_admission.kernel.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
 from kueue_admission.kernel.given import ListOfText
@@ -72,6 +73,16 @@ class Alerts(RuledModel):
             yield OUT_OF_RANGE.at(
                 "provisioningTimeout", f"{self.provisioning_timeout} is not longer than 0", "write 30m or so"
             )
+
+
+class PodMonitors(SpecModel):
+    """Who reads the metrics of Kueue and of the fleet's controller, where a Prometheus Operator is in the cluster."""
+
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of the PodMonitors, by which a Prometheus selects them, such as `release: kube-prometheus-stack`; default:
+    none."""
+    namespace: DnsLabel = "monitoring"
+    """Where Prometheus runs, which connects to the fleet's controller; default monitoring."""
 
 
 class Observability(RuledModel):
