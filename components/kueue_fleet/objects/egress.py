@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 
-_HTTPS: Final = 443
-_PORTS: Final = {"http": 80, "https": _HTTPS}
+_OF_GKE: Final = 443
 
 
 def api_server_egress(home: ClusterEntry, workers: Iterable[ClusterEntry] = ()) -> dict[str, Any]:
     """The rule that lets pods of `home` reach its API server, and those of `workers`; where a port is not known, all
     of them."""
-    known = {_HTTPS}
-    connections = [worker.kubernetes for worker in workers if worker.kubernetes is not None]
-    for connection in connections:
-        if address := connection.proxy_url or connection.server:
-            known.add(urlsplit(address).port or _PORTS[urlsplit(address).scheme])
-    if home.outside_gke or any(connection.server is None for connection in connections):
+    ports = {worker.kubernetes.port for worker in workers if worker.kubernetes is not None}
+    if home.outside_gke or None in ports:
         return {"ports": [{"protocol": "TCP"}]}
-    return {"ports": [{"protocol": "TCP", "port": port} for port in sorted(known)]}
+    return {"ports": [{"protocol": "TCP", "port": port} for port in sorted({_OF_GKE, *filter(None, ports)})]}

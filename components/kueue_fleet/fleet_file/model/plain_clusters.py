@@ -29,6 +29,7 @@ from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity, QuantityMapField
 
 _URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?(/[A-Za-z0-9._~/-]*)?")
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 def _server(text: str) -> Fault | None:
@@ -59,6 +60,12 @@ class KubernetesConnection(SpecModel):
     """Name in the server's certificate, where it is not the host of `server`."""
     proxy_url: Annotated[Text, syntax_of(_proxy)] | None = None
     """Proxy through which the manager reaches `server`; default: none."""
+
+    @property
+    def port(self) -> int | None:
+        """To which the manager connects: the proxy's, else the server's; None: the file has neither."""
+        url_match = _URL.fullmatch(self.proxy_url or self.server or "")
+        return int(url_match[3][1:] if url_match[3] else _PORTS[url_match[1]]) if url_match else None
 
 
 class ClusterNodes(RuledModel):
