@@ -16,7 +16,16 @@ from tests.simulation.fleets import fleet
 from command_line import call
 from kueue_admission.cli.console import CommandError
 from kueue_admission.read.goals import Goal, Judged, Standing
-from kueue_fleet.cli.rehearsed_drill import Drill, Outcome, _named, check_drill, conclude, show_outcome, waiting_jobs
+from kueue_fleet.cli.rehearsed_drill import (
+    Drill,
+    Outcome,
+    _named,
+    check_drill,
+    conclude,
+    show_outcome,
+    waiting_jobs,
+    well_within,
+)
 from kueue_fleet.cli.watched_jobs import Row, Seen
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_simulation.recorded import Recorder
@@ -169,9 +178,19 @@ def test_the_document_has_what_the_text_has() -> None:
     }
     assert document["jobs"][1]["runs"] is None
     assert document["problems"] == [
-        "not all was well 300 s after the fault was repaired",
+        "not all was well 365 s after the fault was repaired",
         "train-002: is Pending, not finished",
     ]
+
+
+@pytest.mark.parametrize(
+    ("fault", "lasted", "seconds"),
+    [("worker-lost", 10.0, 315.0), ("worker-lost", 3600.0, 620.0), ("manager-lost", 3600.0, 300.0)],
+)
+def test_kueue_is_given_the_time_that_it_takes_to_try_a_lost_worker_again(
+    fault: str, lasted: float, seconds: float
+) -> None:
+    assert well_within(fault, lasted) == seconds
 
 
 def test_the_exit_code_is_that_of_unfinished_jobs_then_of_goals(capsys: pytest.CaptureFixture[str]) -> None:

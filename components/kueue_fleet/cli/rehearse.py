@@ -212,8 +212,8 @@ def drill(
     """Have a fault on real control planes while the fleet's jobs run, and say what waited, moved and ran again.
 
     The stack is brought up as by `run`, or what `up` left running is used. Its jobs run once. Those that end are
-    submitted again, one every 5 s, until the fault is repaired, and followed for 300 s at most. A rehearsal that stays
-    is rid of the jobs of the drill.
+    submitted again, one every 5 s, until the fault is repaired, and followed for 300 s at most; for up to 320 s more
+    after a lost worker, which Kueue tries again no sooner. A rehearsal that stays is rid of the jobs of the drill.
 
     Exits 3 if a goal of the fleet is missed, and 1 if a job did not finish, or not all was well in time.
 

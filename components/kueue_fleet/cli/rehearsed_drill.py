@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 LASTS_SECONDS: Final = 60
 """How long a fault lasts where no option says."""
+_RETRY_SECONDS: Final = (5.0, 320.0)
+"""How long Kueue waits before it tries a lost worker again: the first time, and at most; each time twice as long.
+
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/multikueuecluster.go (retryAfter).
+"""
 _KUEUE: Final = ("kueue.x-k8s.io", "v1beta2")
 
 
@@ -71,7 +76,8 @@ class Outcome:
         """What is not well at the end, goals aside."""
         wrong_rows = [f"{row.name}: is {row.state}, not finished" for row in self.rows if not row.is_finished]
         if self.well_after is None:
-            wrong_rows.insert(0, f"not all was well {JOBS_TIMEOUT_SECONDS:.0f} s after the fault was repaired")
+            patience = well_within(self.fault, self.lasted)
+            wrong_rows.insert(0, f"not all was well {patience:.0f} s after the fault was repaired")
         return wrong_rows
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,6 +97,13 @@ class Outcome:
             "notKnown": self.not_known or None,
             "problems": self.problems,
         }
+
+
+def well_within(fault: str, lasted: float) -> float:
+    """How long after its repair a fault may show: Kueue waits about as long as a worker was lost until it tries again,
+    and learns only then what ended there."""
+    first, most = _RETRY_SECONDS
+    return JOBS_TIMEOUT_SECONDS + (min(lasted + first, most) if fault == "worker-lost" else 0)
 
 
 def check_drill(fleet: FleetSpec, drill: Drill, source: Path) -> Fault:
@@ -204,7 +217,8 @@ def _observed(
             repair_time = time.monotonic()
             observation.stream.close()
             jobs = [job for job in observation.stream.submitted if not gone or clients.has(fleet.home, job)]
-            well_at = _wait_until_well(scene, observation, jobs, repair_time)
+            well_by = repair_time + well_within(fault.name, repair_time - began)
+            well_at = _wait_until_well(scene, observation, jobs, repair_time, well_by)
             with step("Jobs") as say:
                 # What does not run after so long does not end either.
                 seconds = JOBS_TIMEOUT_SECONDS if well_at is not None else 0.0
@@ -281,11 +295,13 @@ def _made(fault: Fault, scene: Scene, seen: Seen, drill: Drill) -> bool:
     return fault.forgets
 
 
-def _wait_until_well(scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]], repair_time: float) -> float | None:
+def _wait_until_well(
+    scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]], repair_time: float, well_by: float
+) -> float | None:
     """When every cluster answered again, and each of JOBS ran or was over; None: not in time."""
     expected_keys = {_key(job) for job in jobs}
     with step("All well") as say:
-        while time.monotonic() < repair_time + JOBS_TIMEOUT_SECONDS and not seen.not_known:
+        while time.monotonic() < well_by and not seen.not_known:
             waiting = waiting_jobs(seen, scene.fleet.home, expected_keys, repair_time)
             if waiting is None:
                 say.now("waiting until every cluster answers")
@@ -295,7 +311,7 @@ def _wait_until_well(scene: Scene, seen: Seen, jobs: Sequence[Mapping[str, Any]]
                 say("")
                 return time.monotonic()
             time.sleep(LOOK_SECONDS)
-        say(f"not in {JOBS_TIMEOUT_SECONDS:.0f} s")
+        say(f"not in {well_by - repair_time:.0f} s")
     return None
 
 
