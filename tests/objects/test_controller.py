@@ -274,6 +274,17 @@ def test_before_kubernetes_1_36_the_gate_takes_the_place_of_the_policy() -> None
     assert configuration["featureGates"]["WorkloadRequestUseMergePatch"] is True
 
 
+def test_the_gate_takes_its_place_where_the_manager_may_be_any_kubernetes() -> None:
+    data = mixed_data(admissionController={"image": "registry.example/controller:1"})
+    data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+    data["clusters"][0] = {"name": "manager", "role": "manager", "kubernetes": {}}
+    values = kueue_helm_values(parse_fleet(data), "manager")
+    assert "enableMutatingAdmissionPolicy" not in values
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    assert configuration["featureGates"]["WorkloadRequestUseMergePatch"] is True
+    assert kueue_helm_values(parse_fleet(data), "manager", "1.36.3")["enableMutatingAdmissionPolicy"] is True
+
+
 @pytest.mark.parametrize(
     ("version", "has"),
     [("1.36.0", True), ("v1.36.3", True), ("1.35.9-gke.1", False), ("2.0.0", True), ("1.4.0", False), (None, True)],

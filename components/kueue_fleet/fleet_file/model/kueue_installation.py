@@ -120,16 +120,18 @@ def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | 
 
     Where the fleet's own controller nominates clusters, Kueue must be able to take nominations away: by Kueue's
     MutatingAdmissionPolicy where the release's chart and Kubernetes, from 1.36 on, have it; else by the feature gate
-    WorkloadRequestUseMergePatch. `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough.
+    WorkloadRequestUseMergePatch. `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough on
+    GKE. Elsewhere it may be any, and the gate works with all.
     Source: kueue@v0.19.2 site/content/en/docs/concepts/multikueue.md, charts/kueue/templates/map/manifests.yaml.
     """
     configuration = kueue_configuration(fleet, cluster)
     values: dict[str, Any] = {}
     settings = fleet.multi_kueue
     if fleet.cluster(cluster).role == "manager" and settings and settings.dispatcher_name == DISPATCHER_NAME:
-        if CLEARING_POLICY in fleet.kueue_on(cluster).release.chart_values and has_mutating_policies(
-            kubernetes_version
-        ):
+        has_policies = has_mutating_policies(
+            kubernetes_version or ("1.0" if fleet.cluster(cluster).outside_gke else None)
+        )
+        if CLEARING_POLICY in fleet.kueue_on(cluster).release.chart_values and has_policies:
             values[CLEARING_POLICY] = True
         else:
             gates = configuration.get("featureGates", {})
