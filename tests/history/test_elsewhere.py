@@ -63,8 +63,32 @@ def test_a_table_without_a_column_is_refused() -> None:
         events("submitted,queue,gpus\n")
 
 
-def test_other_text_is_no_table() -> None:
-    assert table_reader("apiVersion: v1\nkind: List\n") is None
+def test_a_table_of_other_columns_says_which_it_needs() -> None:
+    with pytest.raises(SpecError, match="has no column submitted, runSeconds; add it to the first line") as refused:
+        events("job,queue,gpus,cell\n1,a/b,1,x\n")
+    assert len(refused.value.problems) == 1
+    with pytest.raises(SpecError) as refused:
+        events("JobID|Account|Partition|Submit|Start|State\n1|radar|main|2026-10-20T08:00:00|None|COMPLETED\n")
+    [problem] = refused.value.problems
+    assert problem.wrong == "is a table without the columns submitted, queue, runSeconds"
+    assert problem.fix == "write them into the first line, or make a CSV of what sacct prints, as docs/record.md says"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: List\n",
+        "# of a, b, and c\nkind: List\n",
+        '{"apiVersion": "v1", "kind": "List", "items": []}',
+        "{\n",
+        "[]",
+        "",
+        "\n",
+        "NAME  QUEUE  RESERVED IN\n",
+    ],
+)
+def test_other_text_is_no_table(text: str) -> None:
+    assert table_reader(text) is None
 
 
 @pytest.mark.parametrize(

@@ -32,17 +32,25 @@ _OTHERS: Final = ("gpus", "requests", "started", "pods", "priority", "name")
 _ANY_OF: Final = ("gpus", "requests")
 """Of which it must have one."""
 _NOT_YET: Final = ("", "None", "Unknown")
+_DELIMITERS: Final = ",;\t|"
+_FROM_SLURM: Final = ", or make a CSV of what sacct prints, as docs/record.md says"
 _TOO_LATE: Final = 7_258_118_400.0
 """The beginning of the year 2200, in seconds since 1970; milliseconds are beyond it."""
 
 
 def table_reader(text: str) -> Callable[[str, str], list[Event]] | None:
-    """What reads a text that begins like this, with its name for messages; None: it is no such CSV."""
+    """What reads a text that begins like this, with its name for messages; None: it is no table.
+
+    Of a table of other columns, it says which are missing.
+    """
     header = text.split("\n", 1)[0].replace('"', "").lower()
-    for delimiter in ",;\t":
+    for delimiter in _DELIMITERS:
         if _COLUMNS[0] in map(str.strip, header.split(delimiter)):
             return partial(_read, delimiter)
-    return None
+    if header[:1] in ("", "#", "{", "[") or ": " in header:
+        return None
+    most = max(_DELIMITERS, key=header.count)
+    return partial(_read, most) if header.count(most) > 1 else None
 
 
 def _read(delimiter: str, text: str, source: str) -> list[Event]:
@@ -50,7 +58,7 @@ def _read(delimiter: str, text: str, source: str) -> list[Event]:
     rows = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
     events, problems, seen_rows = list[Event](), list[Problem](), dict[str, tuple[int, Row]]()
     try:
-        names = _columns(next(rows), source)
+        names = _columns(next(rows), source, _FROM_SLURM if delimiter == "|" else "")
         for cells in filter(None, rows):
             try:
                 row = _row(names, cells)
@@ -69,13 +77,16 @@ def _read(delimiter: str, text: str, source: str) -> list[Event]:
     return events
 
 
-def _columns(header: Sequence[str], source: str) -> Sequence[str]:
+def _columns(header: Sequence[str], source: str, otherwise: str = "") -> Sequence[str]:
     """The names of the columns, as they are known here. Raises SpecError."""
     known_columns = {name.lower(): name for name in (*_COLUMNS, *_OTHERS)}
     names = [known_columns.get(name.strip().lower(), name.strip()) for name in header]
     missing_columns = [", ".join(name for name in _COLUMNS if name not in names)]
     if not set(_ANY_OF) & set(names):
         missing_columns.append(" or ".join(_ANY_OF))
+    if otherwise and missing_columns[0]:
+        wrong = f"is a table without the columns {missing_columns[0]}"
+        raise SpecError([OBJECT.at("", wrong, f"write them into the first line{otherwise}", source=source)])
     problems = [
         OBJECT.at("", f"has no column {each}", "add it to the first line", source=source)
         for each in filter(None, missing_columns)
