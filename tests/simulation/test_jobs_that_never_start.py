@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.simulation.fleets import EUROPE, GPU, US, calendar_data, dispatched_data, fleet_data
 
+from kueue_admission.decide.model import Workload
+from kueue_admission.decide.pods import PodSet
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_simulation.job_findings import check_manifests
+from kueue_fleet.jobs.most_on_workers import never_fits
 
 
 def found(
@@ -96,6 +100,49 @@ def test_a_job_that_waits_for_its_check_says_what_workers_have() -> None:
     gpus |= {"nominalQuota": 1, "during": {"sale": {"nominalQuota": 4}}}
     [text] = found(data, pods=5)
     assert "it asks for 5 nvidia.com/gpu, and a flavor has at most 4 on " in text
+
+
+def test_a_job_with_other_faults_is_told_what_workers_have() -> None:
+    """All that is wrong at once; Kueue's words may be of what is said already."""
+    data = fleet_data()
+    data["clusters"][0]["mode"] = "Autopilot"
+    refused, too_much = found(data, pods=3)
+    assert "Autopilot refuses that when it is made on manager" in refused
+    assert f"never starts: it asks for 3 {GPU}, and a flavor has at most 2 on {US}, 2 on {EUROPE}" in too_much
+    assert len(found(data, pods=2)) == 1
+
+
+def test_another_job_of_the_file_is_judged_too() -> None:
+    def job(name: str, pods: int, **spec: Any) -> Document:
+        resources = {"requests": {GPU: 1}, "limits": {GPU: 1}}
+        pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "m:1", "resources": resources}], **spec}
+        metadata = {"name": name, "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+        of_job = {"parallelism": pods, "completions": pods, "template": {"spec": pod}}
+        data = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": of_job}
+        return Document("j.yaml:1", data)
+
+    jobs = [job("elsewhere", 1, nodeSelector={"cloud.google.com/gke-spot": "false"}), job("large", 5)]
+    found_texts = list(map(str, check_manifests(parse_fleet(fleet_data()), jobs).problems))
+    assert [text.split(":")[2].strip() for text in found_texts] == ["Job team-a/elsewhere", "Job team-a/large"]
+
+
+def test_a_job_whose_pod_sets_fit_different_flavors_is_not_too_large() -> None:
+    """Each of its pod sets gets a flavor of its own."""
+    flavors = [
+        {"name": name, "resources": [{"name": GPU, "nominalQuota": 2}, {"name": "cpu", "nominalQuota": 99}]}
+        for name in ("l4-spot", "l4-too")
+    ]
+    data = fleet_data()
+    data["clusters"][0]["mode"] = "Autopilot"
+    data["flavors"].append({**data["flavors"][0], "name": "l4-too"})
+    data["clusterQueues"][0]["resourceGroups"] = [{"coveredResources": [GPU, "cpu"], "flavors": flavors}]
+    fleet = parse_fleet(data)
+    pod_sets = tuple(PodSet(name, 2, requests=((GPU, 1),)) for name in "ab")
+    workload = Workload("team-a", "w", "w", "gpu", pod_sets)
+    assert never_fits(fleet, "gpu", workload) == ""
+    assert "asks for 3" in never_fits(fleet, "gpu", replace(workload, pod_sets=(replace(pod_sets[0], count=3),)))
+    fewer = replace(pod_sets[0], count=3, min_count=2)
+    assert never_fits(fleet, "gpu", replace(workload, pod_sets=(fewer,))) == ""
 
 
 def test_workers_of_another_dispatcher_are_all_tried() -> None:

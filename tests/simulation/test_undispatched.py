@@ -42,6 +42,35 @@ def test_a_job_of_which_nothing_is_counted_never_starts(requests: dict[str, Any]
     assert f"never starts: {NOWHERE}" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("nvidia.com/gpus", GPU), ("nvida.com/gpu", GPU), ("google.com/tpus", "google.com/tpu"), ("example.com/gpu", "")],
+)
+@pytest.mark.parametrize("strategy", ["IgnoreUndeclared", "BlockUndeclared"])
+def test_the_resource_that_is_meant_is_named(name: str, near: str, strategy: str) -> None:
+    containers = [{"name": "c", "image": "m:1", "resources": {"requests": {name: 1}, "limits": {name: 1}}}]
+    [text] = found(gpus_alone(strategy), containers=containers)
+    assert text.endswith(f"; did you mean {near} for {name}?") if near else "did you mean" not in text
+
+
+def test_the_resource_that_is_meant_is_named_where_other_requests_count() -> None:
+    data = gpus_alone()
+    data["clusterQueues"][0]["resourceGroups"][0] = {
+        "coveredResources": ["cpu"],
+        "flavors": [{"name": "l4-spot", "resources": [{"name": "cpu", "nominalQuota": 8}]}],
+    }
+    resources = {"requests": {"cpu": 1, "nvidia.com/gpus": 1}, "limits": {"nvidia.com/gpus": 1}}
+    [text] = found(data, containers=[{"name": "c", "image": "m:1", "resources": resources}])
+    assert text.endswith("; did you mean nvidia.com/gpu for nvidia.com/gpus?")
+
+
+def test_a_resource_like_another_of_its_vendor_is_none_of_it() -> None:
+    resources = {"requests": {"nvidia.com/gpumem": 1}, "limits": {"nvidia.com/gpumem": 1}}
+    [text] = found(gpus_alone(), containers=[{"name": "c", "image": "m:1", "resources": resources}])
+    assert "never starts" in text
+    assert "did you mean" not in text
+
+
 def test_autopilot_may_add_what_counts() -> None:
     data = fleet_data()
     data["clusters"][0]["mode"] = "Autopilot"

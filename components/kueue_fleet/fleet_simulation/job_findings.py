@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS
@@ -29,13 +29,15 @@ from kueue_fleet.jobs.check.compute_domains import check_domains, claim_template
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
 from kueue_fleet.jobs.check.nodes import roomier
 from kueue_fleet.jobs.fleet_job import FleetJob
-from kueue_fleet.jobs.most_on_workers import more_than_workers_have
+from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
 from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds
 from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queued_jobs
-from kueue_fleet.jobs.undispatched import uncounted
+from kueue_fleet.jobs.undispatched import respelt, uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.settings.windows import together
+
+_FIX: Final = "change what it asks for, or the quotas and nodes of its queue"
 
 
 class JobFindings(NamedTuple):
@@ -64,22 +66,28 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         fleet_objects = parse_fleet_objects(fleet, fleet.home, manifests_there)
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), [])
-    problems = [problem for job in queued_jobs(fleet, named_documents, claims) for problem in check_job(fleet, job)]
-    job_findings = JobFindings(
-        list(errors_of(problems)), [problem for problem in problems if problem.severity == "warning"]
-    )
-    if job_findings.problems:
-        return job_findings
+    job_findings, wrong_jobs = JobFindings([], []), list[Document]()
+    for job in queued_jobs(fleet, named_documents, claims):
+        problems = check_job(fleet, job)
+        job_findings.problems.extend(errors := list(errors_of(problems)))
+        job_findings.warnings.extend(problem for problem in problems if problem.severity == "warning")
+        wrong_jobs += [job.document] if errors else ()
     times = QuotaTimes(fleet, {name: value.objects for name, value in fleet_objects.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     queues = cluster_queue_of(fleet)
     for document, workload in zip(ordered_documents, fleet_objects[fleet.home].workloads, strict=True):
+        queue = queues.get(workload.local_queue, "")
+        if any(document is wrong for wrong in wrong_jobs):
+            # Kueue's reason may be what is said already; a number is not.
+            if more := never_fits(fleet, queue, workload):
+                job_findings.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {more}", _FIX))
+            continue
         # What starts while some window is open starts then.
         starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
         faults = list(itertools.takewhile(bool, starts))
         if len(faults) == len(at_times) and faults[0] is not None:
             (job_findings.problems if faults[0].severity == "error" else job_findings.warnings).append(faults[0])
-        elif fault := uncounted(fleet, queues.get(workload.local_queue, ""), dict(workload.requests)):
+        elif fault := uncounted(fleet, queue, dict(workload.requests)):
             job_findings.warnings.append(
                 replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning")
             )
@@ -95,7 +103,7 @@ def _not_started(
             wrong = f"whether it starts is not known: {fault.wrong}"
             return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
         if why := job.record.why_not_started:
-            fix = "change what it asks for, or the quotas and nodes of its queue"
+            fix = respelt(fleet, job.record.cluster_queue, dict(workload.requests).keys()) or _FIX
             rooms = [
                 roomier(fleet, job.record.cluster_queue, pod_set_template)
                 for pod_set_template in pod_set_templates(document.data)

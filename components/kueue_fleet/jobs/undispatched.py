@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Final
 
 from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS, Fault
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
 from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import nearest
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import (
     EVERY_POD,
@@ -17,6 +20,9 @@ from kueue_fleet.fleet_file.model.counted_requests import (
 )
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.queued_job import job_fault
+
+_NEAR: Final = 0.92
+"""Names of one vendor's resources are alike: nvidia.com/gpumem is not nvidia.com/gpu."""
 
 
 def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator[Problem]:
@@ -31,6 +37,18 @@ def warn_of_undispatched(fleet: FleetSpec, jobs: Iterable[FleetJob]) -> Iterator
             yield fault.rule.at(path, fault.wrong, fault.fix, severity="warning")
 
 
+def respelt(fleet: FleetSpec, queue: str, requested_names: Set[str]) -> str:
+    """What its containers may mean by a resource that its queue does not count; empty: no such name is near one."""
+    entry = fleet.queue(queue)
+    resources = covered_on(fleet, entry, fleet.home) if entry is not None else ()
+    known_names = dict.fromkeys((*resources, *ACCELERATOR_RESOURCES))
+    for name in sorted(requested_names - known_names.keys()):
+        near = nearest(name, known_names, likeness=_NEAR)
+        if near is not None and near not in requested_names:
+            return f"did you mean {near} for {name}?"
+    return ""
+
+
 def uncounted(fleet: FleetSpec, queue: str, requests: Mapping[str, int]) -> Fault | None:
     """What becomes of a job with these requests where it is submitted; None: something of it counts, or it waits.
 
@@ -42,7 +60,7 @@ def uncounted(fleet: FleetSpec, queue: str, requests: Mapping[str, int]) -> Faul
     counts = EVERY_POD in resources or not requests.keys().isdisjoint(resources)
     if not resources or waits or counts or may_be_added(fleet, queue):
         return None
-    fix = f"request {' or '.join(sorted(resources))} in its containers"
+    fix = respelt(fleet, queue, requests.keys()) or f"request {' or '.join(sorted(resources))} in its containers"
     if needs_a_counted_request(fleet, home):
         return Fault(not_dispatched(fleet, queue), fix, JOB_NEVER_STARTS)
     if not fleet.cluster(home).runs_jobs:

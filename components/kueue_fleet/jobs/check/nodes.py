@@ -45,7 +45,7 @@ from kueue_fleet.gke.labels import (
     accelerator_resource,
 )
 from kueue_fleet.gke.machines import tpus
-from kueue_fleet.jobs.check import job_check
+from kueue_fleet.jobs.check import job_check, right_job_check
 from kueue_fleet.jobs.not_known import is_label_known
 from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, job_fault, of_pod_set
 
@@ -75,7 +75,18 @@ class ChosenPods:
 
 @job_check
 def check_job_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
-    """What keeps the pods of jobs from all nodes, and what Autopilot refuses."""
+    """What keeps the pods of jobs from all nodes."""
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets:
+        if queue is None or not template.count:
+            continue
+        if fault := nowhere(fleet, queue, template):
+            yield of_pod_set(job, template, fault)
+
+
+@right_job_check
+def check_autopilot(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """What Autopilot refuses of jobs that have nodes, as their selectors may be all that is missing."""
     queue = fleet.queue(job.queue)
     for template in job.pod_sets:
         if queue is None or not template.count:
@@ -83,8 +94,7 @@ def check_job_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
         if fleet.is_dispatched(job.queue) and job.kind in _CREATED_AS_WRITTEN:
             here.insert(0, fleet.home)
-        fault = _refused(fleet, queue, job.kind, template, here) or nowhere(fleet, queue, template)
-        if fault:
+        if fault := _refused(fleet, queue, job.kind, template, here):
             yield of_pod_set(job, template, fault)
 
 
