@@ -31,6 +31,7 @@ SECTIONS = {
 }
 """Headings of the page, by the first digit of the codes below."""
 HEAD = "| code | what you see | why | what to do |\n|---|---|---|---|\n"
+HEAD_OF_OURS = "| code | what you see | why |\n|---|---|---|\n"
 KUEUE = "couldn't assign flavors to pod set main: "
 # As Kueue 0.19.2, Kubernetes 1.36, Pulumi 3 and Google Cloud write them; what is ours is asked of our own code below.
 SAID = {
@@ -89,37 +90,45 @@ def everything() -> list[KnownMessage | Rule]:
 def rows() -> dict[str, str]:
     """The tables of the page as they should be, by heading."""
     return {
-        SECTIONS[number]: HEAD + "".join(_row(each) for each in entries)
-        for number, entries in groupby(everything(), lambda each: each.code[2])
+        SECTIONS[number]: _table(list(entries)) for number, entries in groupby(everything(), lambda each: each.code[2])
     }
+
+
+def _table(entries: list[KnownMessage | Rule]) -> str:
+    head = HEAD if isinstance(entries[0], KnownMessage) else HEAD_OF_OURS
+    return head + "".join(map(_row, entries))
 
 
 def _row(each: KnownMessage | Rule) -> str:
     code = f"[{each.code}]({each.page})" if each.page else each.code
-    return (
-        f'| <a id="{each.code.lower()}"></a>{code} | {each.seen} | {each.why} | {_beside_the_message(each.remedy)} |\n'
-    )
+    row = f'| <a id="{each.code.lower()}"></a>{code} | {each.seen} | '
+    if isinstance(each, KnownMessage):
+        return row + f"{each.why} | {each.remedy} |\n"
+    return row + " ".join(filter(None, (_cause(each.why), _beside_the_message(each.remedy)))) + " |\n"
+
+
+def _cause(why: str) -> str:
+    """Why, but not what the page says once of all rules for node pools."""
+    return "" if why == "GKE refuses such a pool." else why
 
 
 def _beside_the_message(remedy: str) -> str:
-    """What to do, without a part that only says that the message says so."""
-    parts = [part for part in re.split(r"(?<=[;,.]) ", remedy) if "the message" not in part.lower()]
-    rest = " ".join(parts).removeprefix("or ").rstrip(";,.")
-    return rest[:1].upper() + rest[1:]
+    """What names a page or a field, which a reader may look for; the message itself says what to do."""
+    parts = [part.rstrip(";.") for part in re.split(r"(?<=[;.]) ", remedy) if re.search(r"\]\(|`", part)]
+    return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts if "the message" not in part.lower()).rstrip()
 
 
 @pytest.mark.parametrize(
     ("remedy", "shown"),
     [
         ("Change the pool as the message says", ""),
-        ("Write what the message names; see [Plan](plan.md)", "See [Plan](plan.md)"),
-        ("Change it as the message says, or remove `x`", "Remove `x`"),
-        ("Use one of the places that the message names, or make sure that it is", "Make sure that it is"),
-        ("Print it again, or correct it as the message says", "Print it again"),
-        ("Keep one, or remove both", "Keep one, or remove both"),
+        ("Write what the message names; see [Plan](plan.md)", "See [Plan](plan.md)."),
+        ("Remove it, or set `existing` on the cluster too", "Remove it, or set `existing` on the cluster too."),
+        ("Correct the name, or leave it", ""),
+        ("Set `a`; print it again. See [Plan](plan.md)", "Set `a`. See [Plan](plan.md)."),
     ],
 )
-def test_the_page_does_not_repeat_that_the_message_says_it(remedy: str, shown: str) -> None:
+def test_the_page_does_not_repeat_what_the_message_says(remedy: str, shown: str) -> None:
     assert _beside_the_message(remedy) == shown
 
 
