@@ -98,6 +98,10 @@ site: $(READY) ## build the pages as a site, in build/site
 bench: $(READY) engines ## measure, and print figures beside a peer's from the same run (PARTS="explain harness")
 	@PYTHONPATH=tests/support $(BIN)/python -m tests.bench $(PARTS)
 
+.PHONY: figures
+figures: $(READY) ## print what `make bench` measured last
+	@$(BIN)/python -m tests.bench.page_figures
+
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest of a rehearsal, and helm (once)
 	@$(BIN)/python -m kueue_rehearsal.engines --rehearsal helm

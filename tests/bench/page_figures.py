@@ -1,7 +1,7 @@
 """The figures of the project: `make bench` keeps them in docs/figures.json, and writes them into the pages.
 
-docs/measurements.md has all of them, a table for each part of the benchmark. In other pages a figure stands between
-comments that nobody sees: `<!-- figure first-run -->10 minutes<!-- / -->`.
+`make figures` prints all of them, a table for each part of the benchmark. In pages a figure stands between comments that
+nobody sees: `<!-- figure first-run -->10 minutes<!-- / -->`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures.json"
-TABLES = ROOT / "docs" / "measurements.md"
 _MARK = re.compile(r"(<!-- figure ([\w-]+) -->)(.*?)(<!-- / -->)", re.DOTALL)
-_TABLES = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _GIB = 1024**3
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -72,8 +70,7 @@ def with_figures(text: str, parts: Parts) -> str:
     def marked(figure: Mapping[str, Any]) -> str:
         return shown(figure) + (f" (of {figure['date']})" if figure["date"] < release else "")
 
-    text = _MARK.sub(lambda mark: mark[1] + marked(figures[mark[2]]) + mark[4], text)
-    return _TABLES.sub(lambda mark: mark[1] + tables(parts) + mark[3], text)
+    return _MARK.sub(lambda mark: mark[1] + marked(figures[mark[2]]) + mark[4], text)
 
 
 def tables(parts: Parts) -> str:
@@ -124,3 +121,7 @@ def store(part: str, figures: Iterable[Mapping[str, Any]], load: float) -> None:
         text = page.read_text()
         if (updated := with_figures(text, parts)) != text:
             page.write_text(updated)
+
+
+if __name__ == "__main__":
+    print(tables(stored()), end="")

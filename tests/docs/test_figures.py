@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.bench import page_figures
-from tests.bench.page_figures import ROOT, TABLES, last_release, named, names_in, pages, shown, stored, with_figures
+from tests.bench.page_figures import ROOT, last_release, named, names_in, pages, shown, stored, tables, with_figures
 
 from kueue_rehearsal.engines import ENGINES
 
 PARTS = stored()
 FIGURES = named(PARTS)
-PAGES = [page for page in pages() if page == TABLES or names_in(page.read_text())]
+PAGES = [page for page in pages() if names_in(page.read_text())]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -33,8 +33,7 @@ def test_a_figure_says_when_and_where_it_was_measured() -> None:
 
 def test_a_table_that_is_older_than_the_release_says_so() -> None:
     """`make bench PARTS=...` measures those again."""
-    text = TABLES.read_text()
-    said = re.findall(r"^### `(\w+)`\n\n\S+, before the last release: ", text, re.MULTILINE)
+    said = re.findall(r"^### `(\w+)`\n\n\S+, before the last release: ", tables(PARTS), re.MULTILINE)
     assert said == [name for name, part in PARTS.items() if part["date"] < last_release()]
 
 
