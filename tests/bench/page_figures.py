@@ -1,7 +1,7 @@
 """The figures of the project: `make bench` keeps them in docs/figures.json, and writes them into the pages.
 
-`make figures` prints all of them, a table for each part of the benchmark. In pages a figure stands between comments that
-nobody sees: `<!-- figure first-run -->10 minutes<!-- / -->`.
+`make figures` prints all of them, a table for each part of the benchmark. In pages a figure stands between comments
+that nobody sees: `<!-- figure first-run -->10 minutes<!-- / -->`.
 """
 
 from __future__ import annotations
