@@ -1,14 +1,13 @@
 """The walk-through of the batch platform, simulated, beside the numbers that its authors published.
 
 Three columns: the published tables; the platform with the quotas of the publication, 16 GPUs on 8 real ones; and the
-platform of this repository. docs/batch-platform.md shows the same table and says why rows differ.
+platform of this repository.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -38,13 +37,34 @@ SHOWN: Final = {"low-priority": 60, "high-priority": 360, "compact": 1020, "jobs
 """Second of each table: a minute after the kind's first job."""
 
 Row = dict[str, str]
-PUBLISHED: Final[Mapping[str, Row]] = {
-    "low-priority": {"lp": "0/4 0/4 0/4 0/4", "hp": "0/0 0/0 0/0 0/0", "compact": "0/0 0/0 0/0 0/0"},
-    "high-priority": {"lp": "1/3 0/3 0/3 0/3", "hp": "2/2 2/2 2/2 2/2", "compact": "0/0 0/0 0/0 0/0"},
-    "compact": {"lp": "0/0 0/0 0/0 0/1", "hp": "0/2 0/2 1/2 0/2", "compact": "3/1 2/1 3/1 2/1"},
-    "jobset": {"lp": "0/4 0/4 0/4 0/4", "hp": "0/0 0/0 0/1 0/0", "compact": "2/1 2/0 0/1 2/1"},
+COUNTED: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
+    "low-priority": {
+        "lp": ("0/4 0/4 0/4 0/4", "0/4 0/4 0/4 0/4", "0/4 1/3 0/4 1/3"),
+        "hp": ("0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0"),
+        "compact": ("0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0"),
+    },
+    "high-priority": {
+        "lp": ("1/3 0/3 0/3 0/3", "1/3 1/3 1/3 1/3", "1/3 1/3 1/3 1/3"),
+        "hp": ("2/2 2/2 2/2 2/2", "2/2 2/2 2/2 2/2", "2/2 3/1 2/2 3/1"),
+        "compact": ("0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0"),
+    },
+    "compact": {
+        "lp": ("0/0 0/0 0/0 0/1", "0/1 0/1 0/1 0/1", "0/1 0/1 0/1 0/1"),
+        "hp": ("0/2 0/2 1/2 0/2", "0/2 0/2 0/2 0/2", "1/1 1/2 1/1 1/2"),
+        "compact": ("3/1 2/1 3/1 2/1", "3/1 3/1 3/1 3/1", "3/1 3/1 3/1 3/1"),
+    },
+    "jobset": {
+        "lp": ("0/4 0/4 0/4 0/4", "0/4 0/4 0/4 0/4", "0/4 1/3 0/4 1/3"),
+        "hp": ("0/0 0/0 0/1 0/0", "0/0 0/0 0/0 0/0", "0/0 0/0 0/0 0/0"),
+        "compact": ("2/1 2/0 0/1 2/1", "1/1 1/1 1/1 1/1", "1/1 1/1 1/1 1/1"),
+    },
 }
-"""Pending/admitted of the queues of teams a to d, by kind of queue, after each kind of job was submitted."""
+"""Pending/admitted of the queues of teams a to d, by kind of queue, after each kind of job was submitted: as published,
+simulated with the published quotas, and simulated with those of this repository.
+
+Rows differ as the reserved nodes have room for two jobs, where the published quotas admit four; as a preempted job
+waits for Spot quota, or was just returning to its queue; and as published runs took longer, or were still submitted.
+"""
 
 
 def objects(as_published: bool) -> list[dict[str, Any]]:
@@ -118,12 +138,10 @@ def test_every_job_ends() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_page_shows_what_is_simulated(step: str) -> None:
-    page = (ROOT / "docs/batch-platform.md").read_text(encoding="utf-8")
-    rows = re.findall(rf"^\| {step} \| (\w+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|", page, re.MULTILINE)
-    assert {kind: (one.strip(), two.strip(), three.strip()) for kind, one, two, three in rows} == {
-        kind: (published, table(True, SHOWN[step])[kind], table(False, SHOWN[step])[kind])
-        for kind, published in PUBLISHED[step].items()
+def test_jobs_wait_and_run_as_counted(step: str) -> None:
+    as_published, here = (table(each, SHOWN[step]) for each in (True, False))
+    assert {kind: (as_published[kind], here[kind]) for kind in here} == {
+        kind: (theirs, ours) for kind, (_, theirs, ours) in COUNTED[step].items()
     }
 
 
