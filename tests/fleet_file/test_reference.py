@@ -48,6 +48,12 @@ def test_the_differences_of_a_cluster_are_one_row() -> None:
     assert row in reference_markdown()
 
 
+def test_fields_that_another_section_has_are_not_written_again() -> None:
+    text = reference_markdown()
+    assert "As [FleetResourceGroup](#fleetresourcegroup), without `perCluster` and `during`. |" in text
+    assert "`manager.resourceGroups[]." not in text
+
+
 def test_the_text_leaves_out_what_the_type_says() -> None:
     assert "| `deletionProtection` | boolean = `true` | Clusters, node pools, " in reference_markdown()
 

@@ -92,11 +92,14 @@ class _Page:
             if same:
                 fields = ", ".join(f"`{property_name}`" for property_name in self.models[same[0]]["properties"])
                 text += f" Fields, as beside it: {fields}."
-            below = not same and len(inner) == 1 and inner[0] not in self.sections
+            twin = next((name for name in self.sections if inner and self._is_like(inner[0], name)), None)
+            if twin:
+                text += f" As {_link(twin)}{self._without(inner[0], twin)}."
+            below = not same and not twin and len(inner) == 1 and inner[0] not in self.sections
             if below:
                 further = _linked(_further(self.models[inner[0]]["description"]))
                 text = text if further in text else f"{text} {further}"
-            mentioned_models = [] if below or same else inner
+            mentioned_models = [] if below or same or twin else inner
             kind = _type(field, frozenset(mentioned_models), required=name in definition.get("required", ()))
             yield f"| `{path}{name}` | {kind} | {text} |", mentioned_models
             if below:
@@ -105,6 +108,23 @@ class _Page:
     def _is_part_of(self, model: str, of: str) -> bool:
         fields = set(self.models[model]["properties"])
         return len(fields) > 1 and fields <= set(self.models[of]["properties"])
+
+    def _is_like(self, model: str, section: str) -> bool:
+        """Whether a model that has no section of its own has just the fields of one that has."""
+        return model not in self.sections and [*self.models[model]["properties"]] == [
+            *self.models[section]["properties"]
+        ]
+
+    def _without(self, model: str, section: str) -> str:
+        """What the models below the section have and those below the model do not."""
+        missing = [f"`{name}`" for name in self._names(section) if name not in self._names(model)]
+        return f", without {' and '.join(missing)}" if missing else ""
+
+    def _names(self, model: str) -> list[str]:
+        """The fields of a model and of all below it that have no section."""
+        below = (name for field in self.models[model]["properties"].values() for name in self._models_of(field))
+        inner = chain.from_iterable(self._names(name) for name in below if name not in self.sections)
+        return [*dict.fromkeys([*self.models[model]["properties"], *inner])]
 
     def _models_of(self, schema: Any) -> list[str]:
         return [name for name in dict.fromkeys(_references(schema)) if name in self.models]
@@ -135,6 +155,10 @@ def _not_null(schema: Schema) -> Schema:
     return choices[0] if len(choices) == 1 else schema
 
 
+def _link(section: str) -> str:
+    return f"[{section}](#{section.lower()})"
+
+
 def _type(schema: Schema, linked_models: frozenset[str], *, required: bool) -> str:
     kind, default = _kind(schema, linked_models, schema.get("default")), schema.get("default")
     if required:
@@ -155,7 +179,7 @@ def _kind(schema: Schema, linked_models: frozenset[str], default: Any = None) ->
             return "quantity" if "quantity" in kinds else " or ".join(kinds)
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix(_PREFIX)
-        return f"[{name}](#{name.lower()})" if name in linked_models else name
+        return _link(name) if name in linked_models else name
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
         return ", ".join(f"**{_value(value)}**" if value == default else _value(value) for value in values)
