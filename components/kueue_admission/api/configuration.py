@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
+from kueue_admission.api.quotas import counted_classes
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.kernel.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
 from kueue_admission.kernel.duration import OptionalDurationField
@@ -146,13 +147,8 @@ class Resources(SpecModel):
 
     @property
     def counted_classes(self) -> dict[str, str]:
-        """DeviceClasses, each with the resource as which its devices count; what has another form counts as nothing."""
-        counts = {}
-        for mapping in self.device_class_mappings or ():
-            classes = mapping.get("deviceClassNames")
-            for entry in classes if isinstance(classes, list | tuple) else ():
-                counts[str(entry)] = str(mapping.get("name"))
-        return counts
+        """See `counted_classes`."""
+        return counted_classes(self.device_class_mappings or ())
 
 
 class WorkloadRetention(SpecModel):

@@ -5,9 +5,9 @@ pkg/webhooks/{clusterqueue_webhook,common}.go (validateResourceGroups, validateF
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -266,3 +266,16 @@ def _check_lending(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator
             f"{lending.plain} is more than the nominalQuota of {quota.nominal_quota.plain}",
             "lower lendingLimit or remove it, which lends everything",
         )
+
+
+def counted_classes(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """DeviceClasses, each with the resource as which its devices count; what has another form counts as nothing.
+
+    `mappings` are `resources.deviceClassMappings` of Kueue's Configuration.
+    """
+    counts = {}
+    for mapping in mappings:
+        classes = mapping.get("deviceClassNames")
+        for entry in classes if isinstance(classes, list | tuple) else ():
+            counts[str(entry)] = str(mapping.get("name"))
+    return counts

@@ -15,6 +15,7 @@ from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.manifest import Manifest, inside, is_object
+from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.manifests import label_of
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest, release
 
@@ -68,8 +69,6 @@ def dumped_configuration(
         notes = () if cohort_queue is None else (_not_there(cohort_queue),)
         if not decision_note:
             return DumpedConfiguration(default, notes)
-    from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
-
     try:
         read = parse_configuration(first_configuration[1] if first_configuration else {}, kueue)
     except (ObjectError, NotModelledError) as refused:

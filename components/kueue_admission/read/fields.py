@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from kueue_admission.kernel.duration import Duration
 from kueue_admission.kernel.form_rules import OBJECT, FaultError
 from kueue_admission.kernel.manifest import Manifest, is_object
 from kueue_admission.kernel.problem import Problem, Rule
@@ -169,6 +170,31 @@ class Fields:
                 continue
             amounts[resource] = quantity
         return amounts
+
+    def numbers(self, name: str) -> dict[str, float]:
+        """The mapping from text to numbers in `name`."""
+        child = self.child(name)
+        numbers = {}
+        for key, value in child.data.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                child.wrong(str(key), f"is {_kind(value)}, not a number", "write a number without quotes")
+            else:
+                numbers[str(key)] = float(value)
+        return numbers
+
+    def length(self, name: str, default: float) -> float:
+        """The duration in `name`, in seconds."""
+        value = self.data.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.wrong(name, f"is {_kind(value)}, not a duration", "write it as 30m")
+            return default
+        try:
+            return Duration(value).seconds
+        except FaultError as error:
+            self.wrong(name, f'"{value}" {error.fault.wrong}', error.fault.fix)
+            return default
 
     def seconds(self, name: str, default: float | None = None) -> float | None:
         """The time stamp in `name` as seconds since 1970."""
