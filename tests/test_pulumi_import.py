@@ -174,6 +174,26 @@ def test_a_cluster_with_fqdn_policies_stays_its_owners() -> None:
     assert any("to change enableFqdnNetworkPolicy true -> " in note for note in adopted.notes), adopted.notes
 
 
+@pytest.mark.parametrize(("mode", "stays"), [("SCALE_OPTIMIZED", True), ("DISABLED", False)])
+def test_a_cluster_of_the_mode_for_scale_stays_its_owners(mode: str, stays: bool) -> None:
+    adopted, plan = taken_over(standalone(), put("networkConfig/dataplaneV2Config", {"scalabilityMode": mode}))
+    assert (plan.adoptions == ()) == stays
+    said = f"to change dataplaneOptimizationMode {mode} -> "
+    assert any(said in note for note in adopted.notes) == stays, adopted.notes
+
+
+def test_what_gke_refuses_of_a_new_pool_is_a_warning_of_one_that_stays_its_owners() -> None:
+    def old(description: dict[str, Any]) -> None:
+        [*_, pool] = description["nodePools"]
+        pool["config"] |= {"machineType": "n4-standard-8", "diskType": "pd-balanced", "accelerators": []}
+        pool["config"]["reservationAffinity"] = {"consumeReservationType": "NO_RESERVATION"}
+
+    adopted, _ = taken_over(standalone(), old)
+    reading = read_fleet(adopted.data)
+    disk = [problem for problem in reading.problems if problem.rule.code == "KF658"]
+    assert [problem.severity for problem in disk] == ["warning"]
+
+
 def test_a_pool_that_would_be_replaced_stays_its_owners_and_its_cluster_is_taken_over() -> None:
     adopted, plan = taken_over(standalone(), put("nodePools/1/config/shieldedInstanceConfig/enableSecureBoot", False))
     pool = adopted.data["nodePools"][0]

@@ -130,6 +130,9 @@ def test_a_namespace_without_a_team_says_how_it_gets_one() -> None:
     found = adopted(quota(hard={"pods": "1"}), labels={})
     assert "teams" not in found.data
     assert [note for note in found.notes if "of vision are in the file once the label kueue-fleet.dev/team" in note]
+    left_out = [note for note in found.notes if " left out" in note and " vision/" in note]
+    assert left_out
+    assert all("left out, as its namespace names no team" in note for note in left_out)
 
 
 def test_a_queue_of_its_own_in_a_teams_namespace_asks_for_no_team() -> None:

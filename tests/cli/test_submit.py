@@ -148,7 +148,15 @@ def test_who_may_not_read_all_workloads_is_told_so(fleet: Fleet, command: Comman
     fleet.refused["/v1beta2/workloads"] = 403
     ended = command(OPTIONS.removesuffix(" --no-estimate"))
     assert (ended.code, len(fleet.created)) == (0, 1)
-    assert "When it starts is not known: no /v1beta2/workloads (403 Forbidden)" in ended.out
+    said = " ".join(ended.out.split())
+    assert "When it starts is not known: that takes the right to list Workloads of all namespaces" in said
+    assert "kueue-fleet describe research/train says why it waits" in said
+
+
+def test_another_answer_than_forbidden_is_said_as_it_is(fleet: Fleet, command: Command) -> None:
+    fleet.refused["/v1beta2/workloads"] = 500
+    ended = command(OPTIONS.removesuffix(" --no-estimate"))
+    assert "When it starts is not known: no /v1beta2/workloads (500" in " ".join(ended.out.split())
 
 
 @pytest.mark.parametrize(

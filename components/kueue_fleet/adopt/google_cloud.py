@@ -33,6 +33,7 @@ _MOVED: Final = {
     "network": "networkConfig.network",
     "nodeLocations": "locations",
     "subnetwork": "networkConfig.subnetwork",
+    "dataplaneOptimizationMode": "networkConfig.dataplaneV2Config.scalabilityMode",
     "allowNetAdmin": "autopilot.workloadPolicyConfig.allowNetAdmin",
     "autopilotPrivilegedAdmissions": "autopilot.privilegedAdmissionConfig.allowlistPaths",
     "clusterAutoscaling": "autoscaling",
@@ -55,6 +56,8 @@ _MOVED: Final = {
 
 Those that are in `networkConfig` under their own name are not here: the provider's facts have all names.
 """
+_SCALE_OPTIMIZED: Final = "SCALE_OPTIMIZED"
+"""The one value of `dataplaneOptimizationMode`; GKE's API has others for none."""
 _POOL_MOVED: Final = {
     "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
     "nodeConfig": "config",
@@ -204,6 +207,8 @@ def cluster_state(description: Object) -> Data:
         ]
     if not property_at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
+    if state.get("dataplaneOptimizationMode") != _SCALE_OPTIMIZED:
+        state.pop("dataplaneOptimizationMode", None)
     return state
 
 

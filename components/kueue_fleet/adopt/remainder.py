@@ -20,6 +20,7 @@ from kueue_admission.kernel.read_model import read_model
 from kueue_fleet.adopt.configuration import is_configuration
 from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
 from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.adopt.teams import could_be_a_teams
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -31,6 +32,7 @@ _SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-", KUEUE_PRIORITY_
 _OF_MACHINES: Final = ("kubernetes.io/", "k8s.io/", "pulumi.com/", "meta.helm.sh/")
 """Parts of labels and annotations that programs write."""
 _MADE_BY_NAME: Final = ("Namespace", "PriorityClass")
+_OF_TEAMS: Final = ("ResourceQuota", "LimitRange", "RoleBinding", "ServiceAccount")
 _MOST_CHANGES: Final = 6
 _LONGEST: Final = 120
 
@@ -63,10 +65,20 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
                 f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], configuration_after)
             )
     stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
-    notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(paths_left)]
+    unnamed = {key: clusters for key, clusters in paths_left.items() if _is_without_team(platform, fleet, key)}
+    no_place = {key: clusters for key, clusters in paths_left.items() if key not in unnamed}
+    notes += [f"{text} left out: a fleet file has no place for it{stays}" for text in _grouped(no_place)]
+    notes += [f"{text} left out, as its namespace names no team{stays}" for text in _grouped(unnamed)]
     same = "there beside the fleet's own, which says what it says: delete it once that is made"
     notes += [f"{text} {same}" for text in _grouped(beside)]
     return notes + [f"{text} new" for text in _grouped(other_names)]
+
+
+def _is_without_team(platform: Platform, fleet: FleetSpec, key: Key) -> bool:
+    """Whether it would be in the entry of a team, if its namespace said which."""
+    _, kind, namespace, _ = key
+    of_jobs = namespace in {queue.namespace for queue in fleet.local_queues} and namespace not in fleet.team_of
+    return of_jobs and kind in _OF_TEAMS and could_be_a_teams(platform, namespace)
 
 
 def _says_it_too(key: Key, item: Object, other_key: Key, other: Object) -> bool:

@@ -174,7 +174,7 @@ def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
 
 def _without_team(platform: Platform, namespaces: Iterable[str]) -> Iterator[str]:
     """What to do for objects of teams in namespaces whose labels name no team."""
-    unnamed = [each for each in namespaces if _could_be_a_teams(platform, each)]
+    unnamed = [each for each in namespaces if could_be_a_teams(platform, each)]
     if unnamed:
         yield (
             f"ResourceQuotas, LimitRanges, RoleBindings and ServiceAccounts of {listed(unnamed)} are in the file once "
@@ -182,7 +182,7 @@ def _without_team(platform: Platform, namespaces: Iterable[str]) -> Iterator[str
         )
 
 
-def _could_be_a_teams(platform: Platform, namespace: str) -> bool:
+def could_be_a_teams(platform: Platform, namespace: str) -> bool:
     """Whether something in it has a field in the entry of a team."""
     bindings, accounts = (_in_namespace(platform, kind, namespace) for kind in ("RoleBinding", "ServiceAccount"))
     return (

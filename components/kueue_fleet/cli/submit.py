@@ -254,7 +254,15 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
         workloads = clusters.listed(fleet.home, f"/apis/{KUEUE_API}/workloads")
         estimate = forecast(fleet, WorkloadFile(), workloads, job, None, range(20), now)
     except (ApiError, SimulationError) as failed:
-        first = failed.problems[0] if isinstance(failed, SimulationError) else failed
+        first = f"{failed.problems[0] if isinstance(failed, SimulationError) else failed}"
+        if isinstance(failed, ApiError) and failed.status == 403:
+            # Members of teams have no such right, and their own Workloads alone would tell too early a start.
+            metadata = inside(job.data, "metadata")
+            name = f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+            first = (
+                "that takes the right to list Workloads of all namespaces, which members of teams do not have; "
+                f"kueue-fleet describe {name} says why it waits"
+            )
         console.paragraph(f"When it starts is not known: {first}")
     else:
         print_forecast(fleet, job.data["metadata"]["name"], estimate, now)

@@ -72,6 +72,14 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(pools_data(), changes)) == expected
 
 
+def test_what_a_cluster_holds_is_not_refused() -> None:
+    """Queues and pools that are there may not fit each other: their jobs wait."""
+    there = {"clusters/0/existing": True} | {p(index, "existing"): True for index in range(6)}
+    found = problems(changed(pools_data(), {**REFUSED["queued without check"][0], **there}))
+    of_checks = [problem for problem in found if "queued provisioning;" in problem or "no check asks for" in problem]
+    assert [problem.partition(":")[0] for problem in of_checks] == ["warning", "warning"]
+
+
 def test_dws_has_no_spot_vms_on_autopilot() -> None:
     spot = changed(fleet_data(), {"flavors/1/nodeLabels": {"cloud.google.com/gke-spot": "true"}})
     assert problems(spot)[-1] == (

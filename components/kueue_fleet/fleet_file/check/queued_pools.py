@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.kernel.names import MAX_RUN_PARAMETER
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem, Severity, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
@@ -62,6 +62,9 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
     pools = fleet.flavor_nodes(flavor, cluster)
     checks = _dws_checks(scope, queue, flavor, cluster)
     queued_pools = [pool for pool in pools if pool.queued]
+    # A cluster that is there holds such queues, and their jobs wait.
+    are_there = all(pool.entry.existing and not pool.outside_gke for pool in pools)
+    severity: Severity = "warning" if are_there else "error"
     if pools and len(queued_pools) == len(pools) and not checks:
         yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy",
@@ -69,6 +72,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"when asked for, so jobs on flavor {flavor.name} never start",
             f"add an admission check with provisioningRequest of class {QUEUED_PROVISIONING_CLASS}, "
             f"onFlavors [{flavor.name}]",
+            severity,
         ).on(cluster)
     if checks and pools and not queued_pools and fleet.cluster(cluster).node_auto_provisioning is None:
         yield DWS_CHECK.at(
@@ -76,6 +80,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {{cluster}} has queued provisioning",
             "limit the check to other flavors with onFlavors, or set the pool's capacity to "
             "{type: flexStart, queuedProvisioning: true}",
+            severity,
         ).on(cluster)
     if checks and not pools and SPOT in flavor.node_labels:
         yield DWS_SPOT.at(

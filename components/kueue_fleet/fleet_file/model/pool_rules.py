@@ -9,6 +9,7 @@ Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kueue_admission.kernel.form_rules import NEEDED
 from kueue_admission.kernel.problem import Problem, where_read
@@ -27,7 +28,7 @@ def pool_problems(pool: NodePoolFields) -> Iterator[Problem]:
     yield from _sized(pool)
     facts = pool_view(pool)
     for broken, breach in breaches(facts):
-        yield _problem(broken, facts, breach)
+        yield _problem(pool, broken, facts, breach)
 
 
 @where_read
@@ -46,8 +47,10 @@ def pool_problems_on(pool: NodePoolFields, cluster: ClusterEntry) -> Iterator[Pr
     for broken, breach in all_problems:
         of_cluster = breach.fact == "zones" and breach.index is not None and not pool.zones
         if (broken.name, breach) not in anywhere and not of_cluster:
-            yield _problem(broken, facts, breach)
+            yield _problem(pool, broken, facts, breach)
 
 
-def _problem(broken: PoolRule, facts: Pool, breach: Breach) -> Problem:
-    return POOL[broken.name].at(file_path(property_path(facts, breach)), breach.wrong, breach.fix)
+def _problem(pool: NodePoolFields, broken: PoolRule, facts: Pool, breach: Breach) -> Problem:
+    problem = POOL[broken.name].at(file_path(property_path(facts, breach)), breach.wrong, breach.fix)
+    # GKE has taken a pool that exists; what the file says of it may be wrong, and is never asked for.
+    return replace(problem, severity="warning") if pool.existing else problem
