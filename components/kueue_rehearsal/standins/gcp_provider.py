@@ -291,8 +291,9 @@ class GcpProvider(StandInProvider):
                 f"{request.type}: the stand-in of the Google Cloud provider cannot import it; let Pulumi create it"
             )
         if request.type in (CLUSTER, NODE_POOL):
-            plain = reveal(inputs)
-            name = plain["name"] if request.type == CLUSTER else str(plain["cluster"]).rpartition("/")[2]
+            # Not of the inputs: what a program reads by its id has none.
+            place = reveal(state)
+            name = place["name"] if request.type == CLUSTER else str(place["cluster"]).rpartition("/")[2]
             live = self._ask(request.urn, f"Reading {name}", lambda client: _cluster_or_none(client, name))
             if live is None:
                 return provider_pb2.ReadResponse()

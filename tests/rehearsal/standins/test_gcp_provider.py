@@ -47,9 +47,10 @@ def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
     return made
 
 
-def read(token: str, id_: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """State and inputs of what `pulumi import` reads."""
-    answer = GcpProvider("10.2.0", EngineLog(None)).Read(provider_pb2.ReadRequest(type=token, id=id_), None)
+def read(token: str, id_: str, state: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """State and inputs of what `pulumi import` reads; `--refresh`, with the state of what a program read."""
+    request = provider_pb2.ReadRequest(type=token, id=id_, properties=render_struct(dict(state or {})))
+    answer = GcpProvider("10.2.0", EngineLog(None)).Read(request, None)
     return parse_struct(answer.properties), parse_struct(answer.inputs)
 
 
@@ -60,6 +61,13 @@ def test_clusters_and_pools_are_read_by_id_as_they_were_asked_for(supervisor: Su
     state, inputs = read(NODE_POOL, f"{AT}/nodePools/nodes")
     assert inputs == {**PLACE, "cluster": "batch", "name": "nodes", **POOL}
     assert state["initialNodeCount"] == 2
+
+
+@pytest.mark.parametrize(("token", "id_"), [(CLUSTER, AT), (NODE_POOL, f"{AT}/nodePools/nodes")])
+def test_what_a_program_read_is_refreshed(token: str, id_: str, supervisor: Supervisor) -> None:
+    """It has no inputs."""
+    state, _ = read(token, id_)
+    assert read(token, id_, state) == (state, {})
 
 
 @pytest.mark.parametrize(
