@@ -7,6 +7,7 @@ imports, or of what Python does when it starts and ends.
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import subprocess
 import sys
@@ -116,8 +117,14 @@ def start_fork_server(prepare: str) -> Path:
     """
     folder = Path(tempfile.mkdtemp(prefix="kueue-fleet-"))
     address = folder / "socket"
+    # What is installed in the environment may be another working tree than the one of these tests.
+    root, given = Path(__file__).parents[2], os.environ.get("PYTHONPATH")
+    folders = [*([given] if given else []), *(str(root / name) for name in ("components", "policies", "offline"))]
     server = subprocess.Popen(
-        [sys.executable, "-c", f"{prepare}\n{_SERVER}", str(address)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", f"{prepare}\n{_SERVER}", str(address)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     atexit.register(shutil.rmtree, folder)
     atexit.register(server.wait)

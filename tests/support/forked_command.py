@@ -33,8 +33,7 @@ def program_folder(site: str = "") -> str:
 
     `site`: what Python is to run when it starts, the source of a sitecustomize.
     """
-    start = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2] / 'components')!r})"
-    address = start_fork_server(f"{start}\n{site}\n{_COMMANDS}")
+    address = start_fork_server(f"{site}\n{_COMMANDS}")
     folder = address.parent
     (folder / "sitecustomize.py").write_text(site)
     write_program(folder / "kueue-fleet", f"call({str(address)!r})")
