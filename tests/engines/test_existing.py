@@ -131,6 +131,13 @@ def theirs(lab: FleetInRehearsal, api: Any) -> None:
     client.BatchV1Api(api).create_namespaced_job("vision", cast("Any", RUNNING))
 
 
+def set_active(custom: Any, *, active: bool) -> None:
+    """Whether the team's Workloads may have quota."""
+    place = (GROUP, "v1beta2", "vision", "workloads")
+    for workload in custom.list_namespaced_custom_object(*place)["items"]:
+        custom.patch_namespaced_custom_object(*place, workload["metadata"]["name"], {"spec": {"active": active}})
+
+
 def becomes(fleet: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
     """A change of the stack's fleet to this one."""
 
@@ -260,15 +267,30 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         assert lab.up().unchanged, lab.touched()
         custom: Any = client.CustomObjectsApi(made)
         queue_of_theirs = (GROUP, "v1beta2", "clusterqueues", "main")
+
+        def is_deleted() -> bool:
+            return "deletionTimestamp" in custom.get_cluster_custom_object(*queue_of_theirs)["metadata"]
+
+        # It waits for jobs that have quota, as docs/tasks/existing-clusters.md says, and somebody ends it.
+        with lab.session.pulumi().destroy():
+            wait_until(is_deleted)
+        assert batch.read_namespaced_job("runs", "vision").status.active == 1
+        lab.session.pulumi().recover()
+        kubeconfig = str(lab.session.paths.kubeconfig)
+        told = CliRunner().invoke(app, ["status", str(lab.stack_file), "--kubeconfig", kubeconfig, "-o", "json"])
+        assert "it waits for jobs with quota, vision/runs: " in json.loads(told.stdout)["queues"][0]["reason"]
+        # HoldAndDrain would not evict it: its LocalQueue is gone.
+        set_active(custom, active=False)
+        wait_until(lambda: "main" not in lab.objects(NAME, "clusterqueues"))
+        # The fleet is to stay after all.
+        lab.run(lambda project: project._start("up", "--refresh", "--skip-preview"))
+        assert {step.op for step in lab.steps} <= {"refresh", "create", "update", "read", "same"}, lab.touched()
+        set_active(custom, active=True)
+        wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         with ThreadPoolExecutor(1) as pool:
             destroyed = pool.submit(lab.run, lambda project: project.destroy())
-            # It waits for jobs that have quota, as docs/tasks/existing-clusters.md says.
-            wait_until(lambda: "deletionTimestamp" in custom.get_cluster_custom_object(*queue_of_theirs)["metadata"])
-            assert batch.read_namespaced_job("runs", "vision").status.active == 1
-            # HoldAndDrain would not evict it: its LocalQueue is gone.
-            place = (GROUP, "v1beta2", "vision", "workloads")
-            for workload in custom.list_namespaced_custom_object(*place)["items"]:
-                custom.patch_namespaced_custom_object(*place, workload["metadata"]["name"], {"spec": {"active": False}})
+            wait_until(is_deleted)
+            set_active(custom, active=False)
             destroyed.result()
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == [NAME]
         apis = client.ApisApi(made)
