@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import pytest
 from tests.adopt.existing_platform import existing_cluster
 
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.adopt.plain_clusters import adopt_nodes
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from plain_fleets import PRODUCT, alone, alone_data, mixed
 
@@ -90,3 +92,20 @@ def test_pod_monitors_come_back() -> None:
     data["clusters"][0]["podMonitors"] = {}
     [cluster] = adopted(found(parse_fleet(data), "paris")).data["clusters"]
     assert cluster["podMonitors"] == {}
+
+
+@pytest.mark.parametrize(
+    ("flavor", "names"),
+    [
+        ({}, ["free"]),
+        ({"tolerations": [{"operator": "Exists"}]}, ["free", "tainted"]),
+        ({"nodeTaints": [TAINT]}, ["free", "tainted"]),
+    ],
+)
+def test_a_flavor_without_labels_leads_to_the_nodes_that_its_jobs_may_use(
+    flavor: dict[str, Any], names: list[str]
+) -> None:
+    nodes = node("free", {}), node("tainted", {}, TAINT), node("control", {"node-role.kubernetes.io/control-plane": ""})
+    assert [each for each in nodes if adopt_nodes([each], {"any": flavor})] == [
+        each for each in nodes if each["metadata"]["name"] in names
+    ]

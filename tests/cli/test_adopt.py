@@ -280,3 +280,11 @@ def test_a_cluster_outside_gke_needs_no_project(tmp_path: Path) -> None:
 def test_a_cluster_of_gke_needs_one(dumps: dict[str, Path]) -> None:
     arguments = [f"{name}={file}" for name, file in dumps.items()]
     assert str(failure(*arguments, "--name=lab")).startswith("--project: is missing, and ")
+
+
+def test_a_cluster_without_a_path_is_read_live(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("{apiVersion: v1, kind: Config, clusters: [], users: [], contexts: []}")
+    live = ("lab", "--name=lab", "--kubernetes=lab", f"--kubeconfig={kubeconfig}")
+    assert "has no context lab" in str(failure(*live))
+    assert "no cluster is read live" in str(failure("lab=x", *live[1:]))

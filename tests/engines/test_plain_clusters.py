@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from command_line import call
 from controller_faults import Gate
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, shown_conditions
 from job_files import jobs_in
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_rehearsal.jobs.clients import ClusterClients
 from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.witness import Witnesses
@@ -190,6 +192,14 @@ def test_a_worker_is_drained_removed_and_added_while_jobs_run(mixed: Mixed) -> N
     assert mixed.witnesses.overlaps() == []
 
 
+def imported(cluster: str, lab: FleetInRehearsal) -> FleetSpec:
+    """What `import` writes of a cluster that it reads by itself."""
+    kubeconfig = f"--kubeconfig={lab.session.paths.kubeconfig}"
+    done = call("import", cluster, "--name=again", f"--kubernetes={cluster}", kubeconfig)
+    assert done.returncode == 0, done.stderr
+    return parse_fleet_text(done.stdout, "again")
+
+
 def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
     [job] = lasting(jobs_in(JOBS)[:1], 1)
     job["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "batch"}}
@@ -209,5 +219,13 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
         assert monitor["metadata"]["labels"]["release"] == "prometheus"
         assert monitor["spec"]["podMetricsEndpoints"][0]["authorization"]["credentials"]["key"] == "token"
         assert lab.up().unchanged, lab.touched()
+        again = imported("lab", lab)
+        assert (again.plain_clusters, again.cluster("lab").pod_monitors) == (
+            ("lab",),
+            lab.fleet.cluster("lab").pod_monitors,
+        )
+        [node] = again.cluster("lab").nodes
+        assert (node.count, str(node.allocatable["cpu"])) == (1, "8")
+        assert [each.name for each in again.cluster_queues] == [each.name for each in lab.fleet.cluster_queues]
         lab.run(lambda project: project.destroy())
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == ["lab"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
 from kueue_admission.kernel.manifest import inside
 from kueue_fleet.adopt.live_objects import Data, Object
 
@@ -23,13 +24,7 @@ def adopt_nodes(nodes: Iterable[Object], flavors: Mapping[str, Data]) -> list[Da
             continue
         known = {key for spec in flavors.values() for key in (spec.get("nodeLabels") or {})}
         labels = {key: value for key, value in _labels(node).items() if key in known}
-        # Kubernetes' own say that a node is not ready.
-        taints = [
-            {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
-            for taint in inside(node, "spec").get("taints") or ()
-            if not str(taint.get("key", "")).startswith("node.kubernetes.io/")
-        ]
-        content = {"labels": labels, "taints": taints, "allocatable": dict(_amounts(node))}
+        content = {"labels": labels, "taints": list(_taints(node)), "allocatable": dict(_amounts(node))}
         alike = next((kind for kind in kinds if content.items() <= kind.items()), None)
         if alike is None:
             names = [kind["name"] for kind in kinds]
@@ -44,9 +39,27 @@ def _labels(node: Object) -> Mapping[str, str]:
 
 
 def _leads_to(flavor: Data, node: Object) -> bool:
-    wanted: Mapping[str, Any] = flavor.get("nodeLabels") or {}
-    control_plane = "node-role.kubernetes.io/control-plane" in _labels(node)
-    return wanted.items() <= _labels(node).items() and not (control_plane and not wanted)
+    """Nodes by their labels; where it names none, every node that jobs are meant for."""
+    labels: Mapping[str, Any] = flavor.get("nodeLabels") or {}
+    return labels.items() <= _labels(node).items() if labels else not _is_kept_apart(flavor, node)
+
+
+def _is_kept_apart(flavor: Data, node: Object) -> bool:
+    """Whether a node is for something else: a control plane, or one with a taint that the flavor does not know of."""
+    known = [PrintedTaint.of(taint) for taint in flavor.get("nodeTaints") or ()]
+    tolerations = [PrintedToleration.of(each) for each in flavor.get("tolerations") or ()]
+    return "node-role.kubernetes.io/control-plane" in _labels(node) or any(
+        taint not in known and not any(tolerates(each, taint, compares=False) for each in tolerations)
+        for taint in map(PrintedTaint.of, _taints(node))
+        if taint.effect != "PreferNoSchedule"
+    )
+
+
+def _taints(node: Object) -> Iterator[Data]:
+    """Without Kubernetes' own, which say that a node is not ready."""
+    for taint in inside(node, "spec").get("taints") or ():
+        if not str(taint.get("key", "")).startswith("node.kubernetes.io/"):
+            yield {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
 
 
 def _amounts(node: Object) -> Iterator[tuple[str, str]]:

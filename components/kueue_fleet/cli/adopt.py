@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
@@ -17,10 +17,12 @@ from kueue_admission.kernel import SpecError
 from kueue_admission.kernel.yaml_text import YamlDocument, dump_yaml, load_documents, load_yaml
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.adopt.pools import region_of_pools
+from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.init import project_around
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.parse import PULUMI_KEY
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
+from kueue_fleet.gke.google_syntax import gke_cluster_name
 from kueue_fleet.gke.zones import region_at
 
 if TYPE_CHECKING:
@@ -94,8 +96,9 @@ def import_(
     objects: Annotated[
         list[str],
         typer.Argument(
-            metavar="CLUSTER=PATH...",
-            help="For each cluster its name and a YAML or JSON file, or folder, of its objects.",
+            metavar="CLUSTER[=PATH]...",
+            help="For each cluster its name and a YAML or JSON file, or folder, of its objects; the name alone: they "
+            "are read through the context of that name.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
@@ -103,6 +106,7 @@ def import_(
         str, typer.Option("--project", help="Google Cloud project id; not needed if no cluster is of GKE.")
     ] = "",
     kubernetes: _Kubernetes = None,
+    kubeconfig: Kubeconfig = None,
     region: _Regions = None,
     description: _Descriptions = None,
     node_pools: _NodePools = None,
@@ -150,8 +154,7 @@ def import_(
           --project my-project --region manager=europe-west4 \\
           --region us-east4 --mode manager=Autopilot \\
           --node-pools worker-us=us-pools.yaml
-      kubectl get nodes -o yaml > lab/nodes.yaml
-      kueue-fleet import lab=lab/ --name lab --kubernetes lab
+      kueue-fleet import lab --name lab --kubernetes lab -o fleet.yaml
       gcloud container clusters describe batch --region us-central1 \\
           --format yaml > batch.yaml
       kueue-fleet import batch=batch/ --name batch --project my-project \\
@@ -167,7 +170,9 @@ def import_(
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
-    paths = _named("CLUSTER=PATH", objects)
+    paths = _paths(objects)
+    if kubeconfig is not None and all(paths.values()):
+        raise console.mistyped("--kubeconfig: no cluster is read live; give CLUSTER without a path, or leave it out")
     descriptions = _descriptions(_named("--description", description or []), paths)
     outside = dict.fromkeys(kubernetes or [], "")
     _refuse_unknown("--kubernetes", outside, paths)
@@ -176,8 +181,16 @@ def import_(
     if of_gke and not project:
         raise console.mistyped(f"--project: is missing, and {next(iter(of_gke))} is of GKE; give it, or --kubernetes")
     _refuse_undescribed(of_gke, descriptions, pulumi_import, output, new=new)
-    clusters = _clusters(of_gke, descriptions, region or [], node_pools or [], mode or [])
-    clusters += [AdoptedCluster(each, "", _read_manifests(Path(paths[each])), outside_gke=True) for each in outside]
+
+    def objects_of(cluster: str) -> list[Mapping[str, Any]]:
+        if path := paths[cluster]:
+            return _read_manifests(Path(path))
+        from kueue_fleet.cli.live_import import read_live
+
+        return read_live(cluster, kubeconfig)
+
+    clusters = _clusters(objects_of, of_gke, descriptions, region or [], node_pools or [], mode or [])
+    clusters += [AdoptedCluster(each, "", objects_of(each), outside_gke=True) for each in outside]
     clusters.sort(key=lambda cluster: list(paths).index(cluster.name))
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
@@ -193,7 +206,14 @@ def import_(
     _report(adoption, output)
 
 
+def _paths(values: list[str]) -> dict[str, str]:
+    """The path of each cluster's objects; empty: they are read live."""
+    live = {value: "" for value in values if gke_cluster_name(value) is None and not is_there(Path(value))}
+    return _named("CLUSTER=PATH", [f"{value}=-" if value in live else value for value in values]) | live
+
+
 def _clusters(
+    objects_of: Callable[[str], list[Mapping[str, Any]]],
     paths: Mapping[str, str],
     described: Mapping[str, Mapping[str, Any]],
     region: list[str],
@@ -215,11 +235,11 @@ def _clusters(
             )
     modes |= {cluster: mode_of(value) for cluster, value in described.items()}
     clusters = []
-    for cluster, path in paths.items():
+    for cluster in paths:
         pools_there = _pools_of(described.get(cluster), pools.get(cluster))
         region_there = regions.get(cluster) or region_of_pools(pools_there) or ""
         mode_there = cast("Mode | None", modes.get(cluster))
-        objects_there = _read_manifests(Path(path))
+        objects_there = objects_of(cluster)
         clusters.append(
             AdoptedCluster(cluster, region_there, objects_there, pools_there, mode_there, described.get(cluster))
         )
