@@ -13,7 +13,8 @@ from tests.cli.live_fleet import serve
 from tests.cli.test_jobs import WORKLOADS, pod, workload
 from tests.cli.test_status import STACK, lists
 from tests.cli.test_streams import PROGRAM, kubeconfig
-from tests.status.test_fleet_status import ADMITTED, RESERVED
+from tests.status.test_fleet_status import ADMITTED, RESERVED, connection
+from tests.status.test_top_nodes import node
 
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.history.store import Store
@@ -23,7 +24,9 @@ from kueue_fleet.cli.live_fleet import FleetReader
 from kueue_fleet.cli.past_goals import HOURS
 from kueue_fleet.cli.ui import History, explain, logs, look
 from kueue_fleet.cli.ui_server import View
+from kueue_fleet.objects import render_cluster
 from kueue_fleet.status import ClusterObjects
+from plain_fleets import PRODUCT, mixed
 
 NOW = datetime(2026, 11, 27, 9, 59, tzinfo=UTC)
 FLEET = load_fleet(Path(STACK))
@@ -120,3 +123,20 @@ def test_its_first_line_is_the_address_and_ctrl_c_ends_it(refusing: list[str]) -
             assert (running.returncode, said) == (130, "")
         finally:
             running.kill()
+
+
+def test_clusters_outside_gke_are_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: str, cluster: str, role: str, *__: object) -> ClusterObjects:
+        if role == "manager":
+            return ClusterObjects(role, {"workloads": [], "multikueueclusters": [connection("paris", active=True)]})
+        nodes = [node("gpu-0", {PRODUCT: "NVIDIA-A100-SXM4-40GB"}, 8)] if cluster == "paris" else []
+        return ClusterObjects(role, {"clusterqueues": [queue], "workloads": [], "nodes": nodes})
+
+    fleet = mixed()
+    queue = next(each for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue")
+    monkeypatch.setattr(live_fleet, "_read", read)
+    shown = look(fleet, FleetReader("ui", fleet, None, 20.0), load_prices(None), History(fleet, None)).summary
+    [paris] = [each for each in shown["clusters"] if each["name"] == "paris"]
+    assert (paris["role"], paris["reachable"], paris["connected"]) == ("worker", True, True)
+    [flavor] = [each for each in shown["flavors"] if each["cluster"] == "paris"]
+    assert (flavor["flavor"], flavor["capacity"], flavor["nodes"], flavor["on_nodes"]) == ("dgx", ("owned",), 1, 8)
