@@ -38,10 +38,12 @@ def cost(
         str | None,
         typer.Option("--store", metavar="DIR", help="Instead: what teams used, by the history that `record` wrote."),
     ] = None,
-    per: Annotated[Per | None, typer.Option("--per", help="With --store: for each ...", show_default="month")] = None,
+    per: Annotated[
+        Per | None, typer.Option("--per", help="With --store: the period of each row.", show_default="month")
+    ] = None,
     output: OutputOption = Output.text,
 ) -> None:
-    """Say what a fleet costs: what is paid whether it is used or not, and what nodes cost while they are there.
+    """Show what a fleet costs: what you pay whether it is used or not, and what nodes cost while they exist.
 
     In USD, without discounts. Unknown prices are listed, and not in the sums. Traffic, NAT, logs, metrics and disks of
     jobs are not counted. `diff` shows what a change costs.

@@ -50,7 +50,7 @@ def diff(
     prices: PricesFile = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if there is a difference.")] = False,
 ) -> None:
-    """Say what a change of a fleet file does to what runs, what it costs, what each team gains or loses, and more.
+    """Show what a change of a fleet file does to what runs, what it costs, what each team gains or loses, and more.
 
     Quotas are compared as they end up on each cluster. Both files are checked first.
 

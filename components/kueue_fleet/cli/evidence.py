@@ -37,7 +37,7 @@ def evidence(
     ] = None,
     output: OutputOption = Output.text,
 ) -> None:
-    """Say where the jobs of teams ran, and whether that was outside of the regions where they may.
+    """Show where the jobs of teams ran, and whether that was outside of the regions that they may use.
 
     It judges by the file as it is now: give that of the time. What the history cannot say is named: times in which a
     cluster was not followed, events that were deleted, jobs of which the manager alone says where they ran. Exits 3 if

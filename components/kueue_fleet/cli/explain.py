@@ -41,7 +41,7 @@ def explain(
     short: options.Short = False,
     output: OutputOption = Output.text,
 ) -> None:
-    """Say why a workload is pending: one reason, the numbers, what would change it, and the next step.
+    """Explain why a workload is pending: one reason, the numbers, what would change it, and the next step.
 
     Every listed change was tried: Kueue's rules were applied again with the change. Nothing on a cluster changes.
 

@@ -57,7 +57,7 @@ def preflight(
         typer.Option("--page", help="Print what the fleet needs, with its costs, as Markdown; ask Google nothing."),
     ] = False,
 ) -> None:
-    """Say whether a fleet fits into its Google Cloud projects: APIs, quotas, machines, reservations, addresses, roles.
+    """Check whether a fleet fits into its Google Cloud projects: APIs, quotas, machines, reservations, ranges, roles.
 
     It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. It
     compares quotas with the size that the fleet can grow to. Of clusters outside GKE it asks, by the contexts of your

@@ -209,7 +209,7 @@ def drill(
     ] = None,
     output: OutputOption = Output.text,
 ) -> None:
-    """Have a fault on real control planes while the fleet's jobs run, and say what waited, moved and ran again.
+    """Cause a fault on real control planes while the fleet's jobs run, and report what waited, moved and ran again.
 
     The stack is brought up as by `run`, or what `up` left running is used. Its jobs run once. Those that end are
     submitted again, one every 5 s, until the fault is repaired, and followed for 300 s at most; for up to 320 s more

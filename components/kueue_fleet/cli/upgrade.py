@@ -66,7 +66,7 @@ def upgrade(
         UpgradeOutput, typer.Option("--output", "-o", help="`sarif` has only what breaks, and jobs.")
     ] = UpgradeOutput.text,
 ) -> None:
-    """Say what another release of Kueue breaks in a fleet, what is different by default, which jobs it decides
+    """Show what another release of Kueue breaks in a fleet, what is different by default, which jobs it decides
     differently, and in which order to go.
 
     Nothing on a live cluster changes. Exits 1 if something breaks, or if jobs need a feature that is not modelled for
