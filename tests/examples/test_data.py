@@ -342,7 +342,7 @@ def test_data_stays_in_the_regions_of_its_team() -> None:
 
 def test_a_bucket_needs_an_account_of_the_team() -> None:
     found = problems(changed(DATA, {"teams/0/googleServiceAccount": REMOVED}))
-    assert found[0].startswith("teams[research].googleServiceAccount: not set, so its jobs get at no bucket")
+    assert found[0].startswith("teams[research].googleServiceAccount: not set, so its jobs cannot reach a bucket")
 
 
 def test_checkpoints_are_not_for_autopilot() -> None:

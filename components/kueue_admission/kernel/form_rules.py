@@ -110,7 +110,7 @@ MISSPELT = Rule(
     "KF516",
     severity="warning",
     seen="`did you mean NAME?`",
-    why="A name is not known, but nearly that of one that is. Other names are possible, and say nothing.",
+    why="A name is not known, but similar to a known one. Other names are possible, and are not reported.",
     remedy="Correct the name, or leave it",
 )
 NO_PROJECT = Rule(

@@ -261,7 +261,7 @@ def _plain_secrets(value: Any, path: str) -> Iterator[Problem]:
     elif value is not None and not isinstance(value, Mapping):
         yield PLAIN_SECRET.at(
             path,
-            "is in clear, and so is every secret in it",
+            "is in plain text, and so is every secret in it",
             f"run pulumi config set --secret --path '{TEAM_SECRETS_KEY}.NAME.KEY', and replace the secret",
         )
 

@@ -74,7 +74,7 @@ def _teams(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
             if team.name in entry.teams and not team.has_google_account:
                 yield DATA_ACCOUNT.at(
                     f"{scope.path(team)}.googleServiceAccount",
-                    f"not set, so its jobs get at no bucket, but storage {entry.name} is one",
+                    f"not set, so its jobs cannot reach a bucket, but storage {entry.name} is one",
                     "write {}, or name one that exists in existingGoogleServiceAccount",
                 )
 

@@ -49,7 +49,7 @@ OTHER_PROJECT = Rule(
 )
 PLAIN_SECRET = Rule(
     "KF528",
-    seen="`is in clear, and so is every secret in it`",
+    seen="`is in plain text, and so is every secret in it`",
     why="A secret in a stack file without encryption is read by all who read the repository.",
     remedy="Encrypt it with `pulumi config set --secret --path`, and replace it, since it was exposed",
     source="https://www.pulumi.com/docs/iac/concepts/secrets/",
@@ -65,7 +65,7 @@ UNUSED = Rule(
     "KF524",
     severity="warning",
     seen="`no queue uses this check`",
-    why="An entry is declared, but nothing refers to it; you may pay for it in vain.",
+    why="An entry is declared, but nothing refers to it; you may pay for it without using it.",
     remedy="Refer to it, or remove it",
 )
 NO_EFFECT = Rule(

@@ -234,7 +234,7 @@ DATA_REGION = Rule(
 )
 DATA_ACCOUNT = Rule(
     "KF833",
-    seen="`so its jobs get at no bucket`",
+    seen="`so its jobs cannot reach a bucket`",
     why="Jobs read and write a bucket as the Google account of their team.",
     remedy="Give the team an account",
     source="https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup",
