@@ -213,9 +213,9 @@ def drill(
 
     The stack is brought up as by `run`, or what `up` left running is used. Its jobs run once. Those that end are
     submitted again, one every 5 s, until the fault is repaired, and followed for 300 s at most; for up to 320 s more
-    after a lost worker, which Kueue tries again no sooner. A rehearsal that stays is rid of the jobs of the drill.
+    after a lost worker, which Kueue tries again no sooner. If the rehearsal stays, these jobs are deleted.
 
-    Exits 3 if a goal of the fleet is missed, and 1 if a job did not finish, or not all was well in time.
+    Exits 3 if a goal of the fleet is missed, and 1 if a job did not finish, or the fleet did not recover in time.
 
     \b
     Faults:
