@@ -149,6 +149,7 @@ class Fleet:
             self.restarted |= {*self.bound, *names, probe}
         for name in names:
             self.submit(name)
+        lost_before = self.leases_lost()
         fault()
         if forgets:
             self.forgotten |= set(names)
@@ -160,8 +161,13 @@ class Fleet:
         after()
         watching.join()
         self.never()
-        assert seen, f"{probe} was not nominated within {RECOVERY_SECONDS:.0f} s: {self.describe(probe)}"
+        late = f"{probe} was not nominated within {RECOVERY_SECONDS:.0f} s"
+        assert seen, f"{late}; replicas lost the Lease {self.leases_lost() - lost_before} times: {self.describe(probe)}"
         self.recovered_after(seen[0])
+
+    def leases_lost(self) -> int:
+        """How often replicas have lost the Lease: a machine that is too busy loses the short one every few seconds."""
+        return sum(len(each.lines("lease lost")) for each in self.replicas.values())
 
     def _nominated(self, name: str) -> list[float]:
         """When a job was nominated; empty: not in time."""
