@@ -191,3 +191,18 @@ def test_the_nodes_of_another_flavor_that_hold_its_pods_are_named() -> None:
     group["flavors"] += [{"name": "t4", "resources": group["flavors"][0]["resources"]}]
     [text] = found(data, requests={GPU: 2})
     assert "let its pods select cloud.google.com/gke-accelerator: nvidia-tesla-t4, whose nodes hold them, or" in text
+
+
+def test_a_kind_that_kueue_manages_and_nothing_here_reads_is_not_refused() -> None:
+    metadata = {"name": "a", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": metadata, "spec": {}}
+    frameworks = ["batch/job", "workload.codeflare.dev/appwrapper"]
+    data = fleet_data(kueue={"configuration": {"integrations": {"frameworks": frameworks}}})
+    findings = check_manifests(parse_fleet(data), [Document("j.yaml:1", wrapper)])
+    assert findings.problems == []
+    assert list(map(str, findings.warnings)) == [
+        "j.yaml:1: AppWrapper team-a/a: has pods that are not read here, so that nothing is known of it; see "
+        "yourself that its queue has what its pods ask for"
+    ]
+    [unmanaged] = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", wrapper)]).problems
+    assert "is an AppWrapper" in str(unmanaged)

@@ -19,7 +19,7 @@ from kueue_admission.kernel.read_model import read_stored
 from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.manifests import JOBS, WITH_QUEUE, is_job, label_of, owners_of, without_stood_for
 
-_NOT_READ: Final = ("AppWrapper", "SparkApplication")
+NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
 _BY_PODS: Final = ("Deployment", "StatefulSet")
 """Kinds whose pods Kueue queues: the Workloads belong to the pods."""
@@ -105,7 +105,7 @@ def take(manifests: Iterable[Manifest]) -> Taken:
     jobs = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled_names]
     apart = [m for m in jobs if _namespace(m) in outside]
     stood_for = _owners_of_workloads(manifest_list)
-    unread = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
+    unread = [m for m in single if m.get("kind") in NOT_READ and queue_of_job(m)]
     not_read = [m for m in unread if key_of(m) not in stood_for]
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS
+from kueue_admission.kernel.form_rules import JOB, JOB_NEVER_STARTS
 from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -31,12 +31,13 @@ from kueue_fleet.jobs.check.nodes import roomier
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
-from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds
+from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, is_unread
 from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queued_jobs
 from kueue_fleet.jobs.undispatched import respelt, uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.settings.windows import together
 
+_UNREAD: Final = "see yourself that its queue has what its pods ask for"
 _FIX: Final = "change what it asks for, or the quotas and nodes of its queue"
 
 
@@ -56,17 +57,26 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         named_documents, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
+    unread = [] if form_only else [each for each in named_documents if is_unread(fleet, each.data)]
+    named_documents = [each for each in named_documents if each not in unread]
+    warnings = [
+        replace(
+            of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD),
+            severity="warning",
+        )
+        for each in unread
+    ]
     problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_domains(fleet, claims)]
     if problems or form_only:
-        return JobFindings(problems, [])
+        return JobFindings(problems, warnings)
     fleet = fleet_opened(fleet)
     ordered_documents = by_kind(named_documents)
     try:
         manifests_there = [*claim_templates(claims), *(as_placed(document.data) for document in ordered_documents)]
         fleet_objects = parse_fleet_objects(fleet, fleet.home, manifests_there)
     except SimulationError as refused:
-        return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), [])
-    job_findings, wrong_jobs = JobFindings([], []), list[Document]()
+        return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), warnings)
+    job_findings, wrong_jobs = JobFindings([], warnings), list[Document]()
     for job in queued_jobs(fleet, named_documents, claims):
         problems = check_job(fleet, job)
         job_findings.problems.extend(errors := list(errors_of(problems)))

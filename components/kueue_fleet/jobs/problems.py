@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
@@ -13,6 +13,7 @@ from kueue_admission.kernel.manifest import inside, is_object, key_of
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import with_article
+from kueue_admission.read.dumps import NOT_READ
 from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -87,6 +88,13 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
         elif data.get("apiVersion", version) not in (version, *_SERVED_TOO.get(framework, ())):
             wrong = f"is of {data['apiVersion']}, and Kueue manages those of {version} alone"
             yield JOB.at(f"{label_of(data)}.apiVersion", wrong, f"write {version}").behind(where)
+
+
+def is_unread(fleet: FleetSpec, data: Mapping[str, Any]) -> bool:
+    """Whether the fleet's Kueue manages its kind, of whose pods nothing is known here."""
+    enabled_frameworks = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
+    managed_kinds = {KINDS[name].kind for name in enabled_frameworks if name in KINDS}
+    return data["kind"] in managed_kinds.intersection(NOT_READ)
 
 
 def managed_version(framework: str) -> str:
