@@ -54,7 +54,7 @@ PROGRAMS = {
 }
 ELSEWHERE = re.compile(
     r"\b(docker build|gcloud|git clone|kubectl|make|npm|pip install|pulumi|sacct|"
-    r"kueue-fleet (rehearse|status|controller|upgrade .* --rehearse))\b"
+    r"kueue-fleet (rehearse|status|controller|import .* --kubernetes|upgrade .* --rehearse))\b"
 )
 TARGETS = {*re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE), ".venv/.ready"}
 SECTIONS = {field.alias or name: name for name, field in FleetSpec.model_fields.items()}

@@ -300,7 +300,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
 ]
 ELSEWHERE: Final[Mapping[type[BaseModel], set[str]]] = {
     ClusterEntry: {"name", "role", "project", "kueue", "existing", "upsertExistingObjects"}
-    | {"kubernetes", "location", "nodes"},
+    | {"kubernetes", "location", "nodes", "podMonitors"},
     NodePoolEntry: {"name", "existing", "clusters", "management"},
     NetworkArgs: set(),
     ReservationEntry: {"name"},
