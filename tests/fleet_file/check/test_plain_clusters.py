@@ -8,7 +8,7 @@ import pytest
 from tests.fleet_file.builders import REMOVED, changed, problems
 
 from kueue_fleet.fleet_file import parse_fleet
-from plain_fleets import alone_data, mixed_data
+from plain_fleets import SERVER, alone_data, mixed_data
 
 CLASS = {"priorities": [{"machineFamily": "g2"}]}
 MIXED: dict[str, tuple[dict[str, Any], str]] = {
@@ -51,6 +51,30 @@ MIXED: dict[str, tuple[dict[str, Any], str]] = {
         {"clusters/2/kubernetes/server": "k8s.example:6443"},
         'clusters[paris].kubernetes.server: "k8s.example:6443" is not the address of an API server with TLS; write '
         "https:// and the host, such as https://k8s.example.com:6443",
+    ),
+    "a port that is none": (
+        {"clusters/2/kubernetes/server": "https://k8s.example:70000"},
+        'clusters[paris].kubernetes.server: "https://k8s.example:70000" is not the address of an API server with TLS; '
+        "write https:// and the host, such as https://k8s.example.com:6443",
+    ),
+    "the address in the kubeconfig of kind": (
+        {"clusters/2/kubernetes/server": "https://127.0.0.1:38765"},
+        "warning: clusters[paris].kubernetes.server: https://127.0.0.1:38765, which leads the manager's pods to "
+        "themselves or to their own cluster; write the address by which the manager reaches the worker",
+    ),
+    "the address in a pod of the worker": (
+        {"clusters/2/kubernetes/server": "https://kubernetes.default.svc"},
+        "warning: clusters[paris].kubernetes.server: https://kubernetes.default.svc, which leads the manager's pods to "
+        "themselves or to their own cluster; write the address by which the manager reaches the worker",
+    ),
+    "half a GPU": (
+        {"clusters/2/nodes/0/allocatable": {"cpu": 120, "memory": "900Gi", "nvidia.com/gpu": 7.5}},
+        "clusters[paris].nodes[dgx].allocatable[nvidia.com/gpu]: 7500m is not whole; write a whole number",
+    ),
+    "labels of PodMonitors": (
+        {"clusters/2/podMonitors": {"labels": {"release": "a b"}}},
+        'clusters[paris].podMonitors.labels[release]: "a b" has characters or a form that are not allowed; use '
+        "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
     ),
     "the spelling of kubeconfigs": (
         {"clusters/2/kubernetes/proxy-url": "http://proxy.example:3128"},
@@ -203,3 +227,20 @@ def test_the_fleets_are_right() -> None:
 def test_a_program_hands_such_a_fleet_to_commands() -> None:
     fleet = parse_fleet(mixed_data())
     assert parse_fleet(fleet.wire()) == fleet
+
+
+@pytest.mark.parametrize(
+    ("connection", "said"),
+    [
+        ({"server": SERVER}, ["server: https://k8s.paris.example:6443"]),
+        ({"server": SERVER, "proxyUrl": "http://proxy.lyon.example:3128"}, []),
+        ({"server": "https://lyon.example", "context": "admin@paris"}, ["context: admin@paris"]),
+        ({}, []),
+    ],
+)
+def test_two_entries_of_one_cluster_are_named(connection: dict[str, str], said: list[str]) -> None:
+    data = mixed_data()
+    data["clusters"].append({"name": "lyon", "role": "worker", "kubernetes": connection})
+    rest = ", which is that of paris too; write that of this cluster, or remove one of the two"
+    found = [each for each in problems(data) if "too; write that" in each]
+    assert found == [f"warning: clusters[lyon].kubernetes.{each}{rest}" for each in said]

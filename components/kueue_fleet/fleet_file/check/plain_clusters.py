@@ -6,6 +6,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity (both
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -18,11 +19,13 @@ from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.rules.clusters import NO_SERVER, NOT_OF_GKE
+from kueue_fleet.fleet_file.rules.clusters import NO_SERVER, NOT_OF_GKE, SAME_CLUSTER
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.fleet_file.worker_tokens import profile_credentials
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 
+_LOCAL: Final = re.compile(r"localhost|127(\.\d+){3}|\[::1\]|kubernetes(\.default(\.svc(\..*)?)?)?")
+"""Hosts that every pod and every cluster has for itself."""
 _LEAVE_OUT: Final = "leave {cluster} out of its clusters"
 
 
@@ -151,6 +154,7 @@ def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
     yield from _without_gke(scope)
     yield from _accounts(scope)
     yield from _servers(scope)
+    yield from _same_clusters(scope)
 
 
 @where_read
@@ -225,8 +229,30 @@ def _servers(scope: Scope) -> Iterator[Problem]:
                 "is missing, and the manager reaches a worker by it",
                 "add the address, such as https://k8s.example.com:6443, unless a program gives it to Fleet",
             )
+        elif cluster.role == "worker" and _LOCAL.fullmatch(cluster.kubernetes.host):
+            wrong = f"{cluster.kubernetes.server}, which leads the manager's pods to themselves or to their own cluster"
+            yield NO_SERVER.at(f"{path}.server", wrong, "write the address by which the manager reaches the worker")
         elif cluster.role != "worker":
             for alias in _OF_CONNECTIONS:
                 if getattr(cluster.kubernetes, to_snake(alias)):
                     wrong = f"has no effect, since no cluster of the fleet connects to a {cluster.role}"
                     yield NO_EFFECT.at(f"{path}.{alias}", wrong, "remove it; Pulumi uses context")
+
+
+@where_read
+def _same_clusters(scope: Scope) -> Iterator[Problem]:
+    """By the context Pulumi reaches them, and by the rest the manager."""
+    known: dict[tuple[str, object], str] = {}
+    for cluster in scope.fleet.clusters:
+        connection = cluster.kubernetes
+        if connection is None:
+            continue
+        keys: dict[str, object] = {"context": connection.context}
+        if cluster.role == "worker" and connection.server is not None:
+            keys["server"] = (connection.server, connection.proxy_url, connection.tls_server_name)
+        for field, value in keys.items():
+            other = known.setdefault((field, value), cluster.name)
+            if value is not None and other != cluster.name:
+                wrong = f"{getattr(connection, field)}, which is that of {other} too"
+                path = f"{scope.path(cluster)}.kubernetes.{field}"
+                yield SAME_CLUSTER.at(path, wrong, "write that of this cluster, or remove one of the two")

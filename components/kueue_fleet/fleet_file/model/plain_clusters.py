@@ -30,21 +30,25 @@ from kueue_admission.kernel.quantity import Quantity, QuantityMapField
 
 _URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?(/[A-Za-z0-9._~/-]*)?")
 _PORTS: Final = {"http": 80, "https": 443}
+_LAST_PORT: Final = 65535
 
 
 def _server(text: str) -> Fault | None:
     """Kueue refuses a kubeconfig whose server is not verified, so there is TLS."""
     form = "write https:// and the host, such as https://k8s.example.com:6443"
-    url_match = _URL.fullmatch(text)
-    return (
-        None if url_match and url_match[1] == "https" else Fault("is not the address of an API server with TLS", form)
-    )
+    is_url = _is_url(text) and text.startswith("https:")
+    return None if is_url else Fault("is not the address of an API server with TLS", form)
 
 
 def _proxy(text: str) -> Fault | None:
     """Of http or https, which the fleet's own controller takes."""
     form = "write http:// or https://, the host and the port"
-    return None if _URL.fullmatch(text) else Fault("is not the URL of a proxy", form)
+    return None if _is_url(text) else Fault("is not the URL of a proxy", form)
+
+
+def _is_url(text: str) -> bool:
+    url_match = _URL.fullmatch(text)
+    return url_match is not None and int((url_match[3] or ":0")[1:]) <= _LAST_PORT
 
 
 class KubernetesConnection(SpecModel):
@@ -60,6 +64,12 @@ class KubernetesConnection(SpecModel):
     """Name in the server's certificate, where it is not the host of `server`."""
     proxy_url: Annotated[Text, syntax_of(_proxy)] | None = None
     """Proxy through which the manager reaches `server`; default: none."""
+
+    @property
+    def host(self) -> str:
+        """The host of `server`; empty: the file has none."""
+        url_match = _URL.fullmatch(self.server or "")
+        return url_match[2] if url_match else ""
 
     @property
     def port(self) -> int | None:
@@ -87,6 +97,9 @@ class ClusterNodes(RuledModel):
     @where_read
     def _amounts(self) -> Iterator[Problem]:
         for resource, amount in self.allocatable.items():
+            if "/" in resource and amount.decimal % 1:
+                # Source: kubernetes@v1.36.3 pkg/apis/core/validation/validation.go (validateResourceQuantityValue).
+                yield OUT_OF_RANGE.at(f"allocatable[{resource}]", f"{amount} is not whole", "write a whole number")
             if amount < Quantity(0):
                 yield OUT_OF_RANGE.at(f"allocatable[{resource}]", f"{amount} is negative", "write 0 or more")
 

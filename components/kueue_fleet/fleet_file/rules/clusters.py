@@ -340,7 +340,14 @@ NOT_OF_GKE = Rule(
 NO_SERVER = Rule(
     "KF679",
     severity="warning",
-    seen="`is missing, and the manager reaches a worker by it`",
+    seen="`is missing, and the manager reaches a worker by it`, `leads the manager's pods to themselves`",
     why="The manager's Kueue needs the address of the worker's API server; the context is of your own kubeconfig.",
     remedy="Add `kubernetes.server`, or give it to `Fleet` in a program",
+)
+SAME_CLUSTER = Rule(
+    "KF680",
+    severity="warning",
+    seen="`is that of CLUSTER too`",
+    why="Two entries lead to one cluster, where they overwrite each other's objects.",
+    remedy="Correct the context or the address",
 )
