@@ -70,11 +70,14 @@ class Names:
         is_path = all(part in self.fields for part in rest)  # In a fleet file, or in an object.
         return not is_path and not any(self._has(place, rest) for place in self.by_name[first])
 
-    def _has(self, place: Named, rest: list[str]) -> bool:
+    def _has(self, place: Named, rest: list[str], derived: tuple[Named, ...] = ()) -> bool:
+        """`derived`: the classes below, of which one may have the name of its base."""
         if not rest:
             return True
         if rest[0] not in place.members:
-            return any(self._has(base, rest) for name in place.bases for base in self.by_name.get(name, []))
+            derived = (*derived, place)
+            bases = (base for name in place.bases for base in self.by_name.get(name, []))
+            return any(self._has(base, rest, derived) for base in bases if all(base is not each for each in derived))
         found = place.members[rest[0]]
         places = [found] if found is not None else self.by_name.get(rest[0], [])  # Those of that name: it is imported.
         return len(rest) == 1 or any(self._has(each, rest[1:]) for each in places)
