@@ -44,7 +44,7 @@ def test_what_is_printed_is_read_alike(objects: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a: yes\nb: 010\nc: 12:30\nd: 2026-11-20T00:00:00Z\ne: 0x1F\nf: ~\ng: 1e3\nh: 0o17\ni: 0b11\nj: 08\nk: .5\n",
+        "a: yes\nc: 12:30\nd: 2026-11-20T00:00:00Z\ne: 0x1F\nf: ~\ng: 1e3\nh: 0o17\nj: 08\nk: .5\n",
         "# first\n\nkind: A\n---\n---\n# second\nkind: B\n--- {kind: C}\n---\n",
         "a: 'b\n  c'\nd: |\n  ---\n  e\nf: >-\n  g\n\n  h\n",
         'message: "insufficient unused quota for nvidia.com/gpu in\n    flavor \\u00e9, 1 more needed"\n',

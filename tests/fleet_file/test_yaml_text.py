@@ -8,7 +8,7 @@ import pytest
 
 from kueue_admission.kernel.problem import SpecError
 from kueue_admission.kernel.yaml_bounds import MOST_LEVELS
-from kueue_admission.kernel.yaml_text import load_documents, load_yaml
+from kueue_admission.kernel.yaml_text import KubectlLoader, load_documents, load_yaml
 
 
 def nested(levels: int, key: str = "a:") -> str:
@@ -97,3 +97,47 @@ def test_a_number_of_too_many_digits(number: str) -> None:
     with pytest.raises(SpecError, match=r"f.yaml:2: .*a number has 4000 digits") as refused:
         load_documents(f"a: 1\nb: {number}", "f.yaml")
     assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (
+            "016",
+            '016 is 14 to Pulumi and kubectl, which read it as octal; write 16 or 14, or "016" in quotes if it is text',
+        ),
+        (
+            "-010",
+            '-010 is -8 to Pulumi and kubectl, which read it as octal; write 10 or -8, or "-010" in quotes if it is '
+            "text",
+        ),
+        ("1_000", '1_000 is 1000 to Pulumi and kubectl; write 1000, or "1_000" in quotes if it is text'),
+        ("0b11", '0b11 is 3 to Pulumi and kubectl; write 3, or "0b11" in quotes if it is text'),
+    ],
+)
+def test_what_other_readers_take_for_another_number_is_refused(number: str, said: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        load_yaml(f"a: 1\nb: {number}", "f.yaml")
+    assert str(refused.value) == f"f.yaml:2: {said} [KF518]"
+    assert load_yaml(f"a: '{number}'", "f.yaml") == {"a": number}
+
+
+def test_numbers_that_all_readers_take_alike_are_read() -> None:
+    assert load_yaml("[0, 00, 007, 08, 10, -1, 0o17, 0x1F]", "f.yaml") == [0, 0, 7, 8, 10, -1, 15, 31]
+
+
+def test_objects_of_people_are_read_as_kubectl_reads_them() -> None:
+    """go.yaml.in/yaml/v2@v2.4.4 resolve.go."""
+    text = "{a: yes, b: Off, c: n, d: 010, e: 1_000, f: 0b11, g: 'yes', on: yesterday}"
+    (document,) = load_documents(text, "f.yaml", KubectlLoader)
+    assert document.data == {
+        "a": True,
+        "b": False,
+        "c": False,
+        "d": 8,
+        "e": 1000,
+        "f": 3,
+        "g": "yes",
+        "true": "yesterday",
+    }
+    assert load_yaml(text.replace("010", "8").replace("1_000", "1").replace("0b11", "1"), "f.yaml")["a"] == "yes"

@@ -44,11 +44,11 @@ def found(
         (
             {"labels": {"kueue.x-k8s.io/priority-class": "urgent"}},
             "metadata.labels[kueue.x-k8s.io/priority-class]: urgent is not a priority class for team team-a; "
-            "use normal or low",
+            "use normal",
         ),
         (
             {"priorityClassName": "top"},
-            "priorityClassName of pod set main: top is not a priority class for team team-a; use normal or low",
+            "priorityClassName of pod set main: top is not a priority class for team team-a; use low",
         ),
         (
             {"spec": {"managedBy": "example.com/other"}},

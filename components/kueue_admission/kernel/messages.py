@@ -26,6 +26,7 @@ from kueue_admission.kernel.form_rules import (
 from kueue_admission.kernel.printable import printable
 from kueue_admission.kernel.problem import Problem, join_path
 from kueue_admission.kernel.schema_path import fields_of, is_model, model_at, paths_below, readable, tags_of
+from kueue_admission.kernel.syntax import strange_character
 from kueue_admission.kernel.unknown import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 
 _MUCH_ALIKE: Final = 0.8
@@ -142,7 +143,9 @@ def unknown_field(
     known_names = sorted(names or fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
     if colon and field in known_names:
-        return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
+        return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value.strip()}")
+    strange = strange_character(name)
+    wrong = f"is not a known field{strange and f', as it has the character {strange}'}"
     near = suggest.nearest(name, known_names, _MUCH_ALIKE)
     meant = [near] if near else _around(name, above or {})
     if not meant:
@@ -150,10 +153,10 @@ def unknown_field(
         if near := suggest.nearest(name, known_names):
             meant.insert(0, near)
     if 0 < len(meant) <= _MOST_MEANT:
-        return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {suggest.either(meant)}?")
+        return UNKNOWN_FIELD.at(path, wrong, f"did you mean {suggest.either(meant)}?")
     return UNKNOWN_FIELD.at(
         path,
-        "is not a known field",
+        wrong,
         f"remove it, or use one of {', '.join(known_names)}" if known_names else "remove it",
     )
 
@@ -283,6 +286,11 @@ _LIMITS: Final = {
 }
 
 
+def in_quotes(text: str) -> str:
+    """What to do about a value that YAML reads as another type than text."""
+    return f'put it in quotes: "{text}"'
+
+
 def _wrong_type(kind: str, value: Any) -> Fault:
     type_words = _TYPES[kind]
     wrong = f"is given where {type_words} is needed"
@@ -290,7 +298,7 @@ def _wrong_type(kind: str, value: Any) -> Fault:
         return Fault(wrong, f"write {type_words}", WRONG_TYPE)
     if type_words == "text" and isinstance(value, (int, float)):
         value_text = str(value).lower() if isinstance(value, bool) else str(value)
-        return Fault(wrong, f'put it in quotes: "{value_text}"', WRONG_TYPE)
+        return Fault(wrong, in_quotes(value_text), WRONG_TYPE)
     if type_words == "a whole number" and isinstance(value, str) and value.lstrip("+-").isdigit():
         return Fault(wrong, f"remove the quotes: {value}", WRONG_TYPE)
     if type_words == "true or false":

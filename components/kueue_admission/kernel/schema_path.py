@@ -6,7 +6,7 @@ their name where that is unique in the list, keys of maps stand in brackets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -20,6 +20,8 @@ Location = Sequence["str | int"]
 """A place in a document, as pydantic gives it."""
 _DEPTH: Final = 4
 """How deep a field is looked for in the models inside one."""
+_LONG: Final = 7
+"""Letters of a field whose name says enough behind another word: gpuSharing is meant by accelerator.sharing."""
 
 
 @cache
@@ -29,14 +31,22 @@ def fields_of(model: type[BaseModel]) -> Mapping[str, tuple[str, Any]]:
 
 
 def paths_below(model: type[BaseModel], name: str) -> list[str]:
-    """Where the models inside `model` have a field of that name, in the nearest depth: `capacity.type`."""
+    """Where the models inside `model` have a field of that name, in the nearest depth: `capacity.type`.
+
+    If there is none, those whose long name ends it: `accelerator.partitionSize` for `gpuPartitionSize`.
+    """
+    same = _paths_where(model, lambda field: plain(field) == plain(name))
+    return same or _paths_where(model, lambda field: len(field) >= _LONG and plain(name).endswith(plain(field)))
+
+
+def _paths_where(model: type[BaseModel], meant: Callable[[str], bool]) -> list[str]:
     here = [("", model)]
     for _ in range(_DEPTH):
         here = list(
             dict.fromkeys((join_path(path, below), model) for path, outer in here for below, model in _inside(outer))
         )
         if paths := dict.fromkeys(
-            join_path(path, field) for path, model in here for field in fields_of(model) if plain(field) == plain(name)
+            join_path(path, field) for path, model in here for field in fields_of(model) if meant(field)
         ):
             return list(paths)
     return []

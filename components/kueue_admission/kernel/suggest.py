@@ -9,6 +9,7 @@ from typing import Final
 
 from kueue_admission.kernel.form_rules import MISSPELT
 from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.syntax import strange_character
 
 LISTED: Final = 8
 """How many names a message lists at most; a longer list is not read."""
@@ -35,7 +36,8 @@ def instead(text: str, known_names: Iterable[str], what: str) -> str:
     names = list(dict.fromkeys(known_names))
     near = nearest(text, names)
     if near:
-        return f"did you mean {near}?"
+        strange = strange_character(text)
+        return f"did you mean {near}{strange and f', without the character {strange}'}?"
     if not names:
         return f"there are no {what} yet: add one"
     name_text = ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
+import unicodedata
 from collections.abc import Callable
 
 from kueue_admission.kernel.form_rules import Fault
@@ -171,4 +172,14 @@ def in_form(text: str, pattern: re.Pattern[str], longest: int, form: str) -> Fau
         return Fault("is empty", "write a name")
     if len(text) > longest:
         return Fault(f"is {len(text)} characters long", f"use at most {longest}")
-    return None if pattern.fullmatch(text) else Fault("has characters or a form that are not allowed", form)
+    if pattern.fullmatch(text):
+        return None
+    if strange := strange_character(text):
+        return Fault(f"has the character {strange}, which is not allowed", form)
+    return Fault("has characters or a form that are not allowed", form)
+
+
+def strange_character(text: str) -> str:
+    """The first character outside ASCII, by its code and name, since it may look like another; empty: there is none."""
+    strange = next((character for character in text if not character.isascii()), "")
+    return strange and f"U+{ord(strange):04X} ({unicodedata.name(strange, 'without a name').lower()})"

@@ -62,6 +62,10 @@ _OPEN_QUOTE: Final = _Words("a quote is opened and not closed", "close it", earl
 _ROWS: Final = (
     (_CONFLICT, _Words("Git's mark of a conflict is left", "keep one version, and remove the marks")),
     (re.compile("```"), _Words("a fence of Markdown is left", "remove the rows with ```")),
+    (
+        re.compile(r".*\{\{.*\}\}"),
+        _Words("a template is not filled in", "fill it in, or put it in quotes if it is text"),
+    ),
     (re.compile(r"-[A-Za-z_\"'{\[]"), _Words("there is no space after a dash", "write '- name: value'")),
     (
         re.compile(r"[\w.-]+:[^\s/:][^:]*$"),

@@ -1,7 +1,10 @@
 """Reads YAML as the fleet has it: the 1.2 core schema, duplicate keys refused, every failure with its line.
 
-`yes` and `on` are text, `010` is ten, `12:30` is text and dates are text, as in Pulumi's own reader; so a file means
-the same to the checker and to `pulumi up`.
+`yes` and `on` are text, `12:30` is text and dates are text, as in Pulumi's own reader; so a file means the same to the
+checker and to `pulumi up`. What Go's readers take for another number, `010` and `1_000`, is refused.
+
+`kubectl` reads the Kubernetes' objects of people by YAML 1.1: there `yes` is true, and `010` is eight.
+Source: gopkg.in/yaml.v3@v3.0.1 resolve.go (Pulumi), go.yaml.in/yaml/v2@v2.4.4 resolve.go (kubectl).
 """
 
 from __future__ import annotations
@@ -55,6 +58,12 @@ class _DuplicateKeyError(Exception):
         self.key, self.first, self.again = key, first, again
 
 
+class _OtherNumberError(Exception):
+    def __init__(self, text: str, value: int, line: int) -> None:
+        super().__init__(text)
+        self.text, self.value, self.line = text, value, line
+
+
 _RESOLVERS: Final = (
     ("null", r"~|null|Null|NULL|", "~nN\0"),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -66,6 +75,11 @@ _RESOLVERS: Final = (
     ),
     ("merge", r"<<", "<"),
 )
+_GO_NUMBER: Final = r"[-+]?(0b[01_]+|0[0-7_]+|[1-9][0-9]*_[0-9_]*)"
+"""Whole numbers that Go's readers know beyond the core schema, or read otherwise: binary, octal, with underscores."""
+_GO_TAG: Final = "tag:yaml.org,2002:go-number"
+_GO_FLAG: Final = r"y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
+"""Texts that YAML 1.1 takes for true or false, beyond the core schema."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -99,7 +113,48 @@ def _integer(loader: Any, node: Any) -> int:
     return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
 
 
+def _go_number(loader: Any, node: Any) -> int:
+    """A number that Go's readers have too. Raises _OtherNumberError for what the core schema reads otherwise."""
+    text = loader.construct_scalar(node)
+    value = _as_go_reads(text)
+    if not text.lstrip("-+").isdecimal() or value != int(text):
+        raise _OtherNumberError(text, value, node.start_mark.line + 1)
+    return value
+
+
+def _as_go_reads(text: str) -> int:
+    plain = text.replace("_", "")
+    digits = plain.lstrip("-+")
+    value = int(digits, 2 if digits[:2] == "0b" else 8 if digits[0] == "0" and len(digits) > 1 else 10)
+    return -value if plain[0] == "-" else value
+
+
 YamlLoader.add_constructor("tag:yaml.org,2002:int", _integer)
+for _of in (YamlLoader, _Dumper):
+    for _letter in "-+0123456789":  # Before the others, which are longer in coming.
+        _of.yaml_implicit_resolvers[_letter].insert(0, (_GO_TAG, re.compile(rf"(?:{_GO_NUMBER})\Z")))
+YamlLoader.add_constructor(_GO_TAG, _go_number)
+
+
+class KubectlLoader(YamlLoader):
+    """As kubectl reads what people write, by YAML 1.1."""
+
+    bool_values: ClassVar[dict[str, bool]] = {**YamlLoader.bool_values, "y": True, "n": False}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {
+        letter: [*resolvers] for letter, resolvers in YamlLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """With flags as keys in words, as JSON has them."""
+        mapping = super().construct_mapping(node, deep=deep)
+        return {str(key).lower() if isinstance(key, bool) else key: value for key, value in mapping.items()}
+
+
+for _letter in "yYnNoO":
+    KubectlLoader.yaml_implicit_resolvers.setdefault(_letter, []).append(
+        ("tag:yaml.org,2002:bool", re.compile(rf"(?:{_GO_FLAG})\Z"))
+    )
+KubectlLoader.add_constructor(_GO_TAG, lambda loader, node: _as_go_reads(loader.construct_scalar(node)))
 
 
 @dataclass(frozen=True)
@@ -133,6 +188,11 @@ class YamlDocument:
         node = self._lines.node_of(path) if self._lines is not None else None
         return (node.start_mark.index, node.end_mark.index) if isinstance(node, yaml.ScalarNode) else None
 
+    def written_at(self, path: str) -> str:
+        """The one value of `path` as the text has it, without quotes; empty: it has none, or a map or list there."""
+        node = self._lines.node_of(path) if self._lines is not None else None
+        return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
+
     @cached_property
     def _lines(self) -> Lines | None:
         return Lines(self.node) if self.node is not None else None
@@ -164,11 +224,18 @@ def load_document(text: str, source: str) -> YamlDocument:
     return documents[0] if documents else YamlDocument(None, source)
 
 
-def load_documents(text: str, source: str) -> list[YamlDocument]:
+def load_documents(text: str, source: str, loader: type[YamlLoader] = YamlLoader) -> list[YamlDocument]:
     """Every document in `text`. Raises SpecError as `load_document` does."""
-    refuse_deep_text(text, source, YamlLoader)
+    refuse_deep_text(text, source, loader)
     try:
-        return list(_documents(text, source))
+        return list(_documents(text, source, loader))
+    except _OtherNumberError as error:
+        meant = error.text.lstrip("-+0")
+        octal = meant.isdecimal()
+        wrong = f"{error.text} is {error.value} to Pulumi and kubectl{', which read it as octal' if octal else ''}"
+        fix = f"write {meant} or {error.value}" if octal else f"write {error.value}"
+        fix = f'{fix}, or "{error.text}" in quotes if it is text'
+        raise SpecError([YAML.at("", wrong, fix, source=source, line=error.line)]) from None
     except _DuplicateKeyError as error:
         raise SpecError(
             [
@@ -191,8 +258,8 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
         ) from None
 
 
-def _documents(text: str, source: str) -> Iterator[YamlDocument]:
-    loader: Any = YamlLoader(text)
+def _documents(text: str, source: str, reader: type[YamlLoader]) -> Iterator[YamlDocument]:
+    loader: Any = reader(text)
     expands = has_aliases(text)
     try:
         while loader.check_node():

@@ -12,6 +12,7 @@ from kueue_admission.decide.model import Workload
 from kueue_admission.kernel.form_rules import NO_WORKLOAD
 from kueue_admission.kernel.manifest import is_live
 from kueue_admission.kernel.names import ELASTIC_ANNOTATION, KUEUE_GROUP, PRIORITY_LABEL, QUEUE_LABEL
+from kueue_admission.kernel.suggest import instead
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.device_claims import with_devices
 from kueue_admission.read.fields import Fields
@@ -82,7 +83,10 @@ def class_priority(labels: Fields, context: Context) -> int | None:
     name = labels.text(PRIORITY_LABEL)
     if name and name not in context.workload_priorities:
         wrong = f"there is no WorkloadPriorityClass {name!r}"
-        labels.wrong(PRIORITY_LABEL, wrong, "add it, or name another", NO_WORKLOAD)
+        fix = instead(name, sorted(context.workload_priorities), "WorkloadPriorityClasses")
+        if name in context.pod_priorities:
+            fix = f"{name} is a PriorityClass, which pods name in priorityClassName; {fix}"
+        labels.wrong(PRIORITY_LABEL, wrong, fix, NO_WORKLOAD)
     return context.workload_priorities.get(name, 0) if name else None
 
 
@@ -102,7 +106,10 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
         value = context.pod_priorities.get(name, SYSTEM_CLASSES.get(name))
         if name and value is None:
             wrong = f"there is no PriorityClass {name!r}"
-            place.wrong("priorityClassName", wrong, "add it, or name another", NO_WORKLOAD)
+            fix = instead(name, sorted(context.pod_priorities), "PriorityClasses")
+            if name in context.workload_priorities:
+                fix = f"{name} is a WorkloadPriorityClass, which the label {PRIORITY_LABEL} of the job names; {fix}"
+            place.wrong("priorityClassName", wrong, fix, NO_WORKLOAD)
         if name:
             return value or 0
     return context.default_priority

@@ -118,10 +118,11 @@ def _load(text: str, source: str) -> list[tuple[Place, Any]]:
 def _load_yaml(text: str, source: str) -> list[tuple[Place, Any]]:
     if len(text) > _LARGE and (large := load_large(text)) is not None:
         return [(Place(source, line), data) for line, data in large]
-    from kueue_admission.kernel.yaml_text import load_documents
+    from kueue_admission.kernel.yaml_text import KubectlLoader, load_documents
 
     try:
-        return [(Place(source, document.line), document.data) for document in load_documents(text, source)]
+        read_documents = load_documents(text, source, KubectlLoader)
+        return [(Place(source, document.line), document.data) for document in read_documents]
     except SpecError as error:
         raise SimulationError(error.problems) from None
     except RecursionError:
@@ -164,6 +165,11 @@ def _unpack(documents: Iterable[tuple[Place, Any]], problems: list[Problem]) -> 
             problems.append(problem.behind(where))
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data, problems)
+        elif data.get("kind") == "List":
+            wrong = f"is {_shown(data['items'])}" if data.get("items") is not None else "is missing or empty"
+            problems.append(
+                OBJECT.at("items", wrong, "write a list of objects, each with a '- ' before it").behind(where)
+            )
         elif "kind" not in data:
             problems.append(_no_object(data).behind(where))
         else:
@@ -218,4 +224,8 @@ def _document(where: Place, data: Mapping[str, Any], problems: list[Problem]) ->
 
 def _shown(data: object) -> str:
     text = " ".join(str(data)[:200].split())
-    return f"the text {text[:40]!r}{'...' if len(text) > 40 else ''}" if isinstance(data, str) else repr(data)[:40]
+    return f"the text {text[:40]!r}{'...' if len(text) > 40 else ''}" if isinstance(data, str) else _plain(data)[:40]
+
+
+def _plain(data: object) -> str:
+    return "null" if data is None else str(data).lower() if isinstance(data, bool) else repr(data)

@@ -31,8 +31,9 @@ _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterator[Document]:
     """Documents that have names: those with a generateName by number, as `train-1`."""
-    generated_names: dict[str, int] = {}
-    for where, data in documents:
+    document_list, generated_names = list(documents), dict[str, int]()
+    given_names = {str(inside(data, "metadata").get("name")) for _, data in document_list}
+    for where, data in document_list:
         metadata = data.get("metadata")
         if not isinstance(metadata, Mapping):
             problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
@@ -40,11 +41,16 @@ def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterat
         kind, name = str(data["kind"]), metadata.get("name")
         prefix = metadata.get("generateName")
         if name is None and isinstance(prefix, str) and prefix:
-            number = generated_names[f"{kind} {prefix}"] = generated_names.get(f"{kind} {prefix}", 0) + 1
+            number = generated_names.get(f"{kind} {prefix}", 0) + 1
+            while f"{prefix}{number}" in given_names:
+                number += 1
+            generated_names[f"{kind} {prefix}"] = number
             name = f"{prefix}{number}"
             data = {**data, "metadata": {**metadata, "name": name}}
         if not isinstance(name, str) or not name:
-            problems.append(OBJECT.at(f"{kind}.metadata.name", f"is {name!r}", "give it a name").behind(where))
+            wrong = "is missing or empty" if name in (None, "") else f"is {str(name).lower()[:40]}, not text"
+            fix = "put it in quotes" if isinstance(name, (bool, int, float)) else "give it a name"
+            problems.append(OBJECT.at(f"{kind}.metadata.name", wrong, fix).behind(where))
             continue
         yield Document(where, data)
 

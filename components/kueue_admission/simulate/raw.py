@@ -22,7 +22,7 @@ from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB,
 from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
 from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.kernel.problem import Problem, errors_of
-from kueue_admission.kernel.suggest import instead
+from kueue_admission.kernel.suggest import instead, nearest
 from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
@@ -359,7 +359,9 @@ def check_references(fleet_objects: Parsed) -> Iterator[Problem]:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
             namespace, _, name = key.partition("/")
             here = [queue_key.partition("/")[2] for queue_key in local if queue_key.startswith(f"{namespace}/")]
-            fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else _ADD
+            near = nearest(namespace, {queue_key.partition("/")[0] for queue_key in sorted(local)})
+            elsewhere = f"did you mean the namespace {near}?" if near else _ADD
+            fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else elsewhere
             yield UNKNOWN_NAME.at(f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}", fix)
     for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
         way = " -> ".join(cycle)

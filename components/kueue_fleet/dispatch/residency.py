@@ -12,7 +12,8 @@ from typing import Final
 
 from kueue_admission.kernel.names import REGIONS_LABEL
 
-_SEPARATOR: Final = "_"
+SEPARATOR: Final = "_"
+"""Between several regions in a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def parse_regions(value: str, groups: Mapping[str, Iterable[str]]) -> frozenset[
     A word that is neither a group nor a region stays as it is, and matches no cluster.
     """
     regions: set[str] = set()
-    for word in value.split(_SEPARATOR):
+    for word in value.split(SEPARATOR):
         regions.update(groups.get(word, [word] if word else []))
     return frozenset(regions)
 

@@ -7,12 +7,14 @@ hides no other, and no rule judges what was not read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import WRONG_TYPE
+from kueue_admission.kernel.messages import in_quotes
 from kueue_admission.kernel.problem import Problem, SpecError, errors_of
 from kueue_admission.kernel.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
@@ -69,7 +71,9 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, now, as_published=as_published)
     problems = [*reading.problems, *_other_project(document, part)]
-    placed_problems = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    placed_problems = [
+        replace(_as_written(problem, part), source=source, line=part.line_of(problem.path)) for problem in problems
+    ]
     beside = [] if document is part else [*_beside_the_fleet(document)]
     fleet = None if errors_of([*problems, *beside]) else reading.fleet
     if document is not part:
@@ -79,6 +83,15 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
         ]
     placed_problems.sort(key=lambda problem: problem.line or 0)
     return Reading(fleet, tuple(placed_problems))
+
+
+def _as_written(problem: Problem, part: YamlDocument) -> Problem:
+    """With a number to put in quotes as the file has it: 007 is no text once it is read as 7, nor 0.20 as 0.2."""
+    written = part.written_at(problem.path) if problem.rule is WRONG_TYPE else ""
+    with suppress(ValueError):
+        if problem.fix == in_quotes(str(float(written) if "." in written else int(written))):
+            return replace(problem, fix=in_quotes(written))
+    return problem
 
 
 def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = False) -> Reading:

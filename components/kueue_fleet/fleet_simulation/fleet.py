@@ -6,15 +6,16 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Workload
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN
 from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
-from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
@@ -30,9 +31,11 @@ from kueue_admission.simulate.result import Result, quotas_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_simulation.fleet_run import FleetRun
 from kueue_fleet.fleet_simulation.team_budgets import simulated_budgets
 from kueue_fleet.gke.prices import Prices, list_prices
+from kueue_fleet.jobs.check import check_job
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
 from kueue_fleet.jobs.check.nodes import stays_pending
@@ -47,7 +50,7 @@ from kueue_fleet.jobs.problems import (
     as_in_files,
     check_jobs,
 )
-from kueue_fleet.jobs.queued_job import pod_set_templates, queued_jobs
+from kueue_fleet.jobs.queued_job import QueuedJob, pod_set_templates, queued_jobs
 from kueue_fleet.jobs.topology_nodes import topology_nodes
 from kueue_fleet.jobs.undispatched import warn_of_undispatched
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
@@ -80,15 +83,43 @@ def prepare_fleet(
         end = run.drive(0.0, until, watch)
         return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
-    jobs, _ = claims_apart(named_documents)
+    jobs, claims = claims_apart(named_documents)
     dispatch_problems = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
-    queued_list = tuple(queued_jobs(fleet, jobs))
+    queued_list = tuple(queued_jobs(fleet, jobs, claims))
     warnings = (
         *(warning for check in _PENDING for job in queued_list for warning in check(fleet, job)),
+        *_refused_elsewhere(fleet, queued_list),
+        *_closed_pools(fleet, file),
         *dispatch_problems,
         *warn_of_many(fleet, file.jobs, jobs),
     )
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
+
+
+def _refused_elsewhere(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[Problem]:
+    """What others refuse of jobs that Kueue, and so the simulation, runs; of jobs that are alike, of the first."""
+    seen: set[str] = set()
+    for job in jobs:
+        metadata = inside(job.data, "metadata")
+        alike = repr((job.queue, job.pod_sets, metadata.get("labels"), metadata.get("annotations")))
+        if alike not in seen and not any(warning for check in _PENDING for warning in check(fleet, job)):
+            for problem in errors_of(check_job(fleet, job)):
+                yield replace(problem, wrong=f"{problem.wrong} (the simulation may run it)", severity="warning")
+        seen.add(alike)
+
+
+def _closed_pools(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
+    """Pools that wait for their calendar reservations when the simulation begins: their flavors have no quota in it."""
+    begins = "has no date" if file.begin is None else f"begins {file.begin:%Y-%m-%dT%H:%M}"
+    closed = {pool.name: pool.capacity for name in fleet.job_clusters for pool in fleet.nodes_on(name) if pool.closed}
+    for name, capacity in closed.items():
+        if isinstance(capacity, Calendar) and "active" not in capacity.model_fields_set:
+            wrong = (
+                f"is open from {capacity.start:%Y-%m-%dT%H:%M} to {capacity.end:%Y-%m-%dT%H:%M}, and the simulation "
+            )
+            wrong += f"{begins}: its flavors have no quota"
+            fix = f"give --begin {capacity.start:%Y-%m-%dT%H:%M:%S} for a time when it is open"
+            yield JOB_UNKNOWN.at(f"nodePools[{name}].capacity", wrong, fix, "warning")
 
 
 def result_of(

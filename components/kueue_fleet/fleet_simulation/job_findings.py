@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.kernel.form_rules import JOB, JOB_NEVER_STARTS
-from kueue_admission.kernel.problem import Problem, errors_of
+from kueue_admission.kernel.problem import Place, Problem, errors_of
+from kueue_admission.read.kueue_objects import Parsed
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -31,14 +32,16 @@ from kueue_fleet.jobs.check.nodes import roomier
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
-from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, is_unread
-from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queued_jobs
+from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, check_twice, is_unread
+from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queue_key, queued_jobs
 from kueue_fleet.jobs.undispatched import respelt, uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
 from kueue_fleet.settings.windows import together
 
 _UNREAD: Final = "see yourself that its queue has what its pods ask for"
 _FIX: Final = "change what it asks for, or the quotas and nodes of its queue"
+_READINGS: Final = 3
+"""Forms are refused before references, so that the jobs are read once more after each."""
 
 
 class JobFindings(NamedTuple):
@@ -66,28 +69,26 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         )
         for each in unread
     ]
-    problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_domains(fleet, claims)]
-    if problems or form_only:
-        return JobFindings(problems, warnings)
+    problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
+    of_claims = list(check_domains(fleet, claims))
+    if of_claims or form_only:
+        return JobFindings([*problems, *of_claims], warnings)
     fleet = fleet_opened(fleet)
-    ordered_documents = by_kind(named_documents)
-    try:
-        manifests_there = [*claim_templates(claims), *(as_placed(document.data) for document in ordered_documents)]
-        fleet_objects = parse_fleet_objects(fleet, fleet.home, manifests_there)
-    except SimulationError as refused:
-        return JobFindings(list(as_in_files(refused.problems, (), named_documents, UNNAMED)), warnings)
-    job_findings, wrong_jobs = JobFindings([], warnings), list[Document]()
-    for job in queued_jobs(fleet, named_documents, claims):
-        problems = check_job(fleet, job)
-        job_findings.problems.extend(errors := list(errors_of(problems)))
-        job_findings.warnings.extend(problem for problem in problems if problem.severity == "warning")
-        wrong_jobs += [job.document] if errors else ()
+    reading = _read_jobs(fleet, claims, by_kind(_others(named_documents, problems)))
+    problems += reading.problems
+    if reading.objects is None:
+        return JobFindings(problems, warnings)
+    found = [problem for job in queued_jobs(fleet, reading.documents, claims) for problem in check_job(fleet, job)]
+    problems += errors_of(found)
+    warnings += [problem for problem in found if problem.severity == "warning"]
+    job_findings = JobFindings(problems, warnings)
+    fleet_objects, right = reading.objects, {id(document) for document in _others(reading.documents, problems)}
     times = QuotaTimes(fleet, {name: value.objects for name, value in fleet_objects.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     queues = cluster_queue_of(fleet)
-    for document, workload in zip(ordered_documents, fleet_objects[fleet.home].workloads, strict=True):
+    for document, workload in zip(reading.documents, fleet_objects[fleet.home].workloads, strict=True):
         queue = queues.get(workload.local_queue, "")
-        if any(document is wrong for wrong in wrong_jobs):
+        if id(document) not in right:
             # Kueue's reason may be what is said already; a number is not.
             if more := never_fits(fleet, queue, workload):
                 job_findings.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {more}", _FIX))
@@ -102,6 +103,50 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
                 replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning")
             )
     return job_findings
+
+
+class _Read(NamedTuple):
+    """Jobs that could be read, with the objects of each cluster, and what is wrong with the others."""
+
+    documents: list[Document]
+    objects: Mapping[str, Parsed] | None
+    """None where it is not known which jobs are wrong."""
+    problems: list[Problem]
+
+
+def _read_jobs(fleet: FleetSpec, claims: Sequence[Document], documents: list[Document]) -> _Read:
+    """The jobs as Kueue reads them; those that it cannot read hide nothing of the others."""
+    problems: list[Problem] = []
+    for _ in range(_READINGS):
+        try:
+            manifests = [*claim_templates(claims), *(as_placed(document.data) for document in documents)]
+            return _Read(documents, parse_fleet_objects(fleet, fleet.home, manifests), problems)
+        except SimulationError as refused:
+            found = list(as_in_files(refused.problems, (), documents, UNNAMED))
+            problems += found
+            queues = cluster_queue_of(fleet)
+            about_queues = any("workload " in problem.path for problem in found)  # The first one stands for all.
+            left = [
+                document
+                for document in _others(documents, found)
+                if not about_queues or queue_key(document.data) in queues
+            ]
+            if len(left) == len(documents):
+                break
+            documents = left
+    return _Read(documents, None, problems)
+
+
+def _others(documents: Sequence[Document], problems: Sequence[Problem]) -> list[Document]:
+    """Without those that the problems are about."""
+    wrong = {(problem.source, problem.line, problem.path.partition(": ")[0]) for problem in problems}
+    wrong |= {(source, line, "") for source, line, _ in wrong}
+    others = []
+    for document in documents:
+        place = document.where if isinstance(document.where, Place) else Place(document.where)
+        if (place.source, place.line, place.item) not in wrong:
+            others.append(document)
+    return others
 
 
 def _not_started(

@@ -95,7 +95,7 @@ class Nodes:
             pools = self._pools_of(flavors)
             place_list = places[assignment.name] = []
             pods = by_name[assignment.name]
-            why = self._kept_away(pods, job.record.cluster_queue)
+            why = self._kept_away(pods, job.record.cluster_queue, frozenset(flavors))
             if why:
                 why = f"pod set {assignment.name} {why}"
             elif pools is None:
@@ -117,17 +117,17 @@ class Nodes:
         have |= places
         return ""
 
-    def _kept_away(self, pods: PodSet, queue: str) -> str:
-        """Why no node of any flavor of the queue takes the pods, by labels that they choose or by taints of node pools.
+    def _kept_away(self, pods: PodSet, queue: str, flavors: Collection[str]) -> str:
+        """Why no node of their flavors takes the pods, by labels that they choose or by taints of node pools.
 
         Empty where one may.
 
         Kueue looks at the labels and taints of flavors alone: it admits such a job, and its pods stay pending.
         """
-        shape = (queue, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
+        shape = (queue, flavors, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
         if shape not in self._kept:
             entry = self._fleet.queue(queue)
-            fault = nowhere_on(self._fleet, entry, pods, self._cluster) if entry is not None else None
+            fault = nowhere_on(self._fleet, entry, pods, self._cluster, flavors) if entry is not None else None
             self._kept[shape] = fault.wrong if fault is not None and fault is not NO_FLAVOR else ""
         return self._kept[shape]
 

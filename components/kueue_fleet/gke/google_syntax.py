@@ -9,7 +9,7 @@ import ipaddress
 import re
 
 from kueue_admission.kernel.form_rules import NO_PROJECT, Fault
-from kueue_admission.kernel.syntax import LABEL_1035, in_form
+from kueue_admission.kernel.syntax import LABEL_1035, in_form, strange_character
 
 _GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
@@ -73,12 +73,19 @@ def region(text: str) -> Fault | None:
         return None
     if _ZONE.fullmatch(text):
         return Fault("is a zone, not a region", f"write {text.rpartition('-')[0]}")
-    return Fault("is not a region of Google Cloud", "write one such as europe-west4")
+    return Fault(f"is not a region of Google Cloud{_strange(text)}", "write one such as europe-west4")
 
 
 def zone(text: str) -> Fault | None:
     """A zone of Google Cloud, such as europe-west4-a or us-central1-ai1a."""
-    return None if _ZONE.fullmatch(text) else Fault("is not a zone of Google Cloud", "write one such as europe-west4-a")
+    if _ZONE.fullmatch(text):
+        return None
+    return Fault(f"is not a zone of Google Cloud{_strange(text)}", "write one such as europe-west4-a")
+
+
+def _strange(text: str) -> str:
+    strange = strange_character(text)
+    return strange and f", as it has the character {strange}"
 
 
 def gke_cluster_name(text: str) -> Fault | None:

@@ -38,6 +38,9 @@ def start_not_known(fleet: FleetSpec, job: FleetJob) -> Fault | None:
     if QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED in {record.reason, *job.why.values()}:
         return _place_not_known(fleet, record.cluster_queue, job.workload.pod_sets)
     where = record.runs[-1].cluster if record.runs else None
+    if where and not fleet.cluster(where).runs_jobs and not fleet.is_dispatched(record.cluster_queue):
+        wrong = f"queue {record.cluster_queue} admits it on {where}, a manager, whose nodes are not known"
+        return Fault(wrong, "submit it to a queue that is dispatched to workers", JOB_UNKNOWN)
     if where and not fleet.cluster(where).runs_jobs and may_be_added(fleet, record.cluster_queue):
         wrong = f"it requests nothing that its queue counts, and Autopilot may add requests when it is made on {where}"
         return Fault(wrong, "write the requests of its containers", JOB_UNKNOWN)

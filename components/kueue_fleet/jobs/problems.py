@@ -12,7 +12,7 @@ from kueue_admission.kernel.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MOD
 from kueue_admission.kernel.manifest import inside, is_object, key_of
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem
-from kueue_admission.kernel.suggest import with_article
+from kueue_admission.kernel.suggest import instead, nearest, with_article
 from kueue_admission.read.dumps import NOT_READ
 from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
 from kueue_admission.simulate.documents import Document
@@ -36,6 +36,8 @@ _PODS: Final = {
 """Where kinds have what runs; of the others the parser says what is missing."""
 _SERVED_TOO: Final = {f"ray.io/{kind}": ("ray.io/v1alpha1",) for kind in ("rayjob", "raycluster", "rayservice")}
 """Older versions of kinds, which the API server converts."""
+_ALIKE: Final = 0.8
+"""Likeness of a kind to the one that is meant: most of them end in Job."""
 STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a job: of which step it is, for `steps` of the workload file."""
 
@@ -67,6 +69,7 @@ def check_jobs(
     yield from _behind(sources.jobs, _check_names(submissions, manifests))
     yield from check_kinds(fleet, manifests)
     yield from check_forms(manifests)
+    yield from check_twice(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submissions and not manifests:
         yield from _behind(sources.jobs, [JOB.at("jobs", "there are none", "add some, or give --jobs")])
@@ -85,7 +88,9 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
             wrong = f"is {with_article(kind)}, which the fleet's Kueue does not manage"
             fix = f"add {framework} to kueue.configuration.integrations.frameworks"
             yield JOB.at("", wrong, fix).behind(where)
-        elif data.get("apiVersion", version) not in (version, *_SERVED_TOO.get(framework, ())):
+        elif "apiVersion" not in data:
+            yield JOB.at(f"{label_of(data)}.apiVersion", "is missing", f"write {version}").behind(where)
+        elif data["apiVersion"] not in (version, *_SERVED_TOO.get(framework, ())):
             wrong = f"is of {data['apiVersion']}, and Kueue manages those of {version} alone"
             yield JOB.at(f"{label_of(data)}.apiVersion", wrong, f"write {version}").behind(where)
 
@@ -115,6 +120,11 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
         if fault := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
             wrong = f'"{name or metadata.get("generateName")}" {fault.wrong}'
             yield fault.rule.at(f"{kind}.metadata.name", wrong, fault.fix).behind(where)
+        for field in ("labels", "annotations"):
+            for key in inside(metadata, field):
+                if fault := syntax.label_key(str(key)):
+                    path = f"{label_of(data)}.metadata.{field}"
+                    yield fault.rule.at(path, f'"{key}" {fault.wrong}', fault.fix).behind(where)
         if QUEUE_LABEL not in inside(metadata, "labels"):
             path = f"{label_of(data)}.metadata.labels"
             yield JOB.at(path, f"has no {QUEUE_LABEL}", "name a LocalQueue there").behind(where)
@@ -135,11 +145,24 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
                 yield from refused.problems
 
 
+def check_twice(manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Jobs of one kind, namespace and name: the API server has the first alone."""
+    first: dict[tuple[str, str], str] = {}
+    for where, data in manifests:
+        key = data["kind"], key_of(data)
+        if is_job(data) and first.setdefault(key, where) is not where:
+            wrong = f"is listed twice, first at {first[key]}, and the API server refuses the second"
+            fix = "name it differently, or write generateName instead of name"
+            yield LISTED_TWICE.at(f"{label_of(data)}.metadata.name", wrong, fix).behind(where)
+
+
 def _not_a_job(kind: str) -> str:
     if kind in WITH_QUEUE:
         return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
     if kind == "CronJob":
         return f"give the Job of its spec.jobTemplate, which needs the label {QUEUE_LABEL} there"
+    if near := nearest(kind, QUEUED[1:], _ALIKE):
+        return f"did you mean {near}?"
     kind_names = ", ".join(QUEUED[1:])
     return f"give jobs only, the fleet has the rest; kinds of jobs are {kind_names}"
 
@@ -205,7 +228,8 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
     for job in file.jobs:
         if job.priority_class is not None and job.priority_class not in classes:
             wrong = f"there is no WorkloadPriorityClass {job.priority_class}"
-            yield UNKNOWN_NAME.at(f"jobs[{job.name}].priorityClass", wrong, "add it, or name another")
+            fix = instead(job.priority_class, sorted(classes), "WorkloadPriorityClasses")
+            yield UNKNOWN_NAME.at(f"jobs[{job.name}].priorityClass", wrong, fix)
         yield from _check_entry(fleet, job)
     if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
         yield NEEDED.at("begin", "not set, but an admission check has calendar windows", "write what time second 0 is")

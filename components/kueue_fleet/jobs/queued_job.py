@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kueue_admission.kernel.form_rules import JOB, Fault
-from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem, Rule
 from kueue_admission.read.fields import Fields
@@ -65,10 +65,14 @@ def queued_jobs(
     """Each job with its ClusterQueue and its pod sets."""
     queues = cluster_queue_of(fleet)
     for document in manifests:
-        metadata = document.data["metadata"]
-        namespace = metadata.get("namespace") or "default"
-        queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
+        queue = queues.get(queue_key(document.data), "")
         yield QueuedJob(document, queue, tuple(pod_set_templates(document.data)), claims)
+
+
+def queue_key(job: Manifest) -> str:
+    """Namespace and name of the LocalQueue that the job names."""
+    metadata = job["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}"
 
 
 def job_fault(wrong: str, fix: str) -> Fault:

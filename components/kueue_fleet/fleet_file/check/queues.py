@@ -196,6 +196,10 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             f"{manager} dispatches this queue, and its copy there is derived",
             f"remove {manager} here",
         )
+    elif manager is not None and manager in (queue.clusters or ()):
+        wrong = f"{manager} is the manager, where Kueue runs the queue's jobs, but no answer here knows its nodes"
+        index = (queue.clusters or ()).index(manager)
+        yield RUNS_NO_JOBS.at(f"{path}.clusters[{index}]", wrong, "name workers", "warning")
     if queue.manager is not None and not fleet.is_dispatched(queue.name):
         yield QUEUE_PLACE.at(
             f"{path}.manager",

@@ -84,6 +84,8 @@ def may_be_added(fleet: FleetSpec, queue: str) -> bool:
 def not_dispatched(fleet: FleetSpec, name: str) -> str:
     """What becomes of a job of queue `name` on the manager that requests nothing of the kind."""
     queue = fleet.queue(name)
+    if not fleet.is_dispatched(name):
+        return f"is in queue {name} on {fleet.home}, a manager, whose nodes are not known"
     names = " or ".join(covered_on(fleet, queue, fleet.home)) if queue is not None else ""
     return (
         f"requests nothing that queue {name} counts{f' ({names})' if names else ''}, so that Kueue gives it no "

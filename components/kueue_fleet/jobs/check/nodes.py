@@ -13,11 +13,12 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/tpus-autopilot (both sele
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kueue_admission.decide.amounts import format_request
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.problem import Problem
@@ -96,6 +97,39 @@ def check_autopilot(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             here.insert(0, fleet.home)
         if fault := _refused(fleet, queue, job.kind, template, here):
             yield of_pod_set(job, template, fault)
+
+
+@job_check
+def warn_of_wrong_flavors(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """Pods that choose the nodes of one flavor by a label that another does not have: Kueue may give it to them.
+
+    Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go (flavorSelector: of a selector, only the labels
+    that the flavor has count).
+    """
+    queue = fleet.queue(job.queue)
+    for template in job.pod_sets if queue is not None else ():
+        if template.count and queue is not None and (fault := _wrong_flavor(fleet, queue, template)):
+            yield replace(of_pod_set(job, template, fault), severity="warning")
+
+
+def _wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
+    pod_set = pod_set_of(template)
+    for cluster in fleet.clusters_of(queue):
+        if not Behaviours.of(fleet.kueue_on(cluster).version).looks_at_own_labels_of_flavor:
+            continue
+        faults = {
+            flavor.name: (flavor, _without_nodes(fleet, fleet.cluster(cluster), flavor, pods))
+            for flavor, pods in possible_flavors(fleet, queue, pod_set, cluster)
+        }
+        good = [flavor for flavor, fault in faults.values() if fault is None]
+        for flavor, fault in faults.values() if good else ():
+            if fault is not None:
+                there, other = (fleet.flavor_on(each, cluster).node_labels for each in (good[0], flavor))
+                apart = [f"{key}: {value}" for key, value in there.items() if other.get(key, value) != value]
+                wrong = f"{fault.wrong}: Kueue may give it flavor {flavor.name} all the same, and its pods stay pending"
+                fix = f"let its pods select {apart[-1]} too" if apart else f"use a queue with {good[0].name} alone"
+                return job_fault(wrong, fix)
+    return None
 
 
 def stays_pending(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
@@ -265,11 +299,14 @@ def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate
     return known_faults[0] if known_faults and all(known_faults) else None
 
 
-def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str) -> Fault | None:
-    """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods."""
+def nowhere_on(
+    fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str, flavors: Collection[str] = ()
+) -> Fault | None:
+    """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods. `flavors`: they have these."""
     reasons = [
         _without_nodes(fleet, fleet.cluster(cluster), flavor, flavor_choice)
         for flavor, flavor_choice in possible_flavors(fleet, queue, pods, cluster)
+        if not flavors or flavor.name in flavors
     ]
     return (reasons[0] if all(reasons) else None) if reasons else NO_FLAVOR
 

@@ -53,9 +53,9 @@ def check_pod_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Every job and pod set that is refused."""
     team = fleet.team_in(job.namespace)
     standard = team.pod_security if team else "privileged"
-    pod_sets = job.pod_sets
+    pod_sets, elastic = job.pod_sets, _is_elastic(fleet, job.data)
     whole = (
-        *_of_whole(job.data),
+        *_of_whole(job.data, elastic=elastic),
         *_autoscaled(fleet, job.queue, job.data),
         *_too_many(fleet, job.queue, pod_sets),
         *_managed_by(fleet, job.queue, job.data, team),
@@ -65,7 +65,7 @@ def check_pod_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         pod = inside(pod_set.template, "spec")
         faults = (
             *_of_job(job.data, pod, pod_set.count),
-            *_of_topology(job.data, pod_set),
+            *_of_topology(job.data, pod_set, elastic=elastic),
             *_containers(pod),
             *_devices(pod),
             *_of_pod_resources(pod),
@@ -74,10 +74,9 @@ def check_pod_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         yield from (of_pod_set(job, pod_set, fault) for fault in faults)
 
 
-def _of_whole(job: Manifest) -> Iterator[Fault]:
+def _of_whole(job: Manifest, *, elastic: bool) -> Iterator[Fault]:
     """What is refused of the job itself."""
     spec, annotations = inside(job, "spec"), inside(job, "metadata", "annotations")
-    elastic = _is_elastic(job)
     if elastic and job["kind"] not in _ELASTIC_KINDS:
         yield job_fault(
             f"has the annotation {ELASTIC_ANNOTATION}, and Kueue refuses a {job['kind']} with it", "remove it"
@@ -91,13 +90,12 @@ def _of_whole(job: Manifest) -> Iterator[Fault]:
 
 def _autoscaled(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
     """An elastic RayCluster with Ray's autoscaler; of what is not elastic, the reader of the kind says so."""
-    if job["kind"] != "RayCluster" or not (_is_elastic(job) and inside(job, "spec").get("enableInTreeAutoscaling")):
+    if job["kind"] != "RayCluster" or not (_is_marked(job) and inside(job, "spec").get("enableInTreeAutoscaling")):
         return
-    gates = kueue_configuration(fleet, fleet.home).get("featureGates")
     if fleet.is_dispatched(queue):
         wrong = "has enableInTreeAutoscaling, and MultiKueue does not dispatch such a RayCluster"
         yield job_fault(wrong, "remove it, or submit to a queue that is not dispatched")
-    elif not fleet.kueue_on(fleet.home).release.gate_is_on(_ELASTIC_GATE, gates):
+    elif not _is_elastic(fleet, job):
         wrong = f"has enableInTreeAutoscaling, and without the feature gate {_ELASTIC_GATE} Kueue refuses it"
         yield job_fault(wrong, "remove it, or set the gate in kueue.configuration.featureGates")
 
@@ -151,19 +149,25 @@ def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
         yield job_fault(wrong, f"write 1 to {count - 1}" if count > 1 else "remove it")
 
 
-def _of_topology(job: Manifest, pod_set: PodSetTemplate) -> Iterator[Fault]:
+def _of_topology(job: Manifest, pod_set: PodSetTemplate, *, elastic: bool) -> Iterator[Fault]:
     annotations = inside(pod_set.template, "metadata", "annotations")
     annotations_there = [name for name in _TOPOLOGY if name in annotations]
     if len(annotations_there) > 1:
         yield job_fault(
             f"has the annotations {' and '.join(annotations_there)}, and Kueue refuses the job", "keep one of them"
         )
-    elif set(annotations_there) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and _is_elastic(job):
+    elif set(annotations_there) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and elastic:
         wrong = f"has the annotation {annotations_there[0]}, and Kueue refuses it in an elastic job"
         yield job_fault(wrong, f"write {_TOPOLOGY[2]}")
 
 
-def _is_elastic(job: Manifest) -> bool:
+def _is_elastic(fleet: FleetSpec, job: Manifest) -> bool:
+    """Without the feature gate, Kueue takes no notice of the annotation."""
+    gates = kueue_configuration(fleet, fleet.home).get("featureGates")
+    return _is_marked(job) and fleet.kueue_on(fleet.home).release.gate_is_on(_ELASTIC_GATE, gates)
+
+
+def _is_marked(job: Manifest) -> bool:
     return bool(inside(job, "metadata", "annotations").get(ELASTIC_ANNOTATION) == "true")
 
 

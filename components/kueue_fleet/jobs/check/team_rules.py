@@ -12,6 +12,7 @@ from kueue_admission.kernel.form_rules import JOB, Fault
 from kueue_admission.kernel.manifest import Manifest, inside, maps_in
 from kueue_admission.kernel.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.suggest import either
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.manifests import label_of
 from kueue_fleet.fleet_file import FleetSpec
@@ -64,7 +65,9 @@ def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tu
         class_names[path] = inside(pod_set.template, "spec").get("priorityClassName")
     for path, name in class_names.items():
         if name and name not in allowed_classes:
-            fix = f"use {' or '.join(allowed_classes)}" if allowed_classes else "remove it"
+            kind_classes = fleet.workload_priority_classes if "labels" in path else fleet.priority_classes
+            usable = [each.name for each in kind_classes if each.name in allowed_classes]
+            fix = f"use {either(usable)}" if usable else "remove it"
             yield path, Fault(f"{name} is not a priority class for team {team.name}", fix, JOB)
 
 

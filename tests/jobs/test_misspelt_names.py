@@ -1,0 +1,99 @@
+"""Names in jobs that are nearly right, of which Kueue and Kubernetes say nothing, or something that does not help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import GPU, dispatched_data, fleet_data
+
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_simulation.job_findings import check_manifests
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    amounts = changes.pop("amounts", {"cpu": "1", GPU: "1"})
+    pods = {"metadata": {"annotations": changes.pop("of_pods", {})}}
+    container = {"name": "c", "image": "busybox", "resources": {"requests": amounts, "limits": amounts}}
+    labels = {"kueue.x-k8s.io/queue-name": "gpu", **changes.pop("labels", {})}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "team-a", "labels": labels, **changes},
+        "spec": {"template": {**pods, "spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+def said(data: dict[str, Any], **changes: Any) -> list[str]:
+    findings = check_manifests(parse_fleet(data), [Document("j.yaml:1", job(**changes))])
+    return [str(one) for one in (*findings.problems, *findings.warnings)]
+
+
+JOB = "j.yaml:1: Job team-a/j: "
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        (
+            {"annotations": {"kueue.x-k8s.io/priority-class": "urgent"}},
+            "has kueue.x-k8s.io/priority-class as an annotation, which Kueue reads as label only; move it to "
+            "metadata.labels",
+        ),
+        (
+            {"labels": {"kueue.x-k8s.io/job-min-parallelism": "2"}},
+            "has kueue.x-k8s.io/job-min-parallelism as a label, which Kueue reads as annotation only; move it to "
+            "metadata.annotations",
+        ),
+        (
+            {"labels": {"kueue.x-k8s.io/priority-clas": "urgent"}},
+            "has the label kueue.x-k8s.io/priority-clas, which Kueue does not know; did you mean "
+            "kueue.x-k8s.io/priority-class?",
+        ),
+        (
+            {"of_pods": {"kueue.x-k8s.io/podset-required-topolgy": "rack"}},
+            "pod set main has the annotation kueue.x-k8s.io/podset-required-topolgy, which Kueue does not know; did "
+            "you mean kueue.x-k8s.io/podset-required-topology?",
+        ),
+        (
+            {"annotations": {"kueue.x-k8s.io/elastic-job": "yes"}},
+            "has the annotation kueue.x-k8s.io/elastic-job with the value yes, which Kueue takes for false; write "
+            '"true"',
+        ),
+    ],
+)
+def test_keys_that_kueue_ignores_are_warned_of(changes: dict[str, Any], warning: str) -> None:
+    assert said(fleet_data(), **changes) == [JOB + warning]
+
+
+def test_other_keys_are_nobodys_business() -> None:
+    keys = {"example.com/priority-clas": "x", "kueue.x-k8s.io/retriable-in-group": "false"}
+    assert said(fleet_data(), annotations=keys) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gpu", "pod set main requests gpu, which is no resource of Kubernetes and has no domain; did you mean"),
+        (
+            "nvidi\u0430.com/gpu",
+            'pod set main requests "nvidi\u0430.com/gpu", which has a prefix that has the character U+0430',
+        ),
+        ("nvidia.com/gpus", "pod set main requests nvidia.com/gpus, which its queue does not have; did you mean"),
+    ],
+)
+def test_resources_are_named_as_they_are_meant(name: str, text: str) -> None:
+    found = said(fleet_data(), amounts={"cpu": "1", name: "1"})
+    assert [one for one in found if one.startswith(JOB + text) and f"did you mean {GPU}" in one], found
+
+
+def test_a_word_that_is_no_region_is_named() -> None:
+    data = dispatched_data()
+    data["admissionController"]["regionGroups"] = {"eu": ["europe-west4"]}
+    found = said(data, labels={"kueue-fleet.dev/regions": "europe_us-east4"})
+    assert found == [
+        f"{JOB}has the label kueue-fleet.dev/regions with europe, which is no region of the fleet and no group of "
+        "them; did you mean europe-west4? (_ joins several)"
+    ]
+    assert said(data, labels={"kueue-fleet.dev/regions": "eu_us-east4"}) == []
