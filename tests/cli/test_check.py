@@ -106,7 +106,7 @@ def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
     ("wrong", "message"),
     [
         (("  name: train\n", "  name: Train_A\n"), ': Job.metadata.name: "Train_A" has characters or a form that'),
-        (("  name: train\n", ""), ": Job.metadata.name: is None; give it a name"),
+        (("  name: train\n", ""), ": Job.metadata.name: is missing or empty; give it a name"),
         (("\nmetadata:", "\nmetadat:"), ": Job has no metadata; give it a name there"),
         (("\nspec:", "\nspecs:"), ": Job research/train.spec: is missing or empty; write its fields below it"),
         (

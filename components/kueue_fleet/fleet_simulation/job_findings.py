@@ -28,7 +28,7 @@ from kueue_fleet.fleet_simulation.quota_times import QuotaTimes
 from kueue_fleet.jobs.check import check_job
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
 from kueue_fleet.jobs.check.dynamic_slices import as_placed
-from kueue_fleet.jobs.check.nodes import roomier
+from kueue_fleet.jobs.check.nodes import roomier, wrong_flavor
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
@@ -158,11 +158,11 @@ def _not_started(
             wrong = f"whether it starts is not known: {fault.wrong}"
             return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
         if why := job.record.why_not_started:
+            entry, templates = fleet.queue(job.record.cluster_queue), list(pod_set_templates(document.data))
+            if job.record.runs and entry is not None and any(wrong_flavor(fleet, entry, each) for each in templates):
+                return None  # `check_job` warns: where others have the quota of that flavor, it gets another.
             fix = respelt(fleet, job.record.cluster_queue, dict(workload.requests).keys()) or _FIX
-            rooms = [
-                roomier(fleet, job.record.cluster_queue, pod_set_template)
-                for pod_set_template in pod_set_templates(document.data)
-            ]
+            rooms = [roomier(fleet, job.record.cluster_queue, pod_set_template) for pod_set_template in templates]
             if job.record.runs and any(rooms):
                 fix = f"let its pods select {next(filter(None, rooms))}, whose nodes hold them, or {fix}"
             more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)

@@ -108,11 +108,12 @@ def warn_of_wrong_flavors(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]
     """
     queue = fleet.queue(job.queue)
     for template in job.pod_sets if queue is not None else ():
-        if template.count and queue is not None and (fault := _wrong_flavor(fleet, queue, template)):
+        if template.count and queue is not None and (fault := wrong_flavor(fleet, queue, template)):
             yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
-def _wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
+def wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
+    """Why no node of a flavor that Kueue may give the pods takes them, where those of another do."""
     pod_set = pod_set_of(template)
     for cluster in fleet.clusters_of(queue):
         if not Behaviours.of(fleet.kueue_on(cluster).version).looks_at_own_labels_of_flavor:
