@@ -182,7 +182,8 @@ class TestWhatIsWrong:
             ),
             (
                 batch_job({"spec": {"priorityClassName": "p"}}),
-                "Job ns/j.spec.template.spec.priorityClassName: there is no PriorityClass 'p'; add it, or name another",
+                "Job ns/j.spec.template.spec.priorityClassName: there is no PriorityClass 'p'; there are no "
+                "PriorityClasses yet: add one",
             ),
             (
                 batch_job(metadata={"creationTimestamp": "yesterday"}),

@@ -246,6 +246,7 @@ def as_job(name: str) -> dict[str, Any]:
     container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": 1}}}
     pod = {"restartPolicy": "Never", "nodeSelector": {"zone": "a"}, "containers": [container]}
     return {
+        "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "team-vision", "labels": labels},
         "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}},

@@ -189,16 +189,17 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     path = scope.path(queue)
     if not fleet.queue_clusters(queue) and fleet.clusters and queue.clusters is None:
         yield RUNS_NO_JOBS.at(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
-    manager = fleet.manager_name
+    manager, settings = fleet.manager_name, fleet.multi_kueue
+    dispatched = (settings.queues if settings is not None else None) or ()
     if fleet.is_dispatched(queue.name) and manager in (queue.clusters or ()):
         yield QUEUE_PLACE.at(
             f"{path}.clusters[{(queue.clusters or ()).index(manager or '')}]",
             f"{manager} dispatches this queue, and its copy there is derived",
             f"remove {manager} here",
         )
-    elif manager is not None and manager in (queue.clusters or ()):
+    elif manager in (queue.clusters or ()) and queue.name not in dispatched:
         wrong = f"{manager} is the manager, where Kueue runs the queue's jobs, but no answer here knows its nodes"
-        index = (queue.clusters or ()).index(manager)
+        index = (queue.clusters or ()).index(manager or "")
         yield RUNS_NO_JOBS.at(f"{path}.clusters[{index}]", wrong, "name workers", "warning")
     if queue.manager is not None and not fleet.is_dispatched(queue.name):
         yield QUEUE_PLACE.at(

@@ -60,7 +60,7 @@ _RESOURCE_ALIKE: Final = 0.85
 
 @job_check
 def check_resource_names(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
-    """Resources that Kubernetes refuses, and that no queue has, but one of nearly the same name.
+    """Resources whose names Kubernetes refuses.
 
     Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateContainerResourceName).
     """
@@ -79,13 +79,6 @@ def check_resource_names(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             elif not whole:
                 wrong = f"requests {name}, which is no resource of Kubernetes and has no domain"
                 yield of_pod_set(job, pod_set, Fault(wrong, instead, JOB))
-            elif near:
-                yield replace(
-                    of_pod_set(
-                        job, pod_set, Fault(f"requests {name}, which its queue does not have", instead, MISSPELT)
-                    ),
-                    severity="warning",
-                )
 
 
 @job_check
