@@ -16,7 +16,7 @@ _LOCK = "kueue_fleet/controller/image/requirements.lock"
 _DATA = (".css", ".csv", ".html", ".js", ".pyi", ".toml", ".typed", ".yaml")
 MOST_MODULES = 154
 """Modules that the controller may import, in all. Lower it with them."""
-MOST_LINES = 22_770
+MOST_LINES = 22_820
 """Their lines."""
 
 

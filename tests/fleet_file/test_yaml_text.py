@@ -8,7 +8,8 @@ import pytest
 
 from kueue_admission.kernel.problem import SpecError
 from kueue_admission.kernel.yaml_bounds import MOST_LEVELS
-from kueue_admission.kernel.yaml_text import KubectlLoader, load_documents, load_yaml
+from kueue_admission.kernel.yaml_kubectl import KubectlLoader
+from kueue_admission.kernel.yaml_text import load_documents, load_yaml
 
 
 def nested(levels: int, key: str = "a:") -> str:

@@ -2,9 +2,7 @@
 
 `yes` and `on` are text, `12:30` is text and dates are text, as in Pulumi's own reader; so a file means the same to the
 checker and to `pulumi up`. What Go's readers take for another number, `010` and `1_000`, is refused.
-
-`kubectl` reads the Kubernetes' objects of people by YAML 1.1: there `yes` is true, and `010` is eight.
-Source: gopkg.in/yaml.v3@v3.0.1 resolve.go (Pulumi), go.yaml.in/yaml/v2@v2.4.4 resolve.go (kubectl).
+Source: gopkg.in/yaml.v3@v3.0.1 resolve.go.
 """
 
 from __future__ import annotations
@@ -77,9 +75,8 @@ _RESOLVERS: Final = (
 )
 _GO_NUMBER: Final = r"[-+]?(0b[01_]+|0[0-7_]+|[1-9][0-9]*_[0-9_]*)"
 """Whole numbers that Go's readers know beyond the core schema, or read otherwise: binary, octal, with underscores."""
-_GO_TAG: Final = "tag:yaml.org,2002:go-number"
-_GO_FLAG: Final = r"y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
-"""Texts that YAML 1.1 takes for true or false, beyond the core schema."""
+GO_TAG: Final = "tag:yaml.org,2002:go-number"
+"""Of such numbers."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -116,13 +113,14 @@ def _integer(loader: Any, node: Any) -> int:
 def _go_number(loader: Any, node: Any) -> int:
     """A number that Go's readers have too. Raises _OtherNumberError for what the core schema reads otherwise."""
     text = loader.construct_scalar(node)
-    value = _as_go_reads(text)
+    value = as_go_reads(text)
     if not text.lstrip("-+").isdecimal() or value != int(text):
         raise _OtherNumberError(text, value, node.start_mark.line + 1)
     return value
 
 
-def _as_go_reads(text: str) -> int:
+def as_go_reads(text: str) -> int:
+    """The number that a text is to them."""
     plain = text.replace("_", "")
     digits = plain.lstrip("-+")
     value = int(digits, 2 if digits[:2] == "0b" else 8 if digits[0] == "0" and len(digits) > 1 else 10)
@@ -132,29 +130,8 @@ def _as_go_reads(text: str) -> int:
 YamlLoader.add_constructor("tag:yaml.org,2002:int", _integer)
 for _of in (YamlLoader, _Dumper):
     for _letter in "-+0123456789":  # Before the others, which are longer in coming.
-        _of.yaml_implicit_resolvers[_letter].insert(0, (_GO_TAG, re.compile(rf"(?:{_GO_NUMBER})\Z")))
-YamlLoader.add_constructor(_GO_TAG, _go_number)
-
-
-class KubectlLoader(YamlLoader):
-    """As kubectl reads what people write, by YAML 1.1."""
-
-    bool_values: ClassVar[dict[str, bool]] = {**YamlLoader.bool_values, "y": True, "n": False}
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {
-        letter: [*resolvers] for letter, resolvers in YamlLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """With flags as keys in words, as JSON has them."""
-        mapping = super().construct_mapping(node, deep=deep)
-        return {str(key).lower() if isinstance(key, bool) else key: value for key, value in mapping.items()}
-
-
-for _letter in "yYnNoO":
-    KubectlLoader.yaml_implicit_resolvers.setdefault(_letter, []).append(
-        ("tag:yaml.org,2002:bool", re.compile(rf"(?:{_GO_FLAG})\Z"))
-    )
-KubectlLoader.add_constructor(_GO_TAG, lambda loader, node: _as_go_reads(loader.construct_scalar(node)))
+        _of.yaml_implicit_resolvers[_letter].insert(0, (GO_TAG, re.compile(rf"(?:{_GO_NUMBER})\Z")))
+YamlLoader.add_constructor(GO_TAG, _go_number)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,8 @@ def _load(text: str, source: str) -> list[tuple[Place, Any]]:
 def _load_yaml(text: str, source: str) -> list[tuple[Place, Any]]:
     if len(text) > _LARGE and (large := load_large(text)) is not None:
         return [(Place(source, line), data) for line, data in large]
-    from kueue_admission.kernel.yaml_text import KubectlLoader, load_documents
+    from kueue_admission.kernel.yaml_kubectl import KubectlLoader
+    from kueue_admission.kernel.yaml_text import load_documents
 
     try:
         read_documents = load_documents(text, source, KubectlLoader)
