@@ -14,17 +14,7 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SIMULATION: Final = (
-    "agenda",
-    "clock",
-    "cluster",
-    "contention",
-    "delays",
-    "records",
-    "runner",
-    "work_queue",
-    "writer",
-)
+_SIMULATION: Final = ("agenda", "clock", "cluster", "contention", "delays", "records", "runner")
 COMPILED: Final = ("decide/**/*.py", *(f"simulate/{name}.py" for name in _SIMULATION))
 """Of the package's folder."""
 INTERPRETED: Final = {"__init__.py", "usage_ledger.py"}

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.kube.answers import ApiError
@@ -65,7 +66,7 @@ def _nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:
 
 def _node(name: str, labels: Mapping[str, str], taints: list[Any], amounts: Mapping[str, str]) -> dict[str, Any]:
     whole = {"ephemeral-storage": "1Ti", **amounts}
-    host = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    host = {HOSTNAME_LABEL: name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     return {
         "apiVersion": "v1",
         "kind": "Node",

@@ -34,13 +34,12 @@ from kueue_admission.decide.pods import PodSet, SliceConstraint, TopologyRequest
 from kueue_admission.kernel.base import Count, Int32, SpecModel, Text
 from kueue_admission.kernel.form_rules import LISTED_TWICE, OUT_OF_RANGE, UNKNOWN_NAME
 from kueue_admission.kernel.quantity import Quantity
-from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.delays import Delays, Writer
 from kueue_admission.simulate.distributions import exponential
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.runner import Arrival, prepare_cluster
-from kueue_admission.simulate.writer import Writer
 
 HARNESS_DELAYS: Final = Delays(
     decision=0.02,

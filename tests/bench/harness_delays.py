@@ -22,9 +22,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.delays import Delays, Writer
 from kueue_admission.simulate.distributions import Changing, exponential
-from kueue_admission.simulate.writer import Writer
 from tests.bench.generator import HARNESS_DELAYS, Creation
 from tests.bench.harness_log import Call, HarnessLog, class_of
 

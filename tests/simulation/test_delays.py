@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_admission.simulate.delays import Delays, DrawnDelays, parse_delays
+from kueue_admission.simulate.delays import Delays, DrawnDelays, Workers, Writer, parse_delays
 from kueue_admission.simulate.distributions import Changing, constant, exponential
 from kueue_admission.simulate.errors import SimulationError
-from kueue_admission.simulate.work_queue import Workers
-from kueue_admission.simulate.writer import Writer
 
 
 def test_writes_are_through_one_after_the_other() -> None:

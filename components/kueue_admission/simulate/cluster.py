@@ -24,8 +24,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted, Deleted, Event, Finished, TimePassed
 from kueue_admission.decide.model import Objects
 from kueue_admission.simulate.contention import Contended, Contention
-from kueue_admission.simulate.delays import Delays, DrawnDelays
-from kueue_admission.simulate.writer import Writer
+from kueue_admission.simulate.delays import Delays, DrawnDelays, Writer
 
 Listener = Callable[["SimulatedCluster", Decision, float], None]
 """Called with every decision and the time from which it holds."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from heapq import heappop, heappush
 from typing import Final
 
 from kueue_admission.kernel.form_rules import OPTION, FaultError
@@ -101,3 +103,50 @@ class DrawnDelays:
 
     def _draw(self, delay: Delay, now: float) -> float:
         return (delay.at(now) if isinstance(delay, Changing) else delay).draw_from(self._random)
+
+
+class Writer:
+    """The API calls by which decisions are written, one after the other over one rate-limited connection.
+
+    A token bucket, as Kueue's client has one for Workloads (`clientConnection.qps` and `burst`); calls that find no
+    token wait in line. A call takes `seconds`, but for `burst` calls that go through at once after a rest; 0 seconds:
+    all at once. Invariant: calls are through in the order in which they are made.
+    Source: k8s.io/client-go@v0.36.3 util/flowcontrol/throttle.go.
+    """
+
+    __slots__ = ("_after_burst", "_free_at", "_seconds")
+
+    def __init__(self, seconds: float, burst: int = 0) -> None:
+        self._seconds = seconds
+        self._after_burst = seconds * (1 - burst)
+        self._free_at = float("-inf")
+
+    def write(self, now: float) -> float:
+        """When a call made now is through."""
+        since = max(self._free_at, now)
+        self._free_at = since + self._seconds
+        return max(now, since + self._after_burst)
+
+
+class Workers:
+    """Workers that deal with one thing after the other, such as those of a job's controller: `count` of them; 0: as
+    many as there is to do.
+
+    Invariant: what is due first is begun first, if it is passed on in that order.
+    Source: MaxConcurrentReconciles of sigs.k8s.io/controller-runtime@v0.24.1 pkg/internal/controller/controller.go.
+    """
+
+    __slots__ = ("_count", "_free_at")
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free_at: list[float] = []
+
+    def done(self, now: float, seconds: Callable[[float], float]) -> float:
+        """When it is done that is due now, and takes `seconds(begun)` from when one of them turns to it."""
+        if not self._count:
+            return now + seconds(now)
+        begun = now if len(self._free_at) < self._count else max(now, heappop(self._free_at))
+        done = begun + seconds(begun)
+        heappush(self._free_at, done)
+        return done

@@ -21,11 +21,10 @@ from kueue_admission.decide.reasons import LASTING
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.clock import End, Watch, drive
 from kueue_admission.simulate.cluster import SimulatedCluster
-from kueue_admission.simulate.delays import Delays, DrawnDelays
+from kueue_admission.simulate.delays import Delays, DrawnDelays, Workers
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.records import Phase, Record, pass_not_known_on
 from kueue_admission.simulate.result import Result
-from kueue_admission.simulate.work_queue import Workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def request(
     pauses = iter(_QUOTA_PAUSES)
     while True:
         try:
-            return read_object(_answer(client, method, path, body, params, kind, seconds))
+            return read_object(b"".join(_chunks(client, method, path, body, params, kind, seconds)))
         except ApiError as refused:
             pause = next(pauses, None) if method == "POST" and refused.reason == "Conflict" else None
             if pause is None:
@@ -59,7 +59,8 @@ def request(
 
 def read_log(client: ApiClient, path: str, params: Mapping[str, str], seconds: float) -> str:
     """The log of a pod, as text. Raises ApiError as `request` does."""
-    return _answer(client, "GET", path, None, params, "application/json", seconds).decode(errors="replace")
+    log = b"".join(_chunks(client, "GET", path, None, params, "application/json", seconds))
+    return log.decode(errors="replace")
 
 
 def watch(client: ApiClient, path: str, version: str, seconds: int) -> Iterator[tuple[str, Json]]:
@@ -71,18 +72,6 @@ def watch(client: ApiClient, path: str, version: str, seconds: int) -> Iterator[
     lines = EventLines()
     for chunk in _chunks(client, "GET", path, None, params, "application/json", _SILENCE_SECONDS):
         yield from lines.of(chunk)
-
-
-def _answer(
-    client: ApiClient,
-    method: str,
-    path: str,
-    body: Json | None,
-    params: Mapping[str, str] | None,
-    kind: str,
-    seconds: float,
-) -> bytes:
-    return b"".join(_chunks(client, method, path, body, params, kind, seconds))
 
 
 def _chunks(

@@ -14,7 +14,7 @@ import yaml
 from kueue_admission.api.manifests import manifest, namespace_manifest
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.kernel.manifest import Manifest
-from kueue_admission.kernel.names import KUEUE_GROUP
+from kueue_admission.kernel.names import HOSTNAME_LABEL, KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -307,7 +307,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
     }
     spread = {
         "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
+        "topologyKey": HOSTNAME_LABEL,
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": dict(_LABELS)},
     }

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_POOL, RESERVATION_NAME, RESIZE_REQUEST, ZONE
 from kueue_fleet.gke.machines import MachineType
@@ -81,7 +82,7 @@ class NodePool:
         all_labels |= topology_labels(self.machine.name, self.name, _number(key, digest))
         all_labels |= labels or {}
         name = numbered_name(f"gke-{place.cluster}-{self.name}", digest)
-        all_labels["kubernetes.io/hostname"] = name
+        all_labels[HOSTNAME_LABEL] = name
         return NodeTemplate(
             name=name,
             machine=self.machine,

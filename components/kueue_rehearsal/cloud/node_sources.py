@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.kernel.unknown import if_known
 from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (
@@ -234,7 +235,7 @@ class AutoProvisioning:
         labels |= self.labels
         taints += self.taints
         name = self._node_name(machine, needs.uid, group)
-        labels["kubernetes.io/hostname"] = name
+        labels[HOSTNAME_LABEL] = name
         return NodeTemplate(name, machine, labels, tuple(taints), self.annotations, local_ssds=machine.local_ssds)
 
     def _node_name(self, machine: MachineType, uid: str, group: str | None) -> str:

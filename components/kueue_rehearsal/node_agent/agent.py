@@ -17,6 +17,7 @@ from pathlib import Path
 
 import aiohttp
 
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
@@ -185,7 +186,7 @@ class NodeAgent:
 
     async def _register(self) -> None:
         labels = {
-            "kubernetes.io/hostname": NODE_NAME,
+            HOSTNAME_LABEL: NODE_NAME,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
             NODE_LABEL: "true",

@@ -28,9 +28,8 @@ from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.resource_kinds import RESERVATIONS, kind_of, kinds
 from kueue_fleet.google.resource_types import CLUSTER, FILESTORE, LUSTRE, NODE_POOL
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
-from kueue_rehearsal.standins.autonaming import generated_name
 from kueue_rehearsal.standins.gcp_checks import check_inputs
-from kueue_rehearsal.standins.gcp_resources import answered, check_version, completed
+from kueue_rehearsal.standins.gcp_resources import answered, check_version, completed, generated_name
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.plugin_server import (
     EngineLog,

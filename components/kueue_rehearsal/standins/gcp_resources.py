@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kueue_fleet.google import resource_kinds
 from kueue_fleet.google.resource_types import CLUSTER
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.property_values import Secret, Value
+
+NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+"""Characters of the end of a made-up name."""
+RANDOM_CHARACTERS: Final = 8
+"""Characters that a made-up name has at its end."""
 
 
 def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, Any]) -> dict[str, Value]:
@@ -39,3 +45,14 @@ def answered(
     if token == CLUSTER:
         state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
     return state
+
+
+def generated_name(urn_name: str, random_seed: bytes) -> str:
+    """The name for an object that was given none, as Pulumi's own providers make it: the resource's name and eight
+    characters.
+
+    The same seed gives the same name, so that a preview shows the name the update will use; an empty seed gives any.
+    """
+    # Names, not secrets: with a seed they must come out the same.
+    chooser = random.Random(random_seed) if random_seed else random.SystemRandom()  # noqa: S311
+    return f"{urn_name}-{''.join(chooser.choices(NAME_ALPHABET, k=RANDOM_CHARACTERS))}"

@@ -15,8 +15,10 @@ from kueue_admission.kernel.base import LabelKey, RuledModel, SpecModel, Whole
 from kueue_admission.kernel.form_rules import OUT_OF_RANGE, WRONG_ORDER
 from kueue_admission.kernel.given import NOT_GIVEN
 from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity, QuantityField
+from kueue_fleet.gke.labels import ZONE
 
 KUEUE_PRIORITY_CLASS: Final = "kueue-fleet-critical"
 """PriorityClass that is made for Kueue and the fleet's controller, unless the file names another one."""
@@ -86,8 +88,8 @@ class TopologySpread(SpecModel):
 
 
 ZONES_AND_NODES: Final = (
-    TopologySpread(topology_key="topology.kubernetes.io/zone"),
-    TopologySpread(topology_key="kubernetes.io/hostname"),
+    TopologySpread(topology_key=ZONE),
+    TopologySpread(topology_key=HOSTNAME_LABEL),
 )
 """Pods in different zones, and there on different nodes, where that can be had."""
 
