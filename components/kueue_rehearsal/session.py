@@ -23,6 +23,7 @@ import psutil
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.charts import CHARTS_KEY
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, KUBERNETES_KEY, PULUMI_KEY, REHEARSAL_KEY
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
 from kueue_rehearsal.engines import (
@@ -52,7 +53,7 @@ from kueue_rehearsal.processes.supervisor_client import (
     start_supervisor,
 )
 from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, PATCH_FORCE, PulumiProject, end_pulumi, pulumi_environment
-from kueue_rehearsal.simulation_settings import SimulationSettings, parse_settings
+from kueue_rehearsal.simulation_settings import parse_settings
 from kueue_rehearsal.standins.executables import (
     KUBERNETES,
     Part,
@@ -318,7 +319,7 @@ class Session:
         return (settings.get("config") or {}).get(key)
 
     @property
-    def settings(self) -> SimulationSettings:
+    def settings(self) -> RehearsalSection:
         """What the stack's config says now about the simulated cloud.
 
         Raises:
@@ -453,7 +454,7 @@ class Session:
         submission: Future[None] | None = None,
     ) -> Iterator[list[JobView]]:
         """Follow jobs that are submitted: see `jobs.submission.follow_jobs`."""
-        beyond = partial(beyond_stock, fleet, self.settings.dws)
+        beyond = partial(beyond_stock, fleet, self.settings)
         yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond, watch, submission)
 
     def list_quotas(self, fleet: FleetSpec) -> dict[str, list[dict[str, Any]]]:

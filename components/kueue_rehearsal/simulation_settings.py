@@ -6,31 +6,16 @@ The section itself, with its fields, defaults and rules, is `fleet_file.model.re
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kueue_admission.kernel.problem import errors_of
-from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, NodesSection, read_rehearsal_section
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection, read_rehearsal_section
 from kueue_fleet.fleet_file.parse import REHEARSAL_KEY
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_rehearsal.cloud.node_pool_rules import Reservation
-from kueue_rehearsal.cloud.spot import SpotSettings
 from kueue_rehearsal.paths import RehearsalError
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationSettings:
-    """How the simulated cloud behaves."""
-
-    nodes: NodesSection = field(default_factory=NodesSection)
-    dws: DwsSettings = field(default_factory=DwsSettings)
-    spot: SpotSettings = field(default_factory=SpotSettings)
-    reservations: tuple[Reservation, ...] = ()
-    """Those that exist besides the stack's own."""
-
-
-def parse_settings(data: Any, source: str) -> SimulationSettings:
+def parse_settings(data: Any, source: str) -> RehearsalSection:
     """The settings in the config's value `data`; `source` is the file it came from, for messages.
 
     Raises RehearsalError with every problem.
@@ -39,16 +24,7 @@ def parse_settings(data: Any, source: str) -> SimulationSettings:
     errors = errors_of(problems)
     if section is None or errors:
         raise RehearsalError("\n".join(f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors))
-    dws: dict[str, Any] = {name: getattr(section.dws, name) for name in DwsSection.model_fields}
-    dws["stock"] = {place: (value.low, value.high) for place, value in section.dws.stock.items()}
-    return SimulationSettings(
-        nodes=section.nodes,
-        dws=DwsSettings(seed=section.seed, **dws),
-        spot=SpotSettings(section.seed, section.spot.reclaims_per_hour),
-        reservations=tuple(
-            Reservation(one.name, one.zone, one.machine_type, one.count) for one in section.reservations
-        ),
-    )
+    return section
 
 
 class SettingsFile:
@@ -57,9 +33,9 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: tuple[int, int] | None = None
-        self._settings = SimulationSettings()
+        self._settings = RehearsalSection()
 
-    def current(self) -> SimulationSettings:
+    def current(self) -> RehearsalSection:
         """The settings now; the defaults where there is no file. Raises RehearsalError for one that is wrong."""
         try:
             status = self._path.stat()

@@ -130,9 +130,10 @@ def test_a_stock_out_is_settings_that_a_rehearsal_takes() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kueue_rehearsal.drills.write_private", lambda file, content: made.update(json.loads(content)))
         with FAULTS["stock-out"].made(cast("Any", SimpleNamespace(session=session))):
-            settings = parse_settings(made, "file").dws
-            assert (settings.seed, settings.low, settings.high, settings.idle_seconds) == (3, 0, 0, 9)
-            assert not settings.stock
+            settings = parse_settings(made, "file")
+            dws = settings.dws
+            assert (settings.seed, dws.low, dws.high, dws.idle_seconds) == (3, 0, 0, 9)
+            assert not dws.stock
     assert made == {}
 
 

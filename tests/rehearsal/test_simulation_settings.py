@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, RehearsalSection, StockRange
 from kueue_rehearsal.paths import RehearsalError
-from kueue_rehearsal.simulation_settings import SettingsFile, SimulationSettings, parse_settings
+from kueue_rehearsal.simulation_settings import SettingsFile, parse_settings
 
 
 def test_what_is_left_out_keeps_its_default() -> None:
-    assert parse_settings(None, "f") == parse_settings({}, "f") == SimulationSettings()
+    assert parse_settings(None, "f") == parse_settings({}, "f") == RehearsalSection()
 
 
 def test_every_section_is_read() -> None:
@@ -33,9 +33,10 @@ def test_every_section_is_read() -> None:
         "f",
     )
     assert (made.nodes.provision_seconds, made.nodes.idle_seconds) == (2, 5.5)
-    assert (made.spot.seed, made.spot.reclaims_per_hour) == (7, 4)
-    assert made.dws == DwsSettings(seed=7, low=1, high=2, stock={"us-east4": (0, 0)}, fail_percent_in={"us-east4": 100})
-    assert [(one.name, one.count, one.active) for one in made.reservations] == [("r", 4, True)]
+    assert (made.seed, made.spot.reclaims_per_hour) == (7, 4)
+    stock = {"us-east4": StockRange(low=0, high=0)}
+    assert made.dws == DwsSection(low=1, high=2, stock=stock, fail_percent_in={"us-east4": 100})
+    assert [(one.name, one.count) for one in made.reservations] == [("r", 4)]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,10 @@ def test_all_problems_at_once() -> None:
 def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
     path = tmp_path / "simulation.json"
     file = SettingsFile(path)
-    assert file.current() == SimulationSettings()
+    assert file.current() == RehearsalSection()
     path.write_text(json.dumps({"seed": 2}))
-    assert file.current().dws.seed == 2
+    assert file.current().seed == 2
     changed = tmp_path / "new"
     changed.write_text(json.dumps({"seed": 3}))
     os.replace(changed, path)
-    assert file.current().spot.seed == 3
+    assert file.current().seed == 3

@@ -24,10 +24,9 @@ from fork_server import start_fork_server, write_program
 from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
-from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, NodesSection, RehearsalSection, StockRange
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_values import controller_configuration
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_rehearsal.engines import KUEUE_ENGINES, EngineCache, Engines, find_engines
@@ -35,7 +34,6 @@ from kueue_rehearsal.faults import lose_api_server, repair_api_server
 from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_rehearsal.simulation_settings import SimulationSettings
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, condition, wait_until
 
 MANAGER = "manager"
@@ -53,10 +51,10 @@ def run(arguments):
 
 def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
     """A simulated cloud that is fast, and where DWS has B200 in the United States only."""
-    stock = {"us-east4/nvidia-b200": (64, 64), "nvidia-b200": (0, 0)}
-    settings = SimulationSettings(
+    stock = {"us-east4/nvidia-b200": StockRange(low=64, high=64), "nvidia-b200": StockRange(low=0, high=0)}
+    settings = RehearsalSection(
         nodes=NodesSection(provision_seconds=0.5, idle_seconds=5.0),
-        dws=DwsSettings(stock=stock, accept_seconds=0.2, least_wait_seconds=0.5, most_wait_seconds=1.0),
+        dws=DwsSection(stock=stock, accept_seconds=0.2, least_wait_seconds=0.5, most_wait_seconds=1.0),
     )
     return cluster_services(access, lambda: settings, warden=False)
 

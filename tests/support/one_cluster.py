@@ -17,15 +17,13 @@ from typing import Any, TypeVar
 from api_server import api_server
 from installed_chart import installed
 from kueue_admission.kernel.manifest import Manifest
-from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, NodesSection, RehearsalSection, StockRange
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_rehearsal.simulation_settings import SimulationSettings
 
 PATIENCE_SECONDS = 90.0
 """How long anything may take on a machine that does other work too."""
@@ -46,11 +44,11 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
     """
     return cluster_services(
         access,
-        lambda: SimulationSettings(
+        lambda: RehearsalSection(
             nodes=NodesSection(provision_seconds=0.5, idle_seconds=5.0),
-            dws=DwsSettings(
+            dws=DwsSection(
                 low=8,
-                stock={"nvidia-l4": (4, 4), "nvidia-b200": (0, 0)},
+                stock={"nvidia-l4": StockRange(low=4, high=4), "nvidia-b200": StockRange(low=0, high=0)},
                 least_wait_seconds=0.5,
                 most_wait_seconds=1.0,
                 idle_seconds=2.0,

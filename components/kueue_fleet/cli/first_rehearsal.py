@@ -41,7 +41,7 @@ def _simulate(session: Session, given_fleet: GivenFleet, jobs: Jobs) -> None:
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.cli.simulate_input import of_stack
 
-    run = RunOptions(Delays(), seed=session.settings.dws.seed)
+    run = RunOptions(Delays(), seed=session.settings.seed)
     try:
         result = of_stack(
             given_fleet, None, jobs.file, run, prices=load_prices(None), as_published=session.as_published

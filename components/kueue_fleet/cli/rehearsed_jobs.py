@@ -144,7 +144,7 @@ def run_jobs(
     if outcome is not None:
         _follow(session, fleet, outcome, began, submitted=bool(documents))
     if report is not None:
-        report.write(session, fleet, jobs, session.settings.dws.seed)
+        report.write(session, fleet, jobs, session.settings.seed)
 
 
 def _follow(

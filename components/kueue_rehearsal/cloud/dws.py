@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import yaml
 
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS, RESIZE_REQUEST
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import PROVISIONING_REQUESTS
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_rehearsal.cloud.dws_decisions import (
     CreateNodes,
-    DwsSettings,
     NodeUse,
     Request,
     SetCondition,
@@ -77,7 +77,7 @@ class QueuedProvisioning:
     """DWS's queued provisioning for one cluster."""
 
     def __init__(
-        self, view: ClusterView, store: NodePoolStore, stock: RegionStock, settings: Callable[[], DwsSettings]
+        self, view: ClusterView, store: NodePoolStore, stock: RegionStock, settings: Callable[[], RehearsalSection]
     ) -> None:
         self._view = view
         self._store = store

@@ -16,7 +16,7 @@ from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.kernel.names import MAX_RUN_PARAMETER
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.printed import Printed
-from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import (
     ARCHITECTURE,
     ARM_TAINT,
@@ -47,32 +47,6 @@ STRATEGY_PARAMETER = "capacitySearchStrategy"
 """Parameter of a request: how capacity is searched."""
 LONGEST_RUN_SECONDS = 7 * 24 * 3600
 """Also the default run duration."""
-
-
-_DEFAULTS = DwsSection()
-
-
-@dataclass(frozen=True, slots=True)
-class DwsSettings:
-    """The simulated DWS; see `DwsSection`. `stock` has (low, high) of single places.
-
-    The stock of each region and accelerator takes a new value between `low` and `high` every `interval_seconds`.
-    """
-
-    seed: int = 1
-    low: int = _DEFAULTS.low
-    high: int = _DEFAULTS.high
-    interval_seconds: float = _DEFAULTS.interval_seconds
-    stock: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    accept_seconds: float = _DEFAULTS.accept_seconds
-    least_wait_seconds: float = _DEFAULTS.least_wait_seconds
-    most_wait_seconds: float = _DEFAULTS.most_wait_seconds
-    booking_seconds: float = _DEFAULTS.booking_seconds
-    idle_seconds: float = _DEFAULTS.idle_seconds
-    fail_percent: int = _DEFAULTS.fail_percent
-    fail_percent_in: Mapping[str, int] = field(default_factory=dict)
-    revoke_percent: int = _DEFAULTS.revoke_percent
-    revoke_seconds: float = _DEFAULTS.revoke_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +94,25 @@ def parse_request(item: Manifest) -> Request:
     )
 
 
-def _draw(settings: DwsSettings, *parts: object) -> float:
+def _draw(settings: RehearsalSection, *parts: object) -> float:
     """A number in [0, 1) that depends on the seed and the parts only."""
     text = "/".join(str(part) for part in (settings.seed, *parts))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
 
 
-def stock_range(settings: DwsSettings, region: str, accelerator: str) -> tuple[int, int]:
+def stock_range(settings: RehearsalSection, region: str, accelerator: str) -> tuple[int, int]:
     """The fewest and the most GPUs that DWS could ever give out at once in the region, those in use included."""
     for place in (f"{region}/{accelerator}", region, accelerator):
-        if place in settings.stock:
-            return settings.stock[place]
-    return settings.low, settings.high
+        if (limits := settings.dws.stock.get(place)) is not None:
+            return limits.low, limits.high
+    return settings.dws.low, settings.dws.high
 
 
-def stock(settings: DwsSettings, region: str, accelerator: str, elapsed_seconds: float) -> int:
+def stock(settings: RehearsalSection, region: str, accelerator: str, elapsed_seconds: float) -> int:
     """How many GPUs DWS could give out in the region, those in use included, `elapsed_seconds` after the rehearsal
     began."""
     low, high = stock_range(settings, region, accelerator)
-    period = int(elapsed_seconds // settings.interval_seconds)
+    period = int(elapsed_seconds // settings.dws.interval_seconds)
     return low + int(_draw(settings, "stock", region, accelerator, period) * (high - low + 1))
 
 
@@ -147,10 +121,10 @@ def _drawn_for(request: Request, region: str) -> tuple[str, ...]:
     return (request.key, region) if region else (request.key,)
 
 
-def wait_seconds(settings: DwsSettings, request: Request, region: str = "") -> float:
+def wait_seconds(settings: RehearsalSection, request: Request, region: str = "") -> float:
     """How long the request waits at least, once accepted."""
     share = _draw(settings, "wait", *_drawn_for(request, region))
-    return settings.least_wait_seconds + share * (settings.most_wait_seconds - settings.least_wait_seconds)
+    return settings.dws.least_wait_seconds + share * (settings.dws.most_wait_seconds - settings.dws.least_wait_seconds)
 
 
 def max_run_seconds(request: Request) -> int:
@@ -286,7 +260,7 @@ class Situation:
 
 
 def next_step(
-    request: Request, situation: Situation, settings: DwsSettings, now: float
+    request: Request, situation: Situation, settings: RehearsalSection, now: float
 ) -> SetCondition | CreateNodes | None:
     """The one thing to do about the request now, or None. `now` in seconds since the epoch."""
     if request.is_terminal:
@@ -296,7 +270,7 @@ def next_step(
     if isinstance(situation.plan, str):
         return SetCondition("Failed", "True", "InvalidArgument", situation.plan)
     if not request.holds("Accepted"):
-        if now - _since(request, "Accepted") < settings.accept_seconds:
+        if now - _since(request, "Accepted") < settings.dws.accept_seconds:
             return None
         return SetCondition(
             "Accepted", "True", "SuccessfullyQueued", "The request is queued.", _details(request, situation.plan)
@@ -325,7 +299,7 @@ def _details(request: Request, plan: NodePlan) -> dict[str, str]:
 
 
 def _provision(
-    request: Request, situation: Situation, plan: NodePlan, settings: DwsSettings, now: float
+    request: Request, situation: Situation, plan: NodePlan, settings: RehearsalSection, now: float
 ) -> SetCondition | CreateNodes | None:
     wanted_count = len(plan.add)
     if situation.nodes:
@@ -337,7 +311,7 @@ def _provision(
     waited = now - _since(request, "Accepted")
     if waited < wait_seconds(settings, request, situation.region):
         return None
-    fail_percent = settings.fail_percent_in.get(situation.region, settings.fail_percent)
+    fail_percent = settings.dws.fail_percent_in.get(situation.region, settings.dws.fail_percent)
     if _draw(settings, "fail", *_drawn_for(request, situation.region)) * 100 < fail_percent:
         return SetCondition("Failed", "True", "ResourcePoolExhausted", "The zone has no capacity for the request.")
     short = {name: amount for name, amount in demand(plan.add).items() if situation.available.get(name, 0) < amount}
@@ -351,15 +325,17 @@ def _provision(
     )
 
 
-def _end_of_capacity(request: Request, situation: Situation, settings: DwsSettings, now: float) -> SetCondition | None:
+def _end_of_capacity(
+    request: Request, situation: Situation, settings: RehearsalSection, now: float
+) -> SetCondition | None:
     """Booking ends after ten minutes, used or not; capacity goes at the end of the run duration. Both count from
     Provisioned."""
     age = now - _since(request, "Provisioned")
     drawn = _draw(settings, "revoke", *_drawn_for(request, situation.region))
-    revoked_early = drawn * 100 < settings.revoke_percent and age >= settings.revoke_seconds
+    revoked_early = drawn * 100 < settings.dws.revoke_percent and age >= settings.dws.revoke_seconds
     if age >= max_run_seconds(request) or revoked_early:
         return SetCondition("CapacityRevoked", "True", "CapacityRevoked", "The request's capacity has been reclaimed.")
-    if age >= settings.booking_seconds and not request.holds("BookingExpired"):
+    if age >= settings.dws.booking_seconds and not request.holds("BookingExpired"):
         return SetCondition(
             "BookingExpired", "True", "BookingExpired", "The booking has ended; idle nodes may be removed now."
         )
@@ -397,7 +373,7 @@ class NodeUse:
 
 
 def plan_node_removals(
-    nodes: Sequence[NodeUse], requests: Mapping[str, Request], settings: DwsSettings, now: float
+    nodes: Sequence[NodeUse], requests: Mapping[str, Request], settings: RehearsalSection, now: float
 ) -> list[str]:
     """The nodes to give back. `requests` maps the resize request's name to the request.
 
@@ -415,7 +391,7 @@ def plan_node_removals(
             request is None
             or request.holds("Failed")
             or request.holds("BookingExpired")
-            or (node.ever_used and now - node.empty_since >= settings.idle_seconds)
+            or (node.ever_used and now - node.empty_since >= settings.dws.idle_seconds)
         ):
             gone.append(node.name)
     return gone

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_of
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock_range
+from kueue_rehearsal.cloud.dws_decisions import stock_range
 
 
-def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload: PrintedWorkload) -> str | None:
+def beyond_stock(fleet: FleetSpec, settings: RehearsalSection, cluster: str, workload: PrintedWorkload) -> str | None:
     """Why DWS never has the GPUs for which the Workload has quota on the cluster; None if it may have them.
 
     DWS gives out whole nodes, which have at least the GPUs that are asked for. A flavor of the queue's `fallback` does

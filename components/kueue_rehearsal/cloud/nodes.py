@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from kueue_admission.kernel.manifest import Manifest
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import COMPUTE_CLASS, NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kube.answers import ApiError
@@ -39,7 +40,6 @@ from kueue_rehearsal.cloud.region_stock import RegionStock
 from kueue_rehearsal.cloud.spot import choose_reclaims, due_reclaims
 from kueue_rehearsal.node_agent.policy import NODE_LABEL
 from kueue_rehearsal.node_agent.status import parse_timestamp, timestamp
-from kueue_rehearsal.simulation_settings import SimulationSettings
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class NodeProvisioner:
     """
 
     def __init__(
-        self, view: ClusterView, store: NodePoolStore, stock: RegionStock, settings: Callable[[], SimulationSettings]
+        self, view: ClusterView, store: NodePoolStore, stock: RegionStock, settings: Callable[[], RehearsalSection]
     ) -> None:
         self._view = view
         self._store = store
@@ -105,7 +105,7 @@ class NodeProvisioner:
 
     async def reclaim(self, pool: str | None, count: int) -> list[str]:
         """Takes up to `count` Spot nodes away, of one pool if it is given; returns their names."""
-        names = choose_reclaims(self._view.nodes, pool, count, self._settings().spot)
+        names = choose_reclaims(self._view.nodes, pool, count, self._settings())
         await self._view.take_away(names, SPOT_RECLAIMED)
         return names
 
@@ -153,7 +153,7 @@ class NodeProvisioner:
     # -- Spot and flex-start nodes end ---------------------------------------------------------------------------
 
     async def _reclaim(self, now: float) -> None:
-        await self._view.take_away(due_reclaims(self._view.nodes, self._settings().spot, now), SPOT_RECLAIMED)
+        await self._view.take_away(due_reclaims(self._view.nodes, self._settings(), now), SPOT_RECLAIMED)
         over = [name for name, node in self._view.nodes.items() if not is_bound(node) and _is_over(node, now)]
         await self._view.take_away(over, CAPACITY_RECLAIMED)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kueue_admission.kernel.manifest import Manifest
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.gpu_sharing import accelerators_of_node
 from kueue_fleet.gke.labels import FLEX_START, RESIZE_REQUEST, accelerator_of
 from kueue_fleet.gke.machines import accelerators
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock
+from kueue_rehearsal.cloud.dws_decisions import stock
 from kueue_rehearsal.cloud.pod_needs import amounts
 
 
 class RegionStock:
     """The stock of one region. `started_at` in seconds since the epoch: the stock's changes count from there."""
 
-    def __init__(self, region: str, settings: Callable[[], DwsSettings], started_at: float) -> None:
+    def __init__(self, region: str, settings: Callable[[], RehearsalSection], started_at: float) -> None:
         self._region = region
         self._settings = settings
         self._started_at = started_at

@@ -8,31 +8,22 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kueue_admission.kernel.manifest import Manifest
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_rehearsal.node_agent.status import parse_timestamp
 
 _HOUR_SECONDS = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class SpotSettings:
-    """How often Google takes Spot nodes back."""
-
-    seed: int = 1
-    reclaims_per_hour: float = 0.0
-    """Of each node, on average; 0: only on request."""
-
-
-def lifetime_seconds(settings: SpotSettings, node: str) -> float:
+def lifetime_seconds(settings: RehearsalSection, node: str) -> float:
     """How long this node lives: exponential, by seed and name; infinite when nothing is taken back."""
-    if settings.reclaims_per_hour <= 0:
+    if settings.spot.reclaims_per_hour <= 0:
         return math.inf
     digest = hashlib.sha256(f"{settings.seed}/reclaim/{node}".encode()).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
-    return -math.log1p(-share) / settings.reclaims_per_hour * _HOUR_SECONDS
+    return -math.log1p(-share) / settings.spot.reclaims_per_hour * _HOUR_SECONDS
 
 
 def spot_nodes(nodes: Mapping[str, Manifest], pool: str | None = None) -> list[str]:
@@ -45,7 +36,7 @@ def spot_nodes(nodes: Mapping[str, Manifest], pool: str | None = None) -> list[s
     return spot_names
 
 
-def due_reclaims(nodes: Mapping[str, Manifest], settings: SpotSettings, now: float) -> list[str]:
+def due_reclaims(nodes: Mapping[str, Manifest], settings: RehearsalSection, now: float) -> list[str]:
     """The Spot nodes whose time is over. `now` in seconds since the epoch."""
     due = []
     for name in spot_nodes(nodes):
@@ -56,7 +47,9 @@ def due_reclaims(nodes: Mapping[str, Manifest], settings: SpotSettings, now: flo
     return due
 
 
-def choose_reclaims(nodes: Mapping[str, Manifest], pool: str | None, count: int, settings: SpotSettings) -> list[str]:
+def choose_reclaims(
+    nodes: Mapping[str, Manifest], pool: str | None, count: int, settings: RehearsalSection
+) -> list[str]:
     """Up to `count` Spot nodes, by seed."""
 
     def rank(name: str) -> str:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.cloud.cluster_view import ClusterView
 from kueue_rehearsal.cloud.dws import QueuedProvisioning, install_crd
@@ -29,7 +30,7 @@ from kueue_rehearsal.engines.discovery import program_place
 from kueue_rehearsal.node_agent.agent import NodeAgent
 from kueue_rehearsal.node_agent.programs import default_programs
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths, engines_dir
-from kueue_rehearsal.simulation_settings import SettingsFile, SimulationSettings
+from kueue_rehearsal.simulation_settings import SettingsFile
 
 FIELD_MANAGER = "kueue-fleet-rehearsal"
 """Field manager of what the rehearsal itself writes."""
@@ -41,7 +42,7 @@ _POLL_SECONDS = 0.1
 
 
 def cluster_services(
-    access: ClusterAccess, settings: Callable[[], SimulationSettings] | None = None, *, warden: bool = True
+    access: ClusterAccess, settings: Callable[[], RehearsalSection] | None = None, *, warden: bool = True
 ) -> tuple[ClusterService, ...]:
     """The services of a cluster. Each is a ClusterService, and prepares the cluster before it is reported to be up.
 
@@ -112,7 +113,7 @@ class SystemNode:
 class SimulatedCapacity:
     """Node pools, node auto-provisioning and DWS as one service: they share one picture of pods and nodes."""
 
-    def __init__(self, access: ClusterAccess, settings: Callable[[], SimulationSettings], *, warden: bool) -> None:
+    def __init__(self, access: ClusterAccess, settings: Callable[[], RehearsalSection], *, warden: bool) -> None:
         self._access = access
         self._warden = warden and access.autopilot
         self._settings = settings
@@ -141,11 +142,11 @@ class SimulatedCapacity:
                 await serve_job_kinds(api, _paths(access).frameworks_elsewhere, access.name)
                 return
             view = ClusterView(api)
-            stock = RegionStock(self._store.place.region, lambda: settings().dws, time.time())
+            stock = RegionStock(self._store.place.region, settings, time.time())
             self._provisioner = NodeProvisioner(view, self._store, stock, settings)
             async with asyncio.TaskGroup() as group:
                 group.create_task(view.run())
-                group.create_task(QueuedProvisioning(view, self._store, stock, lambda: settings().dws).run())
+                group.create_task(QueuedProvisioning(view, self._store, stock, settings).run())
                 group.create_task(self._provisioner.run())
                 group.create_task(serve_job_kinds(api, _paths(access).frameworks_elsewhere, access.name))
 
@@ -167,7 +168,11 @@ class SimulatedCapacity:
         Raises WrongRequestError for what GKE refuses.
         """
         place = self._store.place
-        known_reservations = [*reservations, *self._settings().reservations]
+        of_others = self._settings().reservations
+        known_reservations = [
+            *reservations,
+            *(Reservation(one.name, one.zone, one.machine_type, one.count) for one in of_others),
+        ]
         reasons = refusals(pool, body, place.region, place.zones, known_reservations)
         if reasons:
             raise WrongRequestError(f"node pool {pool} of {place.cluster}: {'; '.join(reasons)}")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, RehearsalSection, StockRange
 from kueue_rehearsal.cloud.dws_decisions import (
     CreateNodes,
-    DwsSettings,
     NodeUse,
     Request,
     SetCondition,
@@ -32,7 +32,11 @@ from kueue_rehearsal.node_agent.status import parse_timestamp, timestamp
 
 SUPPLY = Supply(Place.of("worker", "us-east4"))
 NOW = 1_800_000_000.0
-EAGER = DwsSettings(accept_seconds=1.0, least_wait_seconds=2.0, most_wait_seconds=2.0)
+EAGER = RehearsalSection(dws=DwsSection(accept_seconds=1.0, least_wait_seconds=2.0, most_wait_seconds=2.0))
+
+
+def eager(**changes: Any) -> RehearsalSection:
+    return RehearsalSection(dws=EAGER.dws.model_copy(update=changes))
 
 
 def template(gpu: int = 1, **spec: Any) -> dict[str, Any]:
@@ -68,7 +72,7 @@ PLAN = plan_request(request(), {"main": template()}, SUPPLY, NOW)
 
 
 def step(
-    of: Request, at: float = NOW, settings: DwsSettings = EAGER, **facts: Any
+    of: Request, at: float = NOW, settings: RehearsalSection = EAGER, **facts: Any
 ) -> SetCondition | CreateNodes | None:
     return next_step(of, situation(facts.pop("plan", PLAN), **facts), settings, at)
 
@@ -184,39 +188,47 @@ def test_nothing_follows_the_end(end: str) -> None:
 
 def test_failures_and_revocations_can_be_asked_for() -> None:
     queued = with_conditions(request(), Accepted=NOW)
-    assert kind(step(queued, NOW + 2, replace(EAGER, fail_percent=100))) == "Failed=True:ResourcePoolExhausted"
+    assert kind(step(queued, NOW + 2, eager(fail_percent=100))) == "Failed=True:ResourcePoolExhausted"
     provisioned = with_conditions(request(), Accepted=NOW, Provisioned=NOW)
-    revoking = replace(EAGER, revoke_percent=100, revoke_seconds=10)
+    revoking = eager(revoke_percent=100, revoke_seconds=10)
     assert step(provisioned, NOW + 9, revoking) is None
     assert kind(step(provisioned, NOW + 10, revoking)) == "CapacityRevoked=True:CapacityRevoked"
 
 
 def test_stock_and_waits_depend_on_the_seed_and_the_place_only() -> None:
-    settings = DwsSettings(seed=7, low=1, high=5, interval_seconds=10)
+    settings = RehearsalSection(seed=7, dws=DwsSection(low=1, high=5, interval_seconds=10))
     times = range(0, 2000, 10)
 
-    def draw(settings: DwsSettings, region: str) -> list[int]:
+    def draw(settings: RehearsalSection, region: str) -> list[int]:
         return [stock(settings, region, "nvidia-l4", at) for at in times]
 
     assert draw(settings, "us-east4") == draw(settings, "us-east4")
     assert draw(settings, "us-east4") != draw(settings, "europe-west4")
-    assert draw(settings, "us-east4") != draw(replace(settings, seed=8), "us-east4")
+    assert draw(settings, "us-east4") != draw(settings.model_copy(update={"seed": 8}), "us-east4")
     assert set(draw(settings, "us-east4")) == {1, 2, 3, 4, 5}
     assert stock(settings, "us-east4", "nvidia-l4", 19.9) == stock(settings, "us-east4", "nvidia-l4", 10)
     waits = [wait_seconds(settings, request(name=str(number))) for number in range(50)]
-    assert all(settings.least_wait_seconds <= wait <= settings.most_wait_seconds for wait in waits)
+    assert all(settings.dws.least_wait_seconds <= wait <= settings.dws.most_wait_seconds for wait in waits)
     assert len(set(waits)) > 40
 
 
 def test_the_most_precise_entry_of_the_stock_counts() -> None:
-    settings = DwsSettings(stock={"us-east4/nvidia-l4": (3, 3), "us-east4": (0, 0), "nvidia-l4": (9, 9)})
+    settings = RehearsalSection(
+        dws=DwsSection(
+            stock={
+                "us-east4/nvidia-l4": StockRange(low=3, high=3),
+                "us-east4": StockRange(low=0, high=0),
+                "nvidia-l4": StockRange(low=9, high=9),
+            }
+        )
+    )
     assert stock(settings, "us-east4", "nvidia-l4", 0) == 3
     assert stock(settings, "us-east4", "nvidia-b200", 0) == 0
     assert stock(settings, "asia-southeast1", "nvidia-l4", 0) == 9
 
 
 def test_shares_of_failures_are_about_what_was_asked_for() -> None:
-    settings = replace(EAGER, fail_percent=30)
+    settings = eager(fail_percent=30)
     kinds = Counter(
         kind(step(with_conditions(request(name=f"r{number}"), Accepted=NOW), NOW + 2, settings))
         for number in range(400)
@@ -243,7 +255,7 @@ def test_a_condition_keeps_its_time_while_its_status_does_not_change() -> None:
 
 def removals(use: NodeUse, known: Request | None, at: float) -> bool:
     requests = {} if known is None else {use.resize_request: known}
-    return plan_node_removals([use], requests, DwsSettings(idle_seconds=5), at) == [use.name]
+    return plan_node_removals([use], requests, RehearsalSection(dws=DwsSection(idle_seconds=5)), at) == [use.name]
 
 
 EMPTY = NodeUse("n", "r", active_pods=0, ever_used=False, empty_since=NOW)
@@ -307,7 +319,7 @@ def test_a_request_that_no_queued_pool_ever_holds_is_refused() -> None:
 
 
 def test_failures_can_be_those_of_one_region() -> None:
-    settings = replace(EAGER, fail_percent_in={"us-east4": 100})
+    settings = eager(fail_percent_in={"us-east4": 100})
     accepted = with_conditions(request(), Accepted=NOW)
     for region, wanted in (("us-east4", "Failed=True:ResourcePoolExhausted"), ("asia-southeast1", "CreateNodes")):
         seen = replace(situation(PLAN), region=region)

@@ -9,7 +9,7 @@ import pytest
 
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, RehearsalSection, StockRange
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
 
 STACK = Path(__file__).parents[3] / "stacks" / "Pulumi.dws-multikueue.yaml"
@@ -30,7 +30,7 @@ def workload(gpus: str, state: str = "Pending", check: str = CHECK, flavor: str 
     }
 
 
-SETTINGS = DwsSettings(low=0, high=4, stock={"us-east4/nvidia-tesla-t4": (0, 8)})
+SETTINGS = RehearsalSection(dws=DwsSection(high=4, stock={"us-east4/nvidia-tesla-t4": StockRange(low=0, high=8)}))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,9 @@ def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
     fleet = parse_fleet_text(stack.read_text(), "fleet")
     check = next(check.name for check in fleet.admission_checks if check.provisioning_request is not None)
     asked = workload("16", check=check, flavor="h100-flex")
-    found = beyond_stock(fleet, DwsSettings(high=8), fleet.worker_names[0], PrintedWorkload.of(asked))
+    found = beyond_stock(
+        fleet, RehearsalSection(dws=DwsSection(high=8)), fleet.worker_names[0], PrintedWorkload.of(asked)
+    )
     assert str(found).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")
 
 
@@ -76,6 +78,6 @@ def test_a_job_that_goes_on_to_another_flavor_is_waited_for() -> None:
     example = Path(__file__).parents[3] / "examples/fallback/fleet.yaml"
     fleet = parse_fleet_text(example.read_text(), "fleet")
     asked = workload("4", check="dws", flavor="l4-flex")
-    assert beyond_stock(fleet, DwsSettings(high=0), "batch", PrintedWorkload.of(asked))
+    assert beyond_stock(fleet, RehearsalSection(dws=DwsSection(high=0)), "batch", PrintedWorkload.of(asked))
     asked["status"]["admission"]["clusterQueue"] = "training"
-    assert beyond_stock(fleet, DwsSettings(high=0), "batch", PrintedWorkload.of(asked)) is None
+    assert beyond_stock(fleet, RehearsalSection(dws=DwsSection(high=0)), "batch", PrintedWorkload.of(asked)) is None

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection, RehearsalSection, StockRange
 from kueue_rehearsal.cloud.region_stock import RegionStock
 
-SETTINGS = DwsSettings(low=8, high=8, stock={"us-east4/nvidia-l4": (4, 4)})
+SETTINGS = RehearsalSection(dws=DwsSection(low=8, stock={"us-east4/nvidia-l4": StockRange(low=4, high=4)}))
 
 
 def node(gpus: int, **labels: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def test_settings_count_as_they_are_now() -> None:
     now = [SETTINGS]
     stock = RegionStock("us-east4", lambda: now[0], 0.0)
     assert stock.available([], 0.0)["nvidia-l4"] == 4
-    now[0] = DwsSettings(low=0, high=0)
+    now[0] = RehearsalSection(dws=DwsSection(high=0))
     assert set(stock.available([], 0.0).values()) == {0}
 
 

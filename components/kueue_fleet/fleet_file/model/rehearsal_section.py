@@ -1,7 +1,6 @@
 """How the simulated cloud of a rehearsal behaves: config `kueue-fleet:rehearsal` of a stack.
 
-A real `pulumi up` does not read it. `kueue_rehearsal.simulation_settings` makes the settings of a running rehearsal of
-it.
+A real `pulumi up` does not read it; `kueue_rehearsal.simulation_settings` does, while a rehearsal runs.
 """
 
 from collections.abc import Iterator, Mapping
