@@ -23,6 +23,7 @@ from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.preflight import google_cloud
 from kueue_fleet.preflight.needs import needs_of
 from kueue_fleet.preflight.quotas import Metric
+from plain_fleets import mixed_data
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,11 +105,14 @@ def test_annotations(project: Project, file: str) -> None:
 
 def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    refused = run(file).exception
-    assert isinstance(refused, CommandError)
-    assert str(refused) == (
-        f"my-project: GOOGLE_APPLICATION_CREDENTIALS cannot be used: File {tmp_path}/none.json was not found; correct "
-        "it, or unset it and run: gcloud auth application-default login"
+    done = run(file, "-o", "json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["fits"]) == (1, False)
+    [finding] = document["findings"]
+    assert (finding["project"], finding["part"], finding["result"]) == ("my-project", "project", "unknown")
+    assert (finding["wrong"], finding["fix"]) == (
+        f"GOOGLE_APPLICATION_CREDENTIALS cannot be used: File {tmp_path}/none.json was not found",
+        "correct it, or unset it and run: gcloud auth application-default login",
     )
 
 
@@ -180,11 +184,50 @@ def test_a_cluster_outside_gke_is_asked_and_google_is_not(monkeypatch: pytest.Mo
 
 
 def test_a_cluster_outside_gke_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Not a word of its reviews."""
+    """Not a word of its reviews; of the rest it answers."""
     done = preflight_of_paris(monkeypatch, tmp_path)
     assert done.exit_code == 1, done.output
-    assert "the API server says: " in done.stdout
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
+    assert re.search("paris: rights .*unknown +the API server says: ", done.stdout)
     assert done.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 not known\n")
+
+
+@pytest.mark.parametrize("missing", ["credentials", "client"])
+def test_clusters_outside_gke_are_asked_where_google_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
+) -> None:
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(mixed_data()))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    if missing == "client":
+        monkeypatch.delitem(sys.modules, "kueue_fleet.preflight.google_cloud")
+        monkeypatch.setitem(sys.modules, "google_auth_httplib2", None)
+    with serve(["admin@paris"], monkeypatch, tmp_path / "kubeconfig") as made:
+        made.tables["admin@paris"] |= {"/version": {"gitVersion": "v1.30.1"}}
+        done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert done.exit_code == 1, done.output
+    fix = {"credentials": "gcloud auth application-default login", "client": r"pip install 'kueue-fleet\[preflight\]'"}
+    assert re.search(rf"mixed-project +Google Cloud .*unknown .*run: {fix[missing]}", done.stdout)
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
+    assert "the fleet does not fit into project mixed-project as it is: 1 not known\n" in done.stdout
+
+
+@pytest.mark.parametrize("content", [None, "- a\n"])
+def test_google_is_asked_where_there_is_no_kubeconfig(project: Project, tmp_path: Path, content: str | None) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    if content is not None:
+        kubeconfig.write_text(content)
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(mixed_data(project="my-project")))
+    done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(kubeconfig))
+    assert done.exit_code == 1, done.output
+    assert re.search(r"my-project +roles/iam.serviceAccountUser ", done.stdout)
+    assert re.search(f"paris: API server .*unknown +{kubeconfig}: ", done.stdout)
+
+
+def test_a_kubeconfig_from_stdin_is_mistyped(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(ALONE))
+    refused = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", "-").exception
+    assert isinstance(refused, CommandError)
+    assert refused.exit_code == 2
 
 
 def test_a_context_that_is_missing(tmp_path: Path) -> None:

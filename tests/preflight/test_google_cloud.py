@@ -325,6 +325,27 @@ class TestCredentials:
         with pytest.raises(CannotAskError, match=r"Google cannot be reached: .*refused.*; look at "):
             read_facts(needs(), Google(httplib2.Http(timeout=5), endpoints))
 
+    def test_what_was_read_before_the_end_stays(self, project: Project) -> None:
+        class Ends:
+            """Google, until it is asked for machine types."""
+
+            calls = 0
+
+            def request(self, uri: str, *arguments: object, **named: object) -> object:
+                if "machineTypes" in uri or self.calls:
+                    self.calls += 1
+                    raise TimeoutError("timed out")
+                return httplib2.Http(timeout=5).request(uri, *arguments, **named)
+
+        http = Ends()
+        with project.served() as endpoints:
+            found = findings(needs(), read_facts(needs(), Google(http, endpoints)))
+        assert {each.verdict for each in found if each.part in ("apis", "quotas")} == {"fits"}
+        rest = [each for each in found if each.part not in ("apis", "quotas") and each.verdict != "fits"]
+        assert {each.part for each in rest} >= {"machines", "reservations", "permissions"}
+        assert {each.wrong for each in rest} == {"Google cannot be reached: timed out"}
+        assert http.calls == 1, "nothing is asked again"
+
 
 class TestTheApisHere:
     """What tests are done with is as strict as Google."""

@@ -13,6 +13,7 @@ from kueue_fleet.preflight.page import prerequisites_page
 from kueue_fleet.preflight.plain_clusters import (
     ClusterFacts,
     ClusterNeeds,
+    ClusterPart,
     Right,
     plain_cluster_findings,
     plain_cluster_needs,
@@ -49,6 +50,13 @@ def test_one_that_does_not_answer_is_not_known() -> None:
     assert wrong(ClusterFacts(wrong="no answer", fix="correct it")) == [
         "unknown: paris: API server: no answer; correct it"
     ]
+
+
+@pytest.mark.parametrize("part", ["kinds of objects", "Kueue", "rights"])
+def test_a_part_that_is_not_read_is_not_known_and_the_others_are(part: ClusterPart) -> None:
+    assert wrong(
+        replace(READY, kinds=frozenset() if part == "kinds of objects" else READY.kinds, unread={part: "no"})
+    ) == [f"unknown: paris: {part}{' of ada' if part == 'rights' else ''}: no; {NEEDS.fix}"]
 
 
 def test_an_old_kubernetes_does_not_serve_a_kind() -> None:

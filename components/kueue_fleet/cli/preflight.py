@@ -12,6 +12,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import annotation
 from kueue_admission.kernel import Problem
+from kueue_admission.kernel.form_rules import Fault
 from kueue_fleet.cli.contexts import check_readable
 from kueue_fleet.cli.contexts import connect as connect_to
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -22,7 +23,9 @@ from kueue_fleet.kube.kubeconfig import AccessError
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
+    from kueue_fleet.preflight.facts import Facts
     from kueue_fleet.preflight.findings import Finding
+    from kueue_fleet.preflight.needs import Needs
 
 _STYLES: Final = {"fits": "green", "ask": "red", "check": "yellow", "unknown": "red"}
 
@@ -62,7 +65,8 @@ def preflight(
     It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. It
     compares quotas with the size that the fleet can grow to. Of clusters outside GKE it asks, by the contexts of your
     kubeconfig, whether they answer, serve the kinds that the fleet makes, have another Kueue, and grant you the rights.
-    Exits 1 if something does not fit, or could not be read, and lists everything at once.
+    Exits 1 if something does not fit, or could not be read, and lists everything at once: where Google or a cluster
+    cannot be asked, it says so, and asks the others.
 
     \b
     Examples:
@@ -82,7 +86,8 @@ def preflight(
 
         console.text(prerequisites_page(fleet, list_prices()))
         return
-    all_findings = [*_of_projects(fleet), *_of_clusters(fleet, kubeconfig)]
+    of_clusters = list(_of_clusters(fleet, kubeconfig))
+    all_findings = [*_of_projects(fleet), *of_clusters]
     if output is PreflightOutput.json:
         console.json_document(_document(fleet.project, all_findings))
     elif output is PreflightOutput.github:
@@ -101,15 +106,24 @@ def _of_projects(fleet: FleetSpec) -> Iterator[Finding]:
     if not fleet.gke_clusters:
         return
     from kueue_fleet.preflight.findings import findings
-    from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
     from kueue_fleet.preflight.needs import needs_of
 
     for needs in needs_of(fleet):
-        try:
-            facts = read_facts(needs, connect(needs.project))
-        except CannotAskError as wrong:
-            raise console.CommandError(f"{needs.project}: {wrong}") from None
-        yield from findings(needs, facts)
+        yield from findings(needs, _facts(needs))
+
+
+def _facts(needs: Needs) -> Facts:
+    from kueue_fleet.preflight.facts import Facts
+
+    try:
+        from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
+    except ModuleNotFoundError as missing:
+        wrong = f"is asked with {missing.name}, which is not installed"
+        return Facts(not_asked=Fault(wrong, "run: pip install 'kueue-fleet[preflight]'", UNREAD))
+    try:
+        return read_facts(needs, connect(needs.project))
+    except CannotAskError as wrong:
+        return Facts(not_asked=wrong.fault)
 
 
 def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]:
@@ -118,11 +132,13 @@ def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]
     from kueue_fleet.preflight.live_clusters import read_cluster
     from kueue_fleet.preflight.plain_clusters import ClusterFacts, plain_cluster_findings, plain_cluster_needs
 
-    check_readable(kubeconfig)
     for needs in plain_cluster_needs(fleet):
         try:
+            check_readable(kubeconfig)
             facts = read_cluster(needs, connect_to("preflight", needs.context, kubeconfig))
         except (console.CommandError, AccessError) as refused:
+            if isinstance(refused, console.CommandError) and refused.exit_code == 2:
+                raise  # The option itself is wrong.
             facts = ClusterFacts(wrong=str(refused), fix=needs.fix)
         yield from plain_cluster_findings(needs, facts)
 

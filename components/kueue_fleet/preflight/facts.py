@@ -13,8 +13,10 @@ from kueue_admission.kernel.form_rules import Fault
 from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
-Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions", "clusters"]
-"""What a fleet needs of a project, or of a cluster outside GKE."""
+Part = Literal[
+    "apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions", "project", "clusters"
+]
+"""What a fleet needs of a project, or of a cluster outside GKE; project: that it can be asked at all."""
 
 
 class Quota(NamedTuple):
@@ -65,6 +67,8 @@ class Subnet(NamedTuple):
 class Facts:
     """What a project has."""
 
+    not_asked: Fault | None = None
+    """Why nothing is known; None: it was asked."""
     enabled_apis: frozenset[str] = frozenset()
     quotas: Mapping[Metric, Quota] = field(default_factory=dict)
     machine_types: frozenset[tuple[str, str]] = frozenset()

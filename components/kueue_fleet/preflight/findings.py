@@ -48,7 +48,10 @@ class Finding:
 
 
 def findings(needs: Needs, facts: Facts) -> list[Finding]:
-    """A finding for each need, in the order of the parts."""
+    """A finding for each need, in the order of the parts; one for all of them where the project cannot be asked."""
+    if facts.not_asked is not None:
+        wrong, fix, _ = facts.not_asked
+        return [Finding("project", "Google Cloud", "readable", "?", "unknown", wrong, fix, needs.project)]
     all_findings = (
         *_apis(needs, facts),
         *_quotas(needs, facts),

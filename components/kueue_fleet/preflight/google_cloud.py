@@ -1,6 +1,7 @@
 """Reads of a Google Cloud project what `findings` compares, with the user's own credentials; changes nothing.
 
-A read that is refused is named in the `Facts`, and the others go on.
+A read that is refused is named in the `Facts`, and the others go on. Where Google cannot be asked any more, what was
+read until then stays.
 Reads that Google asks to repeat are repeated, a few times, after the time that it says.
 """
 
@@ -58,7 +59,11 @@ _LOGIN: Final = "run: gcloud auth application-default login"
 
 
 class CannotAskError(Exception):
-    """Nothing can be read at all; the message says what to do."""
+    """Nothing can be read at all, for what is in `fault`."""
+
+    def __init__(self, wrong: str, fix: str) -> None:
+        self.fault = Fault(wrong, fix, UNREAD)
+        super().__init__(str(self.fault))
 
 
 class RefusedError(Exception):
@@ -80,6 +85,9 @@ class Google:
         self._http, self._sleep = http, sleep
         self._endpoints = dict(endpoints or {})
         self._apis: dict[tuple[str, str], Any] = {}
+        self._end: CannotAskError | None = None
+        self.has_answered = False
+        """Whether it once did, be it with a refusal."""
 
     def api(self, name: str, version: str) -> Any:
         """The client of an API, from the description of it that comes with Google's client library."""
@@ -95,30 +103,44 @@ class Google:
 
         Raises:
             RefusedError: Google refuses it, or does not answer after several tries.
-            CannotAskError: the credentials have expired, or Google cannot be reached.
+            CannotAskError: the credentials have expired, or Google cannot be reached; nothing is asked after that.
         """
+        if self._end is not None:
+            raise self._end
+        try:
+            content = self._answer(request)
+        except CannotAskError as end:
+            self._end = end
+            raise
+        except RefusedError:
+            self.has_answered = True
+            raise
+        self.has_answered = True
+        return content
+
+    def _answer(self, request: Any) -> dict[str, Any]:
         for attempt in range(1, TRIES + 1):
             try:
                 content = request.execute()
                 if not isinstance(content, dict):
                     wrong = f"the answer to {request.methodId} is not from Google"
-                    raise CannotAskError(f"{wrong}; look at HTTPS_PROXY, or log in to the network")
+                    raise CannotAskError(wrong, "look at HTTPS_PROXY, or log in to the network")
                 return content
             except HttpError as refused:
                 if refused.status_code == 401:
                     wrong = f"Google does not accept the credentials: {_first_line(refused.reason or refused)}"
-                    raise CannotAskError(f"{wrong.rstrip('.')}; {_LOGIN}") from None
+                    raise CannotAskError(wrong.rstrip("."), _LOGIN) from None
                 wait = _wait(refused, attempt)
                 if wait is None or attempt == TRIES:
                     raise _refused(refused, request.methodId, attempt) from None
                 self._sleep(wait)
             except RefreshError as expired:
                 raise CannotAskError(
-                    f"Google does not accept the credentials: {_first_line(expired)}; {_LOGIN}"
+                    f"Google does not accept the credentials: {_first_line(expired)}", _LOGIN
                 ) from None
             except (OSError, HTTPException, httplib2.error.HttpLib2Error, GoogleAuthError) as failed:
                 wrong = f"Google cannot be reached: {_first_line(failed)}"
-                raise CannotAskError(f"{wrong}; look at the network and HTTPS_PROXY, and try again") from None
+                raise CannotAskError(wrong, "look at the network and HTTPS_PROXY, and try again") from None
         raise AssertionError("the last try returns or raises")
 
     def pages(self, collection: Any, method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
@@ -146,10 +168,10 @@ def connect(project: str, endpoints: Mapping[str, str] | None = None) -> Google:
     except DefaultCredentialsError as missing:
         if os.environ.get(_FILE_VARIABLE):
             wrong = f"{_FILE_VARIABLE} cannot be used: {_first_line(missing.args[0]).rstrip('.')}"
-            raise CannotAskError(f"{wrong}; correct it, or unset it and {_LOGIN}") from None
-        raise CannotAskError(f"there are no Google credentials here; {_LOGIN}") from None
+            raise CannotAskError(wrong, f"correct it, or unset it and {_LOGIN}") from None
+        raise CannotAskError("there are no Google credentials here", _LOGIN) from None
     except GoogleAuthError as wrong:
-        raise CannotAskError(f"the Google credentials cannot be used: {_first_line(wrong)}; {_LOGIN}") from None
+        raise CannotAskError(f"the Google credentials cannot be used: {_first_line(wrong)}", _LOGIN) from None
     if getattr(credentials, "quota_project_id", "") is None and hasattr(credentials, "with_quota_project"):
         credentials = credentials.with_quota_project(project)
     http = google_auth_httplib2.AuthorizedHttp(credentials, http=httplib2.Http(timeout=TIMEOUT_SECONDS))
@@ -188,12 +210,16 @@ class _Reader:
         )
 
     @contextmanager
-    def _reading(self, part: str) -> Iterator[None]:
-        """Note what is refused within it as not read."""
+    def _reading(self, *parts: str) -> Iterator[None]:
+        """Note what is refused within it as not read. Raises CannotAskError if Google has answered nothing."""
         try:
             yield
+        except CannotAskError as end:
+            if not self._google.has_answered:
+                raise
+            self._unread |= dict.fromkeys(parts, end.fault)
         except RefusedError as refused:
-            self._unread[part] = refused.fault
+            self._unread |= dict.fromkeys(parts, refused.fault)
 
     def _compute(self, collection: str) -> Any:
         return getattr(self._google.api("compute", "v1"), collection)()
@@ -304,12 +330,9 @@ class _Reader:
         if not asking:
             return ""
         projects = self._google.api("cloudresourcemanager", "v3").projects()
-        try:
+        with self._reading(*asking):
             answer = self._google.answer(projects.get(name=f"projects/{project}", fields="name"))
-        except RefusedError as refused:
-            self._unread |= dict.fromkeys(asking, refused.fault)
-            return ""
-        self._number = str(answer["name"]).removeprefix("projects/")
+            self._number = str(answer["name"]).removeprefix("projects/")
         return self._number
 
     def _subnets(self) -> tuple[Subnet, ...] | None:

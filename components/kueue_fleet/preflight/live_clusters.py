@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.kube.answers import ApiError
@@ -13,6 +15,7 @@ from kueue_fleet.preflight.plain_clusters import (
     RELEASE_NAMESPACE,
     ClusterFacts,
     ClusterNeeds,
+    ClusterPart,
     Right,
     rights,
 )
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from kueue_fleet.kube.answers import Json
 
+_SAYS: Final = "the API server says: "
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _WHO: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -30,18 +34,49 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def read_cluster(needs: ClusterNeeds, client: ApiClient) -> ClusterFacts:
     """What the cluster has; where it does not answer, why not."""
     try:
-        version = str(_get(client, "/version").get("gitVersion", ""))
-        served = _served(client, needs)
-        wanted = (ALL,) if _may(client, ALL) else rights(needs, served)
+        return _Reader(needs, client).facts()
+    except ApiError as error:
+        return ClusterFacts(wrong=f"{_SAYS}{error}" if error.status else str(error), fix=needs.fix)
+
+
+class _Reader:
+    def __init__(self, needs: ClusterNeeds, client: ApiClient) -> None:
+        self._needs, self._client = needs, client
+        self._unread: dict[ClusterPart, str] = {}
+
+    def facts(self) -> ClusterFacts:
+        """Raises ApiError if the server cannot be reached, or does not say its version."""
+        version = str(_get(self._client, "/version").get("gitVersion", ""))
+        served: dict[tuple[str, str], str] = {}
+        release: str | None = None
+        denied: list[Right] = []
+        with self._reading("kinds of objects"):
+            served = _served(self._client, self._needs)
+        with self._reading("Kueue"):
+            release = _release(self._client)
+        with self._reading("rights"):
+            if not _may(self._client, ALL):
+                denied += (right for right in rights(self._needs, served) if not _may(self._client, right))
+                if "kinds of objects" in self._unread:
+                    self._unread["rights"] = self._unread["kinds of objects"]
         return ClusterFacts(
             version=version,
             kinds=frozenset(served),
-            release=_release(client),
-            user=_user(client),
-            denied=tuple(right for right in wanted if right != ALL and not _may(client, right)),
+            release=release,
+            user=_user(self._client),
+            denied=tuple(denied),
+            unread=self._unread,
         )
-    except ApiError as error:
-        return ClusterFacts(wrong=f"the API server says: {error}" if error.status else str(error), fix=needs.fix)
+
+    @contextmanager
+    def _reading(self, part: ClusterPart) -> Iterator[None]:
+        """Note what the server refuses within it as not read."""
+        try:
+            yield
+        except ApiError as error:
+            if not error.status:
+                raise
+            self._unread[part] = f"{_SAYS}{error}"
 
 
 def _get(client: ApiClient, path: str) -> Json:

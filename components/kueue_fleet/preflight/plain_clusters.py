@@ -5,9 +5,9 @@ Deterministic, no I/O: from what was read of the cluster, a finding for each of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
 
 from kueue_fleet.fleet_file.charts import RELEASES
 from kueue_fleet.fleet_file.in_words import listed
@@ -83,6 +83,10 @@ class ClusterNeeds:
         return f"correct context {self.context} of your kubeconfig, by which Pulumi reaches {self.cluster}"
 
 
+ClusterPart = Literal["kinds of objects", "Kueue", "rights"]
+"""What is asked of a cluster that answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """What a cluster outside GKE has."""
@@ -100,6 +104,8 @@ class ClusterFacts:
     """Whom the API server takes us for; empty: it does not say."""
     denied: tuple[Right, ...] = ()
     """The rights that are needed and not there."""
+    unread: Mapping[ClusterPart, str] = field(default_factory=dict)
+    """What could not be read of a cluster that answers, and why."""
 
 
 def plain_cluster_needs(fleet: FleetSpec) -> tuple[ClusterNeeds, ...]:
@@ -141,12 +147,18 @@ def plain_cluster_findings(needs: ClusterNeeds, facts: ClusterFacts) -> Iterator
     yield Finding("clusters", f"{where}API server", "reachable", facts.version, "fits")
     yield _kinds(needs, facts, f"{where}kinds of objects")
     yield _kueue(needs, facts, f"{where}Kueue")
-    yield _rights(facts, f"{where}rights" + (f" of {facts.user}" if facts.user else ""))
+    yield _rights(needs, facts, f"{where}rights" + (f" of {facts.user}" if facts.user else ""))
+
+
+def _unread(needs: ClusterNeeds, facts: ClusterFacts, part: ClusterPart, what: str, wanted: str) -> Finding:
+    return Finding("clusters", what, wanted, "?", "unknown", facts.unread[part], needs.fix)
 
 
 def _kinds(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
     missing = [kind for kind in needs.kinds if kind not in facts.kinds]
     wanted, there = str(len(needs.kinds)), str(len(needs.kinds) - len(missing))
+    if "kinds of objects" in facts.unread:
+        return _unread(needs, facts, "kinds of objects", what, wanted)
     if not missing:
         return Finding("clusters", what, wanted, there, "fits")
     names = listed([f"{kind} of {version}" for version, kind in missing])
@@ -157,6 +169,8 @@ def _kinds(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
 
 def _kueue(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
     wanted = f"none, or {needs.release}"
+    if "Kueue" in facts.unread:
+        return _unread(needs, facts, "Kueue", what, wanted)
     if facts.release is None:
         return Finding("clusters", what, wanted, "none", "fits")
     there = facts.release or "not of Helm"
@@ -167,8 +181,10 @@ def _kueue(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
     return Finding("clusters", what, wanted, there, "ask", wrong, fix)
 
 
-def _rights(facts: ClusterFacts, what: str) -> Finding:
+def _rights(needs: ClusterNeeds, facts: ClusterFacts, what: str) -> Finding:
     wanted = "to write all that is made"
+    if "rights" in facts.unread and not facts.denied:
+        return _unread(needs, facts, "rights", what, wanted)
     if not facts.denied:
         return Finding("clusters", what, wanted, "all", "fits")
     fix = "let Pulumi use a context with the ClusterRole cluster-admin"

@@ -84,9 +84,9 @@ OTHER_VERSION = Rule(
 )
 UNREAD = Rule(
     "KF919",
-    seen="`you may not call …`",
-    why="Google denies access to this information, so it is not known whether the fleet fits.",
-    remedy="Request the role that the message names, or enable the API",
+    seen="`you may not call …`, `there are no Google credentials here`",
+    why="Google denies access to this information, or cannot be asked, so it is not known whether the fleet fits.",
+    remedy="Request the role that the message names, enable the API, or log in",
     source="https://cloud.google.com/iam/docs/permission-error-messages",
 )
 CLUSTER_NOT_READY = Rule(
