@@ -15,7 +15,7 @@ from data_places import places, with_value
 from drawn import some_of
 from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet
-from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet, description_problems, mode_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.pulumi_import import ImportPlan, take_over
@@ -208,6 +208,26 @@ def test_nodes_of_another_account_keep_it_with_their_pool() -> None:
     adopted, _ = taken_over(standalone(), put("nodePools/1/config/serviceAccount", "default"))
     assert adopted.data["nodePools"][0]["existing"]
     assert "nodeServiceAccount" not in adopted.data["clusters"][0]
+
+
+@pytest.mark.parametrize("managed", [True, False])
+@pytest.mark.parametrize("spec", [standalone(), fleet(WORKER)], ids=["standalone", "manager"])
+def test_another_project_than_that_of_the_fleets_own_cluster_is_refused(spec: FleetSpec, managed: bool) -> None:
+    clusters = [described_cluster(spec, name) for name in spec.cluster_names]
+    first, role = clusters[0].name, spec.clusters[0].role
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet(clusters, replace(IDENTITY, project="elsewhere", managed=managed))
+    assert [str(problem) for problem in refused.value.problems] == [
+        f"project: elsewhere, but {first} is in lab-project, and a {role} is in the fleet's project; "
+        "give --project lab-project"
+    ]
+
+
+def test_clusters_to_be_made_are_in_the_project_that_is_given() -> None:
+    clusters = [described_cluster(standalone(), name) for name in standalone().cluster_names]
+    adopted = adopt_fleet(clusters, replace(IDENTITY, project="elsewhere", managed=False, in_place=False))
+    assert adopted.data["project"] == "elsewhere"
+    assert "project" not in adopted.data["clusters"][0]
 
 
 def test_a_cluster_in_another_network_stays_its_owners() -> None:

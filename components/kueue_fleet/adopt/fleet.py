@@ -91,6 +91,8 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
             fleet file cannot say.
     """
     platform = Platform(clusters)
+    if identity.in_place or identity.managed:
+        _check_project(platform, identity.project)
     for cluster in clusters:
         if not (cluster.region or cluster.outside_gke):
             wrong = "is not known: no Kubernetes object says where the cluster is"
@@ -162,6 +164,24 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     return Adopted(data, tuple(platform.notes))
 
 
+def _owners(platform: Platform) -> dict[str, str]:
+    """The project of each cluster that is described; "" where its description does not say it."""
+    return {cluster.name: project_of(cluster.description) for cluster in platform.clusters if cluster.description}
+
+
+def _check_project(platform: Platform, project: str) -> None:
+    """Only workers may be in another project than the fleet."""
+    for name, owner in _owners(platform).items():
+        role = _role(platform, name)
+        if role != "worker" and owner not in ("", project):
+            wrong = f"{project}, but {name} is in {owner}, and a {role} is in the fleet's project"
+            platform.problem("project", wrong, f"give --project {owner}")
+
+
+def _role(platform: Platform, cluster: str) -> str:
+    return "manager" if cluster == platform.manager else "worker" if platform.manager else "standalone"
+
+
 def _page(platform: Platform) -> Data:
     """The page for teams, if it runs here."""
     settings = platform.settings(PAGE_NAME)
@@ -180,7 +200,7 @@ def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
         stays |= elsewhere
         if any(collects_metrics(description) for description in descriptions.values()):
             data["observability"] = {**(data["observability"] or {}), "managedPrometheus": True}
-    owners = {cluster.name: project_of(cluster.description) for cluster in platform.clusters if cluster.description}
+    owners = _owners(platform)
     for cluster in data["clusters"]:
         cluster["upsertExistingObjects"] = True
         if "kubernetes" in cluster:
@@ -232,7 +252,6 @@ def _modes(platform: Platform) -> dict[str, str]:
 def _cluster(
     platform: Platform, cluster: AdoptedCluster, modes: Mapping[str, str], configurations: Mapping[str, Data]
 ) -> Data:
-    role = "manager" if cluster.name == platform.manager else "worker" if platform.manager else "standalone"
     own = configurations[cluster.name]
     entries_by_name = {
         cluster_data["name"]: cluster_data.get("file") or {} for cluster_data in platform.following.get("clusters", ())
@@ -241,7 +260,7 @@ def _cluster(
         # What only Google Cloud says otherwise.
         **entries_by_name.get(cluster.name, {}),
         "name": cluster.name,
-        "role": role,
+        "role": _role(platform, cluster.name),
         **(
             _outside(platform, cluster)
             if cluster.outside_gke
