@@ -244,3 +244,36 @@ def test_two_entries_of_one_cluster_are_named(connection: dict[str, str], said: 
     rest = ", which is that of paris too; write that of this cluster, or remove one of the two"
     found = [each for each in problems(data) if "too; write that" in each]
     assert found == [f"warning: clusters[lyon].kubernetes.{each}{rest}" for each in said]
+
+
+@pytest.mark.parametrize(
+    ("contexts", "said"),
+    [
+        ({"lyon": "paris"}, {"lyon": "paris"}),
+        ({"paris": "lyon"}, {"paris": "lyon"}),
+        ({"paris": "lyon", "lyon": "lyon"}, {"paris": "lyon"}),
+        ({"paris": "lyon", "lyon": "paris"}, {"paris": "lyon", "lyon": "paris"}),
+        ({"paris": "gke"}, {"paris": "gke"}),
+        ({"paris": "paris", "lyon": "lyon"}, {}),
+    ],
+)
+def test_the_context_of_another_cluster_is_not_this_ones(contexts: dict[str, str], said: dict[str, str]) -> None:
+    data = mixed_data()
+    data["clusters"].append({"name": "lyon", "role": "worker", "kubernetes": {"server": "https://lyon.example"}})
+    for cluster in data["clusters"][2:]:
+        cluster["kubernetes"] = {"server": cluster["kubernetes"]["server"]} | (
+            {"context": contexts[cluster["name"]]} if cluster["name"] in contexts else {}
+        )
+    rest = "too; write that of this cluster, or remove one of the two"
+    assert [each for each in problems(data) if "too; write that" in each] == [
+        f"warning: clusters[{name}].kubernetes.context: {context}, which is that of {context} {rest}"
+        for name, context in said.items()
+    ]
+
+
+def test_an_address_may_stand_in_the_certificate_in_the_place_of_a_name() -> None:
+    """Source: go1.26 crypto/x509/verify.go (VerifyHostname)."""
+    data = mixed_data()
+    before = problems(data)
+    data["clusters"][2]["kubernetes"]["tlsServerName"] = "10.0.0.1"
+    assert problems(data) == before

@@ -241,8 +241,8 @@ def _servers(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _same_clusters(scope: Scope) -> Iterator[Problem]:
-    """By the context Pulumi reaches them, and by the rest the manager."""
-    known: dict[tuple[str, object], str] = {}
+    """By the context Pulumi reaches them, by the rest the manager; commands, by the context of the name."""
+    known: dict[tuple[str, object], str] = {("context", name): name for name in scope.fleet.cluster_names}
     for cluster in scope.fleet.clusters:
         connection = cluster.kubernetes
         if connection is None:

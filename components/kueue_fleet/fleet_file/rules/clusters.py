@@ -348,6 +348,7 @@ SAME_CLUSTER = Rule(
     "KF680",
     severity="warning",
     seen="`is that of CLUSTER too`",
-    why="Two entries lead to one cluster, where they overwrite each other's objects.",
+    why="Two entries lead to one cluster, where they overwrite each other's objects. The context of a cluster's name "
+    "is that cluster's, by which commands read it.",
     remedy="Correct the context or the address",
 )
