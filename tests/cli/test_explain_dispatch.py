@@ -149,3 +149,22 @@ def test_a_simulation_says_what_its_dispatcher_decided(tmp_path: Path) -> None:
     assert report["nominated"] == [EUROPE]
     assert {one["cluster"]: one["reason"] for one in report["verdicts"]} == {EUROPE: None, US: "RegionNotAllowed"}
     assert found[US]["headline"].startswith("It is not on this cluster (RegionNotAllowed: ")
+
+
+@pytest.mark.parametrize("spare", [0, 8])
+def test_more_quota_than_the_nodes_of_a_worker_hold_is_told(tmp_path: Path, spare: int) -> None:
+    stack, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.json"
+    data = dispatched_data()
+    data["nodePools"][0]["autoscaling"]["totalMaxNodeCount"] += spare
+    stack.write_text(yaml.safe_dump(data))
+    wide = {"requests": {"nvidia.com/gpu": 8, "cpu": 10}}
+    jobs.write_text(json.dumps({"jobs": [job(name, **wide) for name in ("first", "second", "third")]}))
+    found = {one["cluster"]: one for one in explain("third", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
+    assert not found[EUROPE]["is_there"], "it was never dispatched"
+    assert "nominalQuota" in {change["kind"] for change in found[EUROPE]["changes"]}
+    said = (
+        f"Flavor l4-spot: by the fleet file, its nodes on {EUROPE} hold 8 nvidia.com/gpu, and the nominalQuota of all "
+        "queues is 8: without more nodes, pods that are admitted by more quota stay pending"
+    )
+    assert (said in found[EUROPE]["nodes"]) == (spare == 0)
+    assert found["manager"]["nodes"] == []

@@ -103,15 +103,17 @@ def _beyond_kueue(stack: Path | None, snapshot: Snapshot, explanation: Explanati
     """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.fleet_file.goals import wait_goals
-    from kueue_fleet.fleet_simulation.explained_nodes import with_nodes
+    from kueue_fleet.fleet_simulation.explained_nodes import nodes_behind_quota, with_nodes
 
     explanation = with_nodes(snapshot, explanation)
     job = next((workload for workload in snapshot.workloads if workload.key == explanation.workload), None)
-    if stack is None or job is None or explanation.state in ("Admitted", "Finished"):
+    if stack is None or explanation.state in ("Admitted", "Finished") or not (job or explanation.changes):
         return explanation
     fleet = load_fleet(stack)
-    if explanation.cluster != fleet.home and explanation.cluster in fleet.cluster_names:
-        return explanation  # Where a copy of it waits, which came later.
+    if explanation.cluster in fleet.job_clusters:
+        explanation = replace(explanation, nodes=(*explanation.nodes, *nodes_behind_quota(fleet, explanation)))
+    if job is None or (explanation.cluster != fleet.home and explanation.cluster in fleet.cluster_names):
+        return explanation  # Where no copy of it is, or one waits, which came later.
     return replace(
         explanation, goals=tuple(wait_goals(fleet, job.local_queue, job.priority, job.created, snapshot.now))
     )

@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import ResourceFlavor, Snapshot, Workload
 from kueue_admission.explain.answer import Explanation
 from kueue_admission.kernel.unknown import if_known
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
+from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.gke.gpu_sharing import GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (
     COMPUTE_CLASS,
@@ -44,6 +48,26 @@ def with_nodes(snapshot: Snapshot, explanation: Explanation) -> Explanation:
         nodes=tuple(notes),
         next_step=f"Submit it again with 1 {GPU_RESOURCE} for each container, in more pods if it needs more.",
     )
+
+
+def nodes_behind_quota(fleet: FleetSpec, explanation: Explanation) -> Iterator[str]:
+    """What the nodes of its flavors hold, where more quota is among the changes, and pods in it would stay pending."""
+    if all(change.kind != "nominalQuota" for change in explanation.changes):
+        return
+    cluster, promises = explanation.cluster, promises_on(Scope(fleet), explanation.cluster)
+    for figures in explanation.flavors:
+        flavor = fleet.flavor(figures.flavor)
+        pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
+        for each in figures.resources if pools else ():
+            promised = sum(promises.get(figures.flavor, {}).get(each.resource, {}).values())
+            have = held_by(pools, each.resource) if promised else None
+            if have is not None and each.missing and promised + each.missing > have:
+                amounts = [format_amount(each.resource, amount) for amount in (have, promised)]
+                yield (
+                    f"Flavor {figures.flavor}: by the fleet file, its nodes on {cluster} hold {amounts[0]} "
+                    f"{each.resource}, and the nominalQuota of all queues is {amounts[1]}: without more nodes, pods "
+                    "that are admitted by more quota stay pending"
+                )
 
 
 def _notes(snapshot: Snapshot, flavor: ResourceFlavor, explanation: Explanation) -> Iterator[str]:
