@@ -108,6 +108,7 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fi
     done = run(file, "-o", "json")
     document = json.loads(done.stdout)
     assert (done.exit_code, document["fits"]) == (1, False)
+    assert done.stderr.startswith("error: my-project: GOOGLE_APPLICATION_CREDENTIALS cannot be used: ")
     [finding] = document["findings"]
     assert (finding["project"], finding["part"], finding["result"]) == ("my-project", "project", "unknown")
     assert (finding["wrong"], finding["fix"]) == (

@@ -234,7 +234,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("-", 1, "is empty; write a fleet"),
     ],
     "import": [
-        ("", 2, "Missing argument 'CLUSTER=PATH...'"),
+        ("", 2, "Missing argument 'CLUSTER[=PATH]...'"),
         (f"a.yaml {NEW}", 2, "'a.yaml' names no cluster; write CLUSTER=a.yaml"),
         (f"a=nofile {NEW}", 1, "nofile: no such file or folder"),
         (f"a=empty.yaml {NEW}", 1, "empty.yaml: holds no objects"),

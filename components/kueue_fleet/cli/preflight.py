@@ -98,6 +98,9 @@ def preflight(
         console.line()
         for project in dict.fromkeys(finding.project for finding in all_findings):
             console.line(_verdict(project, [finding for finding in all_findings if finding.project == project]))
+    for finding in all_findings:
+        if finding.part == "project":
+            console.error(f"{finding.project}: {finding.wrong}; {finding.fix}")
     if any(finding.fails for finding in all_findings):
         raise typer.Exit(1)
 
