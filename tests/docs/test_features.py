@@ -12,14 +12,14 @@ TESTS = Path(__file__).parents[1]
 PAGE = TESTS.parent / "docs" / "features.md"
 TABLE = TESTS / "docs" / "features.csv"
 NO = "no: "
-SHORT = {
-    f"{NO}it changes no decision": "-",
-    f"{NO}they change no decision": "-",
-    f"{NO}it costs nothing": "free",
-    f"{NO}a job, which the file does not have": "job",
-    f"{NO}a fault is not in the file": "fault",
-}
-"""Reasons that the page has above its table; of the others it has only that there is one."""
+NOTHING_TO_KNOW = (
+    "it changes no decision",
+    "they change no decision",
+    "it costs nothing",
+    "a job, which the file does not have",
+    "a fault is not in the file",
+)
+"""Reasons that lie in the feature itself."""
 
 
 def rows() -> list[dict[str, str]]:
@@ -41,15 +41,13 @@ def test_a_cell_names_a_test_that_is_there_or_a_reason(feature: str, column: str
 
 
 def test_the_page_has_the_table(request: pytest.FixtureRequest) -> None:
-    head = list(rows()[0])
-    lines = [head, ["---"] * len(head)]
-    lines += [
-        [
-            text if column == "feature" else SHORT.get(text, "no") if text.startswith(NO) else "yes"
-            for column, text in row.items()
-        ]
-        for row in rows()
-    ]
+    lines = [["feature", "no", "nothing to know"], ["---"] * 3]
+    for row in rows():
+        without = {column: text.removeprefix(NO) for column, text in row.items() if text.startswith(NO)}
+        by_itself = [column for column, reason in without.items() if reason in NOTHING_TO_KNOW]
+        lines.append(
+            [row["feature"], ", ".join(column for column in without if column not in by_itself), ", ".join(by_itself)]
+        )
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     text = PAGE.read_text()
     made = text.partition("| feature |")[0] + table

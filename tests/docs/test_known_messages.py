@@ -112,10 +112,14 @@ def _cause(why: str) -> str:
     return "" if why == "GKE refuses such a pool." else why
 
 
+_FURTHER = re.compile(r"\]\(|`(kueue-fleet|pulumi|kubectl|gcloud) |\A[Oo]r .*`")
+
+
 def _beside_the_message(remedy: str) -> str:
-    """What names a page or a field, which a reader may look for; the message itself says what to do."""
-    parts = [part.rstrip(";.") for part in re.split(r"(?<=[;.]) ", remedy) if re.search(r"\]\(|`", part)]
-    return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts if "the message" not in part.lower()).rstrip()
+    """Where to read on, a command, or another way by a field; the message itself says what to do."""
+    every = (part.rstrip(";.") for part in re.split(r"(?<=[;.]) ", remedy))
+    parts = [part for part in every if _FURTHER.search(part) and "the message" not in part.lower()]
+    return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts).rstrip()
 
 
 @pytest.mark.parametrize(
@@ -123,9 +127,10 @@ def _beside_the_message(remedy: str) -> str:
     [
         ("Change the pool as the message says", ""),
         ("Write what the message names; see [Plan](plan.md)", "See [Plan](plan.md)."),
-        ("Remove it, or set `existing` on the cluster too", "Remove it, or set `existing` on the cluster too."),
-        ("Correct the name, or leave it", ""),
-        ("Set `a`; print it again. See [Plan](plan.md)", "Set `a`. See [Plan](plan.md)."),
+        ("Run `kueue-fleet import`, or do as the message says", ""),
+        ("Remove it, or set `existing` on the cluster too", ""),
+        ("Set `a`; or leave it. See [Plan](plan.md)", "See [Plan](plan.md)."),
+        ("Add a queue. Or set `a`; `kueue-fleet plan` finds it", "Or set `a`. `kueue-fleet plan` finds it."),
     ],
 )
 def test_the_page_does_not_repeat_what_the_message_says(remedy: str, shown: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -132,12 +133,29 @@ def test_the_default_ran_here() -> None:
     assert release(DEFAULT_VERSION).run_here
 
 
-def test_the_page_has_the_behaviours_of_each_release() -> None:
+def shown(states: list[str]) -> str:
+    """The releases with a behaviour, and those of which it is not known."""
+    has, unknown = (
+        [minor for minor, state in zip(minors(), states, strict=True) if state == what] for what in ("yes", "not known")
+    )
+    assert has == [minor for minor in minors() if has[0] <= minor <= has[-1]], "a release between them is without it"
+    named = "all" if len(has) == len(states) else " to ".join(dict.fromkeys((has[0], has[-1])))
+    return "; ".join([named, *(f"{minor} not known" for minor in unknown)])
+
+
+def test_the_page_has_the_behaviours_of_each_release(request: pytest.FixtureRequest) -> None:
     states = {
         minor: {row["behaviour"]: row["state"] for row in release(minor).table("behaviours")} for minor in minors()
     }
-    lines = [
-        f"| {behaviour} | {' | '.join(states[minor][behaviour] for minor in minors())} |"
+    rows = [
+        f"| {behaviour} | {shown([states[minor][behaviour] for minor in minors()])} |"
         for behaviour in states[minors()[-1]]
     ]
-    assert "\n".join(lines) in PAGE.read_text()
+    text = PAGE.read_text()
+    before, _, rest = text.partition("| behaviour of Kueue | in |\n|---|---|\n")
+    made = "\n".join([f"{before}| behaviour of Kueue | in |", "|---|---|", *rows, ""]) + re.sub(
+        r"\A(\|.*\n)+", "", rest
+    )
+    if request.config.getoption("update_snapshots"):
+        PAGE.write_text(made)
+    assert made == text

@@ -8,23 +8,31 @@ admitted.
 A Workload that is evicted or deleted on the manager while its remote pods run: its copy can be removed before the
 job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5; of a deleted one always, as
 Reconcile has it), so that the manager's job counts an active pod from then on. An evicted one then keeps its quota; of
-a deleted one, Kueue cannot restore the job's pod template, which the API server refuses as long as a pod is active.
+a deleted one, Kueue cannot restore the job's pod template (pkg/controller/jobs/job/job_controller.go, Stop), which the
+API server refuses as long as a pod is active (kubernetes@v1.36.3 pkg/registry/batch/job/strategy.go,
+shouldAllowMutablePodTemplate), so that the finalizer kueue.x-k8s.io/resource-in-use stays.
 Once no worker has a copy, the status is corrected. Nothing is done while the worker that ran it cannot be asked:
 removed from a queue or unreachable, its pods still run.
 
 A job that ends on its worker before the manager has recorded that worker: its Workload is finished without having been
 admitted (step 3), and nothing resumes the manager's job any more. The same where the Workload is evicted after the job
 has ended and before it is finished, as when its worker leaves the queue just then: Kueue suspends the job for that.
+Kueue 0.17 copies no status either, as its SyncJob (pkg/controller/jobs/job/job_multikueue_adapter.go) skips Jobs that
+are suspended.
 
 A job that was admitted on a worker, where its copy or its job is deleted: Kueue keeps it Admitted for up to
 `workerLostTimeout` before release 0.19, which retries its check at once. The check is set to Retry in the same way.
 
 A Job that starts over: an API server lets its counters of failed and succeeded pods not go back, nor the conditions by
 which it was about to fail or to succeed. From its second start on, Kueue can copy no status that has less, and not its
-end either; the end of its copy is written. JobSets and RayJobs have no such field.
+end either, as SyncJob copies the whole status; the end of its copy is written. What is refused, by
+kubernetes@v1.36.3 pkg/apis/batch/validation/validation.go (ValidateJobStatusUpdate): a lower `failed`; a lower
+`succeeded`, except of an Indexed Job with as many completions as parallelism; the removal of FailureTarget or
+SuccessCriteriaMet; another `startTime` of a Job that is not suspended. JobSets and RayJobs have no such field.
 
 A job whose remote Job was deleted: where its copy is finished for that before it is gone itself, the manager's Workload
-is finished too, and its job, which is still there, counts pods from then on. That is only said.
+is finished too (step 3 takes any reason but OutOfSync for an end), and its job, which is still there, counts pods from
+then on. That is only said.
 """
 
 from __future__ import annotations

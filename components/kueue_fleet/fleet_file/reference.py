@@ -18,6 +18,12 @@ Schema = Mapping[str, Any]
 
 _PREFIX: Final = "#/$defs/"
 _ROOTS: Final = ("FleetSpec", "RehearsalSection")
+_OF_OTHERS: Final[Mapping[str, str]] = {
+    "KueueConfiguration": "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/"
+}
+"""Models of what others document: their page says what a field means, and this one what is particular here."""
+_PARTICULAR: Final = re.compile(r"\b(default|absent|fleet|feature gate|gates of)\b|\bKueue 0\.|\A0s:", re.I)
+"""A part of such a text that has a default, a release, or what the fleet does with the field."""
 _INTRODUCTION: Final = """\
 # The fleet file
 
@@ -62,7 +68,7 @@ class _Page:
         def add(name: str) -> None:
             if name not in parts:
                 parts[name] = ""
-                rows = list(self._rows(name, ""))
+                rows = list(self._rows(name, "", is_of_others=name in _OF_OTHERS))
                 parts[name] = self._section(name, [row for row, _ in rows])
                 for mentioned_model in dict.fromkeys(
                     chain.from_iterable(mentioned_model for _, mentioned_model in rows)
@@ -74,18 +80,24 @@ class _Page:
         return "\n".join([_INTRODUCTION, *parts.values()])
 
     def _section(self, name: str, rows: list[str]) -> str:
-        return "\n".join([f"## {name}", "", self._introduction(name), "", *_HEAD, *rows, ""])
+        return "\n".join([f"## {name}", "", self._introduction(name), "", *((*_HEAD, *rows, "") if rows else ())])
 
     def _introduction(self, name: str) -> str:
         description = _linked(self.models[name]["description"])
+        if name in _OF_OTHERS:
+            description += f" [What each field means]({_OF_OTHERS[name]})."
         paths = (f"`{field}{_step(schema)}`" for field, schema in self.fleet.items() if name in self._models_of(schema))
         path = next(paths, "")
+        kind = self._kind_of(name)
+        description = f"`type: {kind}`. {description}" if kind else description
         return f"{path}: {_further(description)}".removesuffix(": ") if path else description
 
-    def _rows(self, model: str, path: str) -> Iterator[tuple[str, list[str]]]:
+    def _rows(self, model: str, path: str, *, is_of_others: bool) -> Iterator[tuple[str, list[str]]]:
         """Rows of the fields of `model` below `path`, each with the sections that it mentions."""
         definition = self.models[model]
         for name, field in definition["properties"].items():
+            if name == "type" and self._kind_of(model):
+                continue
             inner = self._models_of(field)
             same = [model_name for model_name in inner if self._is_part_of(model_name, model)]
             text = _text(field)
@@ -99,21 +111,28 @@ class _Page:
             if below:
                 further = _linked(_further(self.models[inner[0]]["description"]))
                 text = text if further in text else f"{text} {further}"
+            if is_of_others:
+                text = _particular(text)
             mentioned_models = [] if below or same or twin else inner
             kind = _type(field, frozenset(mentioned_models), required=name in definition.get("required", ()))
             yield f"| `{path}{name}` | {kind} | {text} |", mentioned_models
             if below:
-                yield from self._rows(inner[0], f"{path}{name}{_step(field)}.")
+                yield from self._rows(inner[0], f"{path}{name}{_step(field)}.", is_of_others=is_of_others)
+
+    def _kind_of(self, model: str) -> str:
+        """The only value of `type` in one of several kinds, by which a reader of the file tells which it is."""
+        return str(self.models[model]["properties"].get("type", {}).get("const", ""))
 
     def _is_part_of(self, model: str, of: str) -> bool:
         fields = set(self.models[model]["properties"])
         return len(fields) > 1 and fields <= set(self.models[of]["properties"])
 
     def _is_like(self, model: str, section: str) -> bool:
-        """Whether a model that has no section of its own has just the fields of one that has."""
-        return model not in self.sections and [*self.models[model]["properties"]] == [
-            *self.models[section]["properties"]
-        ]
+        """Whether a model that has no section of its own has the fields of one that has, or all of them but one."""
+        fields, others = self.models[model]["properties"], self.models[section]["properties"]
+        if model in self.sections:
+            return False
+        return [*fields] == [*others] or (len(fields) == len(others) - 1 and fields.items() <= others.items())
 
     def _without(self, model: str, section: str) -> str:
         """What the models below the section have and those below the model do not."""
@@ -222,6 +241,12 @@ def _text(schema: Schema) -> str:
     return (text if rest == text else rest[:1].upper() + rest[1:]).replace("|", "\\|")
 
 
+def _particular(text: str) -> str:
+    """What of a text on a field of others is about its default, a release of theirs, or the fleet."""
+    parts = [part.rstrip(";.") for part in re.split(r"(?<=[;.]) ", text) if _PARTICULAR.search(part)]
+    return "".join(f"{part[:1].upper()}{part[1:]}. " for part in parts).rstrip()
+
+
 def _further(description: str) -> str:
     """A model's description without its first sentence, which the field has said."""
     return re.sub(r"\A.*?\.(\s|\Z)", "", description.replace("\n", " "), count=1).strip()
@@ -229,5 +254,5 @@ def _further(description: str) -> str:
 
 def _linked(text: str) -> str:
     """The text on one line, its sources as links."""
-    text = re.sub(r"(https://\S+); (?=https://)", r"\1 Source: ", " ".join(text.split()))
+    text = re.sub(r"(https://\S+?)[;,] (?=https://)", r"\1 Source: ", " ".join(text.split()))
     return re.sub(r"Sources?: (https://\S+?)\.?(?=\s|$)", r"([source](\1))", text)
