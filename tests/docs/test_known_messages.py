@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file.rules import FLEET_RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
+POLICIES = (ROOT / "policies" / "README.md").read_text()
 SECTIONS = {
     "1": "A job waits",
     "2": "A job is refused",
@@ -101,15 +102,24 @@ def _table(entries: list[KnownMessage | Rule]) -> str:
 
 def _row(each: KnownMessage | Rule) -> str:
     code = f"[{each.code}]({each.page})" if each.page else each.code
-    row = f'| <a id="{each.code.lower()}"></a>{code} | {each.seen} | '
+    row = f'| <a id="{each.code.lower()}"></a>{code} | {_seen(each.seen)} | '
     if isinstance(each, KnownMessage):
         return row + f"{each.why} | {each.remedy} |\n"
     return row + " ".join(filter(None, (_cause(each.why), _beside_the_message(each.remedy)))) + " |\n"
 
 
+def _seen(seen: str) -> str:
+    """What is seen; of a rule for node pools its name alone where the page of policies says what it asks for."""
+    name, colon, _ = seen.partition("`: ")
+    return f"{name}`" if colon and f"[{name.strip('`')}](" in POLICIES else seen
+
+
 def _cause(why: str) -> str:
     """Why, but not what the page says once of all rules for node pools."""
-    return "" if why == "GKE refuses such a pool." else why
+    return {
+        "GKE refuses such a pool.": "",
+        "GKE takes such a pool, and it does not work as it should.": "GKE takes it.",
+    }.get(why, why)
 
 
 _FURTHER = re.compile(r"\]\(|`(kueue-fleet|pulumi|kubectl|gcloud) |\A[Oo]r .*`")

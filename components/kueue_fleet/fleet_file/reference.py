@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -19,7 +20,11 @@ Schema = Mapping[str, Any]
 _PREFIX: Final = "#/$defs/"
 _ROOTS: Final = ("FleetSpec", "RehearsalSection")
 _OF_OTHERS: Final[Mapping[str, str]] = {
-    "KueueConfiguration": "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/"
+    "KueueConfiguration": "https://kueue.sigs.k8s.io/docs/reference/kueue-config.v1beta2/",
+    "ComputeClass": "https://cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass",
+    "LabelSelector": "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
+    "Taint": "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    "Toleration": "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 }
 """Models of what others document: their page says what a field means, and this one what is particular here."""
 _PARTICULAR: Final = re.compile(r"\b(default|absent|fleet|feature gate|gates of)\b|\bKueue 0\.|\A0s:", re.I)
@@ -39,9 +44,27 @@ with its zone (`2026-12-01T00:00:00Z`). The text beside a boolean says what true
 """
 
 
+_LONG: Final = 8
+"""Words of a text that is written once."""
+
+
 def reference_markdown() -> str:
     """The page, beginning with the fleet itself, each model once, in the order in which the fleet leads to it."""
     return _Page(json_schema()["$defs"]).text()
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A field, with the sections that it mentions."""
+
+    path: str
+    kind: str
+    text: str
+    mentioned_models: list[str]
+
+    @property
+    def head(self) -> str:
+        return f"`{self.path}` | {self.kind}"
 
 
 class _Page:
@@ -64,15 +87,14 @@ class _Page:
 
     def text(self) -> str:
         parts: dict[str, str] = {}
+        places: dict[tuple[str, str], tuple[str, str]] = {}
 
         def add(name: str) -> None:
             if name not in parts:
                 parts[name] = ""
                 rows = list(self._rows(name, "", is_of_others=name in _OF_OTHERS))
-                parts[name] = self._section(name, [row for row, _ in rows])
-                for mentioned_model in dict.fromkeys(
-                    chain.from_iterable(mentioned_model for _, mentioned_model in rows)
-                ):
+                parts[name] = self._section(name, [f"| {row.head} | {_once(row, name, places)} |" for row in rows])
+                for mentioned_model in dict.fromkeys(chain.from_iterable(row.mentioned_models for row in rows)):
                     add(mentioned_model)
 
         for root in _ROOTS:
@@ -85,15 +107,15 @@ class _Page:
     def _introduction(self, name: str) -> str:
         description = _linked(self.models[name]["description"])
         if name in _OF_OTHERS:
-            description += f" [What each field means]({_OF_OTHERS[name]})."
+            description += f" {_meaning(name)}"
         paths = (f"`{field}{_step(schema)}`" for field, schema in self.fleet.items() if name in self._models_of(schema))
         path = next(paths, "")
         kind = self._kind_of(name)
         description = f"`type: {kind}`. {description}" if kind else description
         return f"{path}: {_further(description)}".removesuffix(": ") if path else description
 
-    def _rows(self, model: str, path: str, *, is_of_others: bool) -> Iterator[tuple[str, list[str]]]:
-        """Rows of the fields of `model` below `path`, each with the sections that it mentions."""
+    def _rows(self, model: str, path: str, *, is_of_others: bool) -> Iterator[_Row]:
+        """Rows of the fields of `model` below `path`."""
         definition = self.models[model]
         for name, field in definition["properties"].items():
             if name == "type" and self._kind_of(model):
@@ -113,11 +135,14 @@ class _Page:
                 text = text if further in text else f"{text} {further}"
             if is_of_others:
                 text = _particular(text)
+            is_theirs_below = is_of_others
+            if below and inner[0] in _OF_OTHERS:
+                text, is_theirs_below = f"{text} {_meaning(inner[0])}", True
             mentioned_models = [] if below or same or twin else inner
             kind = _type(field, frozenset(mentioned_models), required=name in definition.get("required", ()))
-            yield f"| `{path}{name}` | {kind} | {text} |", mentioned_models
+            yield _Row(f"{path}{name}", kind, text, mentioned_models)
             if below:
-                yield from self._rows(inner[0], f"{path}{name}{_step(field)}.", is_of_others=is_of_others)
+                yield from self._rows(inner[0], f"{path}{name}{_step(field)}.", is_of_others=is_theirs_below)
 
     def _kind_of(self, model: str) -> str:
         """The only value of `type` in one of several kinds, by which a reader of the file tells which it is."""
@@ -239,6 +264,21 @@ def _text(schema: Schema) -> str:
     text = re.sub(r"\A(Name of (the|its) \w+|Always `\w+`)\.\Z", "", text)
     rest = re.sub(r"\A[;:. ]*(Whether )?", "", text)
     return (text if rest == text else rest[:1].upper() + rest[1:]).replace("|", "\\|")
+
+
+def _once(row: _Row, section: str, places: dict[tuple[str, str], tuple[str, str]]) -> str:
+    """The text of a field; or, of a long one that another field of its name has above, where that is."""
+    if len(row.text.split()) < _LONG:
+        return row.text
+    place = (section, row.path)
+    first = places.setdefault((row.path.rpartition(".")[2], row.text), place)
+    if first == place:
+        return row.text
+    return f"As `{first[1]}`." if first[0] == section else f"As of {_link(first[0])}."
+
+
+def _meaning(model: str) -> str:
+    return f"[What each field means]({_OF_OTHERS[model]})."
 
 
 def _particular(text: str) -> str:
