@@ -17,8 +17,6 @@ removed from a queue or unreachable, its pods still run.
 A job that ends on its worker before the manager has recorded that worker: its Workload is finished without having been
 admitted (step 3), and nothing resumes the manager's job any more. The same where the Workload is evicted after the job
 has ended and before it is finished, as when its worker leaves the queue just then: Kueue suspends the job for that.
-Kueue 0.17 copies no status either, as its SyncJob (pkg/controller/jobs/job/job_multikueue_adapter.go) skips Jobs that
-are suspended.
 
 A job that was admitted on a worker, where its copy or its job is deleted: Kueue keeps it Admitted for up to
 `workerLostTimeout` before release 0.19, which retries its check at once. The check is set to Retry in the same way.
