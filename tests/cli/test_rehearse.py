@@ -155,6 +155,7 @@ def test_outside_of_a_project(project: Path) -> None:
 
 
 JOB: dict[str, Any] = {
+    "apiVersion": "batch/v1",
     "kind": "Job",
     "metadata": {"generateName": "a-", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}},
 }
@@ -189,7 +190,7 @@ FULL_JOB = {**JOB, "spec": {"template": {"spec": {"containers": [{"name": "main"
         (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\.yaml:1: Job has no metadata; give it a name there"),
         (yaml.safe_dump({**JOB, "spec": "a"}), r"\.spec: is not a map; write its fields below it"),
         (yaml.safe_dump({**JOB, "spec": {}}), r"\.spec: is missing or empty; write its fields below it"),
-        (yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]), r"jobs\.yaml:7: is a X; .*\n.*jobs\.yaml:1: Job default/a-1"),
+        (yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]), r"jobs\.yaml:8: is a X; .*\n.*jobs\.yaml:1: Job default/a-1"),
         (
             yaml.safe_dump_all([FULL_JOB, {"kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}]),
             r"PersistentVolumeClaim: nothing runs it in a rehearsal; use Job, JobSet, .* TrainingRuntime\n$",

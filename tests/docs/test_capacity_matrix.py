@@ -25,6 +25,7 @@ from kueue_fleet.fleet_simulation.job_findings import check_manifests
 from kueue_fleet.gke.consumption import options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
+from kueue_fleet.jobs.problems import managed_version
 from kueue_fleet.jobs.workload_file import WorkloadFile
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +128,8 @@ def named(name: str, kind: str, **spec: Any) -> dict[str, Any]:
         "labels": {QUEUE_LABEL: "training"},
         "annotations": {"kueue-fleet.dev/run-seconds": "60"},
     }
-    return {"kind": kind, "metadata": metadata, "spec": spec}
+    framework = next(framework for framework, of in MODELLED.items() if of.kind == kind)
+    return {"apiVersion": managed_version(framework), "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def labelled(container: Mapping[str, Any]) -> dict[str, Any]:
