@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ EXAMPLE = ROOT / "examples" / "plain-cluster"
 JOBS = EXAMPLE / "jobs.yaml"
 MANAGER, GKE, PARIS = "manager", "gke-europe-west4", "paris"
 PATIENCE_SECONDS = 240
+QUOTA = 8
+"""GPUs of both workers, and of the manager; so many jobs of the example ask for one."""
 RECONNECTED_SECONDS = 400
 """Kueue tries a worker again after 5 s, then after twice as long each time, up to 320 s."""
 
@@ -45,6 +48,14 @@ class Mixed:
     def active(self, worker: str) -> int:
         """How many of a worker's jobs have pods that run."""
         return sum(job.get("status", {}).get("active", 0) > 0 for job in _jobs(self.lab, worker))
+
+    def have_one_worker_each(self, names: Sequence[str]) -> bool:
+        """These jobs run, and no worker has a copy of another one's."""
+        jobs = [job for worker in (GKE, PARIS) for job in _jobs(self.lab, worker)]
+        copies = Counter(job["metadata"]["name"] for job in jobs)
+        running = {job["metadata"]["name"] for job in jobs if job.get("status", {}).get("active", 0) > 0}
+        assert ({name: copies[name] for name in names}, running >= set(names)) == (dict.fromkeys(names, 1), True)
+        return True
 
     def wait_until_finished(self, names: Sequence[str]) -> None:
         """All jobs have succeeded on the manager."""
@@ -148,10 +159,13 @@ def test_thirteen_jobs_run_once_on_both_platforms(mixed: Mixed) -> None:
 
 
 def test_jobs_go_on_while_the_link_is_cut_and_none_is_lost_or_runs_twice(mixed: Mixed) -> None:
-    """For less than workerLostTimeout."""
-    names = mixed.submit(lasting(jobs_in(JOBS), 12))
-    wait_until(lambda: mixed.active(PARIS), PATIENCE_SECONDS)
+    """For less than workerLostTimeout, and each job has one worker: a copy that waits for quota can start there too."""
+    jobs = jobs_in(JOBS)
+    small, others = jobs[:QUOTA], jobs[QUOTA:]
+    names = mixed.submit(lasting(small, 30))
+    wait_until(lambda: mixed.have_one_worker_each(names), PATIENCE_SECONDS)
     mixed.link.shut()
+    names += mixed.submit(others)
     mixed.wait_until_connected("False")
     wait_until(lambda: not mixed.active(PARIS), PATIENCE_SECONDS)
     mixed.link.open()
