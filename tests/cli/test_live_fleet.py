@@ -20,7 +20,7 @@ from kueue_fleet.cli.live_fleet import FleetReader
 from kueue_fleet.cli.live_jobs import find_job
 from kueue_fleet.kube import requests
 from kueue_fleet.kube.answers import ApiError
-from plain_fleets import mixed
+from plain_fleets import alone, mixed
 
 STACK = load_fleet(Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml")
 HUNG = "worker-us-east4"
@@ -153,3 +153,29 @@ def test_nodes_outside_gke_have_no_label_of_gke(monkeypatch: pytest.MonkeyPatch,
         found = FleetReader("status", fleet, tmp_path / "kubeconfig", 20.0, nodes=True).look()
     assert [len(found[name].nodes) for name in fleet.cluster_names] == [0, 2, 1]
     assert len(made.selectors) == 2  # those of the cluster of GKE
+
+
+@pytest.mark.parametrize(
+    ("there", "name"),
+    [
+        (("admin@paris",), "admin@paris"),
+        (("paris",), "paris"),  # as in a rehearsal
+        (("paris", "admin@paris"), "admin@paris"),
+        (("other",), "admin@paris"),  # which is then said to be missing
+    ],
+)
+def test_a_cluster_outside_gke_has_the_context_of_the_file(there: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump({"contexts": [{"name": each, "context": {}} for each in there]}))
+    assert contexts.context_name(file, "paris", mixed()) == name
+    assert contexts.context_name(file, "gke", mixed()) == "gke"
+    assert contexts.context_name(file, "paris", None) == "paris"
+
+
+def test_a_fleet_is_read_through_the_context_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, context = tmp_path / "kubeconfig", "admin@paris"
+    with serve((context,), monkeypatch, file) as made:
+        made.tables[context].update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
+        [found] = FleetReader("status", alone(), file, 20.0).look().values()
+    assert found.unreachable == ""
+    assert contexts.namespace_of(file, alone()) == "vision"

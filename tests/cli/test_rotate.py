@@ -57,7 +57,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
         return made.request(cluster, method, path, body)
 
     monkeypatch.setattr(command, "request", request)
-    monkeypatch.setattr(command, "connect", lambda _, cluster, __: cluster)
+    monkeypatch.setattr(command, "connect", lambda _, cluster, *__: cluster)
     monkeypatch.setattr(command, "sleep", made.slept.append)
     return made
 

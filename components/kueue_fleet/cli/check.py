@@ -141,7 +141,7 @@ def _refused_by_server(fleet: FleetSpec, manifests: Sequence[Document], kubeconf
     from kueue_fleet.cli.live_jobs import Clusters, collection_of
     from kueue_fleet.kube.answers import ApiError
 
-    clusters = Clusters("check", kubeconfig)
+    clusters = Clusters("check", kubeconfig, fleet)
     for where, data in manifests:
         if not is_job(data):
             continue

@@ -1,4 +1,7 @@
-"""The clusters of a fleet through the contexts of a kubeconfig, which are named like them."""
+"""The clusters of a fleet through the contexts of a kubeconfig: those that the file names, or named like the clusters.
+
+A rehearsal and `pulumi stack output kubeconfig` have the names of clusters alone.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,15 @@ from kueue_fleet.kube.kubeconfig import AccessError, kubeconfig_files, read_kube
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
+    from kueue_fleet.fleet_file import FleetSpec
+
 T = TypeVar("T")
 
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
         "--kubeconfig",
-        help="With a context for each cluster, of the cluster's name.",
+        help="With a context for each cluster, of its name or that of the file.",
         show_default="$KUBECONFIG or ~/.kube/config",
     ),
 ]
@@ -48,10 +53,10 @@ def check_readable(kubeconfig: Path | None) -> None:
             raise console.CommandError(f"{file}: is not a kubeconfig; give {need}")
 
 
-def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
+def connect(command: str, cluster: str, kubeconfig: Path | None, fleet: FleetSpec | None = None) -> ApiClient:
     """The client of a cluster, for a command; None: the kubeconfig that kubectl uses.
 
-    Raises CommandError if there is no context of its name, no credentials, or no client.
+    Raises CommandError if there is no context for it, see `context_name`, no credentials, or no client.
     """
     # The client and urllib3 tell people who program what they try; commands say what went wrong.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -63,7 +68,7 @@ def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
             f"{command} needs the Kubernetes client; pip install 'kueue-fleet[rehearsal]' or 'kueue-fleet[controller]'"
         ) from None
     try:
-        return CommandClient(files_of(kubeconfig), cluster)
+        return CommandClient(files_of(kubeconfig), context_name(kubeconfig, cluster, fleet))
     except AccessError as refused:
         raise console.CommandError(str(refused)) from None
 
@@ -85,10 +90,24 @@ def beside(work: Callable[[], T]) -> Future[T]:
     return answer
 
 
-def namespace_of(kubeconfig: Path | None, cluster: str) -> str:
-    """The namespace of a cluster's context; empty where it has none, or cannot be read, which `connect` says."""
+def context_name(kubeconfig: Path | None, cluster: str, fleet: FleetSpec | None) -> str:
+    """The context of a cluster: that of the fleet file, unless only one of the cluster's name is there.
+
+    Raises AccessError.
+    """
+    named = fleet.cluster(cluster).context if fleet is not None and cluster in fleet.plain_clusters else cluster
+    if named == cluster:
+        return cluster
+    contexts = read_kubeconfig(files_of(kubeconfig)).contexts
+    return cluster if named not in contexts and cluster in contexts else named
+
+
+def namespace_of(kubeconfig: Path | None, fleet: FleetSpec) -> str:
+    """The namespace of the context of the cluster that takes jobs; empty where it has none, or cannot be read, which
+    `connect` says."""
     try:
-        return read_kubeconfig(files_of(kubeconfig)).context(cluster).text("namespace")
+        context = context_name(kubeconfig, fleet.home, fleet)
+        return read_kubeconfig(files_of(kubeconfig)).context(context).text("namespace")
     except AccessError:
         return ""
 

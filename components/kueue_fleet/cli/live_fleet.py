@@ -135,7 +135,7 @@ class FleetReader:
         nodes: bool = False,
         again: bool = False,
     ) -> None:
-        self._command, self._kubeconfig, self._patience = command, kubeconfig, patience
+        self._command, self._fleet, self._kubeconfig, self._patience = command, fleet, kubeconfig, patience
         job_clusters = fleet.job_clusters if nodes else ()
         self._nodes = {name: _EVERY_NODE if name in fleet.plain_clusters else _WITH_DEVICES for name in job_clusters}
         self._roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
@@ -157,7 +157,8 @@ class FleetReader:
             self._last.setdefault(name, (ClusterObjects(role, unreachable="not read yet"), _now()))
             if name not in self._asked:
                 nodes = self._nodes.get(name, ())
-                read_arguments = (self._command, name, role, self._kubeconfig, nodes, self._kept.get(name))
+                kept = self._kept.get(name)
+                read_arguments = (self._command, name, role, self._kubeconfig, self._fleet, nodes, kept)
                 self._asked[name] = beside(partial(_read, *read_arguments))
         return {name: self._found(name, end) for name in self._roles}
 
@@ -215,10 +216,11 @@ def _read(
     cluster: str,
     role: str,
     kubeconfig: Path | None,
+    fleet: FleetSpec,
     nodes: Sequence[Mapping[str, str]],
     kept: _Kept | None,
 ) -> ClusterObjects:
-    client = (kept and kept.client) or connect(command, cluster, kubeconfig)
+    client = (kept and kept.client) or connect(command, cluster, kubeconfig, fleet)
     from kueue_fleet.status import ClusterObjects
 
     def listed(path: str, params: Mapping[str, str] | None = None) -> Any:

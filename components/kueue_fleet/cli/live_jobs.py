@@ -35,6 +35,7 @@ from kueue_fleet.status.job import (
 
 if TYPE_CHECKING:
     from kueue_admission.explain import Explanation
+    from kueue_fleet.fleet_file import FleetSpec
 
 _EXPLAINED: Final = {
     f"/apis/{KUEUE_API}": (
@@ -64,11 +65,14 @@ _FIXES: Final = {
 
 
 class Clusters:
-    """The clusters of a kubeconfig, each through the context of its name, with the rights of its user."""
+    """The clusters of a kubeconfig, each through its context, with the rights of its user.
 
-    def __init__(self, command: str, kubeconfig: Path | None) -> None:
+    Without a fleet the contexts have the names of the clusters.
+    """
+
+    def __init__(self, command: str, kubeconfig: Path | None, fleet: FleetSpec | None = None) -> None:
         check_readable(kubeconfig)
-        self._command, self.kubeconfig = command, kubeconfig
+        self._command, self.kubeconfig, self._fleet = command, kubeconfig, fleet
         self._clients: dict[str, Any] = {}
 
     def ask(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> Json:
@@ -118,7 +122,7 @@ class Clusters:
 
     def _client(self, cluster: str) -> Any:
         if cluster not in self._clients:
-            self._clients[cluster] = connect(self._command, cluster, self.kubeconfig)
+            self._clients[cluster] = connect(self._command, cluster, self.kubeconfig, self._fleet)
         return self._clients[cluster]
 
 
@@ -268,7 +272,12 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     job = parse_job(text, namespace)
     clusters = Clusters(command, kubeconfig)
     home, usual = context_of(kubeconfig, context)
-    space = job.namespace or usual
+    return job_on(clusters, home, job._replace(namespace=job.namespace or usual))
+
+
+def job_on(clusters: Clusters, home: str, job: JobName) -> LiveJob:
+    """The job on the cluster that it was submitted to. Raises CommandError if there is none, or more than one."""
+    space = job.namespace
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
     workloads = [PrintedWorkload.of(manifest) for manifest in clusters.read(home, path, f"the Workloads of {space}")]
     jobs_there = jobs_called(job, workloads)
@@ -277,7 +286,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     kinds = {owner_of(workload) for workload in jobs_there}
     if len(kinds) > 1:
         names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
-        raise console.mistyped(f"{text}: may be {names}; name one with its kind")
+        raise console.mistyped(f"{job.name}: may be {names}; name one with its kind")
     return LiveJob(clusters, home, jobs_there[0])
 
 

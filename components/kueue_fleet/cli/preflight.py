@@ -138,7 +138,7 @@ def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]
     for needs in plain_cluster_needs(fleet):
         try:
             check_readable(kubeconfig)
-            facts = read_cluster(needs, connect_to("preflight", needs.context, kubeconfig))
+            facts = read_cluster(needs, connect_to("preflight", needs.cluster, kubeconfig, fleet))
         except (console.CommandError, AccessError) as refused:
             if isinstance(refused, console.CommandError) and refused.exit_code == 2:
                 raise  # The option itself is wrong.

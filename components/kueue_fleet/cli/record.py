@@ -15,7 +15,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.kernel.manifest import inside
-from kueue_fleet.cli.contexts import Kubeconfig, check_readable, files_of
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable, context_name, files_of
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -330,7 +330,7 @@ def _recorder(fleet: FleetSpec, cluster: str, store: Store, labels: list[str]) -
 def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[str]) -> list[Event]:
     from kueue_fleet.controller.history import PATHS
 
-    clusters = Clusters("record", kubeconfig)
+    clusters = Clusters("record", kubeconfig, fleet)
     _meet(fleet, store, clusters)
     events: list[Event] = []
     for cluster in fleet.cluster_names:
@@ -401,7 +401,7 @@ async def _follow(
     from kueue_fleet.kube.kubeconfig import AccessError
     from kueue_fleet.kube.watching import Watch
 
-    clusters = Clusters("record", kubeconfig)
+    clusters = Clusters("record", kubeconfig, fleet)
     places = {name: _place(fleet, name, labels) for name in fleet.cluster_names}
     follow_times = {}
     for name in places:
@@ -411,7 +411,7 @@ async def _follow(
     stop_event = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop_event.set)
-    apis = {name: KubeApi(files_of(kubeconfig), context=name) for name in places}
+    apis = {name: KubeApi(files_of(kubeconfig), context=context_name(kubeconfig, name, fleet)) for name in places}
     following = Following(places, time.time, console.warning)
     tasks: list[asyncio.Task[None]] = []
     try:

@@ -61,7 +61,7 @@ def rotate(
     assert credentials is not None
     assert fleet.manager is not None
     names = dict.fromkeys((fleet.manager.name, *(place.worker for place in places)))
-    clusters = {name: _Cluster(connect("rotate", name, kubeconfig)) for name in names}
+    clusters = {name: _Cluster(connect("rotate", name, kubeconfig, fleet)) for name in names}
     renewed_tokens, problems = _renew(places, clusters, fleet.manager.name, credentials.lifetime.seconds)
     first = [place for place in renewed_tokens if clusters[place.worker].has(_first(place))]
     if first:

@@ -129,7 +129,7 @@ def submit(
     origin: object = file or (f"template {template} with {_FROM_OPTIONS}" if template else _FROM_OPTIONS)
     if file is not None:
         options.refuse_idle(context, _OF_THE_JOB, f"beside the job in {file}, which says that itself")
-        job = _from_file(file, queue, namespace_of(kubeconfig, spec.home))
+        job = _from_file(file, queue, namespace_of(kubeconfig, spec))
     else:
         from kueue_fleet.jobs.new_job import job_for
 
@@ -152,13 +152,13 @@ def submit(
             mounts={path: source for source, path in mounts},
         )
         with well_formed(origin):
-            job = Document("", job_for(spec, new_job, namespace_of(kubeconfig, spec.home)))
+            job = Document("", job_for(spec, new_job, namespace_of(kubeconfig, spec)))
     _check(spec, job, origin)
     if dry_run:
         console.text(dump_yaml(dict(job.data)) + "\n")
         return
     kubectl = find_kubectl("submit --logs") if logs else ""
-    clusters = Clusters("submit", kubeconfig)
+    clusters = Clusters("submit", kubeconfig, spec)
     if estimate:
         _say_when(spec, clusters, job)
         _say_budget(spec, clusters, job)

@@ -38,7 +38,7 @@ def submit(
     from kueue_fleet.cli.contexts import namespace_of
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
-    document = Document("", job_for(fleet, job, namespace_of(kubeconfig, fleet.home)))
+    document = Document("", job_for(fleet, job, namespace_of(kubeconfig, fleet)))
     if problems := check_manifests(fleet, [document]).problems:
         raise SimulationError(problems)
     if dry_run:
@@ -47,6 +47,6 @@ def submit(
     from kueue_fleet.cli.submit import create_job
 
     try:
-        return create_job(Clusters("submit", kubeconfig), fleet.home, document.data)
+        return create_job(Clusters("submit", kubeconfig, fleet), fleet.home, document.data)
     except CommandError as failed:
         raise RuntimeError(str(failed)) from None

@@ -125,7 +125,7 @@ def what_if(fleet: FleetSpec, kubeconfig: Path | None, changes: Mapping[str, str
     if cluster not in fleet.cluster_names:
         return f"Not tried: the fleet has no cluster {cluster!r}; choose one of {', '.join(fleet.cluster_names)}"
     try:
-        return live_what_if.what_if(cluster, Clusters("status", kubeconfig).admission_objects(cluster), changes)
+        return live_what_if.what_if(cluster, Clusters("status", kubeconfig, fleet).admission_objects(cluster), changes)
     except (ApiError, console.CommandError, SimulationError) as failed:
         return f"Not tried: {failed}"
 
@@ -134,10 +134,10 @@ def _about(
     fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, text_of: Callable[[LiveJob], str]
 ) -> str:
     """What `text_of` says of a job; what cannot be known is said in its place."""
-    from kueue_fleet.cli.live_jobs import find_job
+    from kueue_fleet.cli.live_jobs import Clusters, job_on, parse_job
     from kueue_fleet.kube.answers import ApiError
 
     try:
-        return text_of(find_job("status", name, fleet.home, namespace, kubeconfig))
+        return text_of(job_on(Clusters("status", kubeconfig, fleet), fleet.home, parse_job(name, namespace)))
     except (ApiError, console.CommandError) as failed:
         return f"Not known: {failed}"

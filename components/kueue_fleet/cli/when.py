@@ -160,7 +160,7 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
     from kueue_admission.kernel.names import KUEUE_API
 
     home = fleet.home
-    return home, Clusters("when", kubeconfig).read(home, f"/apis/{KUEUE_API}/workloads", "its Workloads")
+    return home, Clusters("when", kubeconfig, fleet).read(home, f"/apis/{KUEUE_API}/workloads", "its Workloads")
 
 
 def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
