@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import JOB, JOB_NEVER_STARTS
+from kueue_admission.kernel.form_rules import JOB, JOB_NEVER_STARTS, UNKNOWN_NAME
 from kueue_admission.kernel.problem import Place, Problem, errors_of
 from kueue_admission.read.kueue_objects import Parsed
 from kueue_admission.simulate.delays import Delays
@@ -32,7 +32,7 @@ from kueue_fleet.jobs.check.nodes import roomier, wrong_flavor
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
-from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, check_twice, is_unread
+from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, check_twice, unread_kinds
 from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queue_key, queued_jobs
 from kueue_fleet.jobs.undispatched import respelt, uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
@@ -60,15 +60,13 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         named_documents, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
-    unread = [] if form_only else [each for each in named_documents if is_unread(fleet, each.data)]
-    named_documents = [each for each in named_documents if each not in unread]
+    unread = set[str]() if form_only else unread_kinds(fleet)
     warnings = [
-        replace(
-            of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD),
-            severity="warning",
-        )
-        for each in unread
+        of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
+        for each in named_documents
+        if each.data["kind"] in unread
     ]
+    named_documents = [each for each in named_documents if each.data["kind"] not in unread]
     problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
     of_claims = list(check_domains(fleet, claims))
     if of_claims or form_only:
@@ -99,9 +97,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         if len(faults) == len(at_times) and faults[0] is not None:
             (job_findings.problems if faults[0].severity == "error" else job_findings.warnings).append(faults[0])
         elif fault := uncounted(fleet, queue, dict(workload.requests)):
-            job_findings.warnings.append(
-                replace(of_job(document, fault.rule, fault.wrong, fault.fix), severity="warning")
-            )
+            job_findings.warnings.append(of_job(document, fault.rule, fault.wrong, fault.fix, "warning"))
     return job_findings
 
 
@@ -125,7 +121,7 @@ def _read_jobs(fleet: FleetSpec, claims: Sequence[Document], documents: list[Doc
             found = list(as_in_files(refused.problems, (), documents, UNNAMED))
             problems += found
             queues = cluster_queue_of(fleet)
-            about_queues = any("workload " in problem.path for problem in found)  # The first one stands for all.
+            about_queues = any(problem.rule is UNKNOWN_NAME for problem in found)  # The first one stands for all.
             left = [
                 document
                 for document in _others(documents, found)
@@ -156,7 +152,7 @@ def _not_started(
     for job in _alone(fleet, objects, document, workload):
         if fault := start_not_known(fleet, job):
             wrong = f"whether it starts is not known: {fault.wrong}"
-            return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
+            return of_job(document, fault.rule, wrong, fault.fix, "warning")
         if why := job.record.why_not_started:
             entry, templates = fleet.queue(job.record.cluster_queue), list(pod_set_templates(document.data))
             if job.record.runs and entry is not None and any(wrong_flavor(fleet, entry, each) for each in templates):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
@@ -77,7 +77,7 @@ def check_jobs(
 
 def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Objects that no simulation submits, and jobs that the fleet's Kueue does not manage or dispatch."""
-    enabled_frameworks = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
+    enabled_frameworks = _enabled_frameworks(fleet)
     for where, data in manifests:
         kind = data["kind"]
         framework = next((name for name, job_kind in KINDS.items() if job_kind.kind == kind), "")
@@ -95,11 +95,13 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
             yield JOB.at(f"{label_of(data)}.apiVersion", wrong, f"write {version}").behind(where)
 
 
-def is_unread(fleet: FleetSpec, data: Mapping[str, Any]) -> bool:
-    """Whether the fleet's Kueue manages its kind, of whose pods nothing is known here."""
-    enabled_frameworks = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
-    managed_kinds = {KINDS[name].kind for name in enabled_frameworks if name in KINDS}
-    return data["kind"] in managed_kinds.intersection(NOT_READ)
+def _enabled_frameworks(fleet: FleetSpec) -> Sequence[str]:
+    return kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
+
+
+def unread_kinds(fleet: FleetSpec) -> set[str]:
+    """The kinds that the fleet's Kueue manages, and of whose pods nothing is known here."""
+    return {KINDS[name].kind for name in _enabled_frameworks(fleet) if name in KINDS}.intersection(NOT_READ)
 
 
 def managed_version(framework: str) -> str:

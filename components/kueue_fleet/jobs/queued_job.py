@@ -9,7 +9,7 @@ from typing import Any
 from kueue_admission.kernel.form_rules import JOB, Fault
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import QUEUE_LABEL
-from kueue_admission.kernel.problem import Problem, Rule
+from kueue_admission.kernel.problem import Problem, Rule, Severity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import roles_of
 from kueue_admission.read.manifests import label_of
@@ -80,11 +80,11 @@ def job_fault(wrong: str, fix: str) -> Fault:
     return Fault(wrong, fix, JOB)
 
 
-def of_pod_set(job: QueuedJob, pod_set: PodSetTemplate, fault: Fault) -> Problem:
+def of_pod_set(job: QueuedJob, pod_set: PodSetTemplate, fault: Fault, severity: Severity | None = None) -> Problem:
     """The problem that a pod set of the job has this fault."""
-    return of_job(job.document, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix)
+    return of_job(job.document, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix, severity)
 
 
-def of_job(job: Document, rule: Rule, wrong: str, fix: str) -> Problem:
-    """The problem that the job breaks a rule."""
-    return rule.at(label_of(job.data), wrong, fix).behind(job.where)
+def of_job(job: Document, rule: Rule, wrong: str, fix: str, severity: Severity | None = None) -> Problem:
+    """The problem that the job breaks a rule; `severity`: where it is not the rule's own."""
+    return rule.at(label_of(job.data), wrong, fix, severity).behind(job.where)

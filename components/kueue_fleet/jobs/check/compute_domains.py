@@ -10,7 +10,6 @@ templates/compute-domain-workload-claim-template.tmpl.yaml.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
@@ -89,7 +88,7 @@ def check_channels(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         if alone and domain_support and all(domain_support) and fleet.nvidia_dra_driver is not None:
             wrong = "is in no ComputeDomain, so its machines reach each other over the network, not over NVLink"
             fault = job_fault(wrong, "write a ComputeDomain beside it, as docs/tasks/gpu-networks.md shows")
-            yield replace(of_pod_set(job, pods, fault), severity="warning")
+            yield of_pod_set(job, pods, fault, "warning")
 
 
 def _claimed(pods: PodSetTemplate) -> Iterator[str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
@@ -94,7 +93,7 @@ def warn_of_images(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             image = container.get("image")
             if isinstance(image, str) and image and IMAGE.fullmatch(image) is None:
                 wrong = f"has an image {image!r}, which is not the name of one, and no node can pull it"
-                yield replace(of_pod_set(job, pod_set, job_fault(wrong, "correct it")), severity="warning")
+                yield of_pod_set(job, pod_set, job_fault(wrong, "correct it"), "warning")
 
 
 def _faults(job: Mapping[str, Any]) -> Iterator[tuple[str, Fault]]:

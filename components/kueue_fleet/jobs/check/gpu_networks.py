@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kueue_admission.kernel.manifest import inside
@@ -37,7 +36,7 @@ def warn_of_networks(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             wrong = f"runs on GPUs of pool {pools[0].name}, whose networks it does not use: it lacks "
             fix = "add it as docs/tasks/gpu-networks.md shows, or let `kueue-fleet submit` make the job"
             fault = job_fault(wrong + ", ".join(lacking), fix)
-            yield replace(of_pod_set(job, template, fault), severity="warning")
+            yield of_pod_set(job, template, fault, "warning")
 
 
 def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> None:

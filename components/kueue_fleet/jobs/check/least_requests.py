@@ -8,7 +8,6 @@ is not known here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from kueue_admission.decide.amounts import format_request
@@ -40,4 +39,4 @@ def warn_of_least_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem
             raised = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in low.items())
             wrong = f"requests {asked} for each pod, and Autopilot on {places[0]} makes it {raised}, which Kueue counts"
             fault = job_fault(wrong, "write that much, and have the quota for it")
-            yield replace(of_pod_set(job, template, fault), severity="warning")
+            yield of_pod_set(job, template, fault, "warning")

@@ -9,7 +9,6 @@ pkg/controller/jobs/job/job_controller.go, pkg/controller/jobs/pod/constants/con
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from kueue_admission.kernel import suggest, syntax
@@ -89,10 +88,10 @@ def check_misspelt_keys(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         for field, known, others in (("labels", _LABELS, _ANNOTATIONS), ("annotations", _ANNOTATIONS, _LABELS)):
             for key in inside(data, "metadata", field):
                 if wrong := _wrong(str(key), field, known, others):
-                    yield replace(of_job(job.document, MISSPELT, place + wrong[0], wrong[1]), severity="warning")
+                    yield of_job(job.document, MISSPELT, place + wrong[0], wrong[1], "warning")
     if (value := _elastic(job.data)) not in (None, "true", "false"):
         wrong_value = f"has the annotation {ELASTIC_ANNOTATION} with the value {value}, which Kueue takes for false"
-        yield replace(of_job(job.document, JOB, wrong_value, 'write "true"'), severity="warning")
+        yield of_job(job.document, JOB, wrong_value, 'write "true"', "warning")
 
 
 @job_check
@@ -107,7 +106,7 @@ def check_region_words(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         if word not in known:
             wrong = f"has the label {REGIONS_LABEL} with {word}, which is no region of the fleet and no group of them"
             fix = f"{suggest.instead(word, known, 'regions and groups')} ({SEPARATOR} joins several)"
-            yield replace(of_job(job.document, UNKNOWN_NAME, wrong, fix), severity="warning")
+            yield of_job(job.document, UNKNOWN_NAME, wrong, fix, "warning")
 
 
 def _wrong(key: str, field: str, known: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, str] | None:

@@ -109,7 +109,7 @@ def warn_of_wrong_flavors(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]
     queue = fleet.queue(job.queue)
     for template in job.pod_sets if queue is not None else ():
         if template.count and queue is not None and (fault := wrong_flavor(fleet, queue, template)):
-            yield replace(of_pod_set(job, template, fault), severity="warning")
+            yield of_pod_set(job, template, fault, "warning")
 
 
 def wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:

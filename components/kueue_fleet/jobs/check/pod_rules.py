@@ -163,8 +163,10 @@ def _of_topology(job: Manifest, pod_set: PodSetTemplate, *, elastic: bool) -> It
 
 def _is_elastic(fleet: FleetSpec, job: Manifest) -> bool:
     """Without the feature gate, Kueue takes no notice of the annotation."""
+    if not _is_marked(job):
+        return False
     gates = kueue_configuration(fleet, fleet.home).get("featureGates")
-    return _is_marked(job) and fleet.kueue_on(fleet.home).release.gate_is_on(_ELASTIC_GATE, gates)
+    return fleet.kueue_on(fleet.home).release.gate_is_on(_ELASTIC_GATE, gates)
 
 
 def _is_marked(job: Manifest) -> bool:

@@ -10,7 +10,6 @@ https://kubernetes.io/docs/concepts/services-networking/ (one pod of a node has 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.pods import PodSet, Requirement
@@ -46,7 +45,7 @@ def warn_of_pods_together(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]
     for template, kept_apart in _kept_apart(fleet, job):
         wrong = f"{kept_apart}: Kueue admits it, and its pods wait, until waitForPodsReady, if that is on, evicts it"
         fault = job_fault(wrong, "ask for less in its affinity, spread or ports, or run fewer pods")
-        yield replace(of_pod_set(job, template, fault), severity="warning")
+        yield of_pod_set(job, template, fault, "warning")
 
 
 def why_kept_apart(fleet: FleetSpec, job: QueuedJob) -> str:

@@ -7,7 +7,6 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from kueue_admission.kernel.manifest import inside, maps_in
 from kueue_admission.kernel.names import KUEUE_GROUP
@@ -28,4 +27,4 @@ def warn_of_gates(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
                 "job keeps its quota while its pods wait for another controller"
             )
             fault = job_fault(wrong, "see that a controller takes it away, or remove it")
-            yield replace(of_pod_set(job, template, fault), severity="warning")
+            yield of_pod_set(job, template, fault, "warning")

@@ -6,7 +6,6 @@ Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from kueue_admission.decide.pods import PodSet
@@ -44,8 +43,8 @@ def check_shared_gpus(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     for template in job.pod_sets:
         refusal = share_refusal(fleet, job.queue, pod_set_of(template))
         if refusal is not None:
-            problem = of_pod_set(job, template, job_fault(refusal.wrong, refusal.fix))
-            yield problem if refusal.everywhere else replace(problem, severity="warning")
+            fault = job_fault(refusal.wrong, refusal.fix)
+            yield of_pod_set(job, template, fault, "error" if refusal.everywhere else "warning")
 
 
 def share_refusal(fleet: FleetSpec, queue_name: str, pod_set: PodSet) -> ShareRefusal | None:

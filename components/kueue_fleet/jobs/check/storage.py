@@ -7,11 +7,10 @@ the service account).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from kueue_admission.kernel.manifest import inside, maps_in
-from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.problem import Problem, Severity
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry
@@ -24,7 +23,7 @@ from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_pod_set
 
 _BUCKET_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 
-_Found = tuple[str, str, str]
+_Found = tuple[Severity, str, str]
 """Severity, what is wrong, and what to do."""
 
 
@@ -46,8 +45,7 @@ def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     for template in job.pod_sets if queue is not None else ():
         problems_there = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
         for severity, wrong, fix in dict.fromkeys(problems_there):
-            problem = of_pod_set(job, template, job_fault(wrong, fix))
-            yield replace(problem, severity="warning") if severity == "warning" else problem
+            yield of_pod_set(job, template, job_fault(wrong, fix), severity)
 
 
 def _of_pods(
@@ -82,7 +80,7 @@ def _claim(fleet: FleetSpec, namespace: str, clusters: list[str], name: str) -> 
     missing_clusters = [cluster for cluster in clusters if cluster not in fleet.clusters_of(entry)]
     if missing_clusters:
         wrong = f"mounts claim {name}, which is not on {listed(missing_clusters)}, where its queue may send it"
-        severity = "error" if missing_clusters == clusters else "warning"
+        severity: Severity = "error" if missing_clusters == clusters else "warning"
         yield severity, wrong, f"add {listed(missing_clusters)} to storage[{name}].clusters, or use another queue"
 
 

@@ -59,14 +59,17 @@ def check_team_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 
 def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
     allowed_classes = allowed_priority_classes(fleet, team)
-    class_names = {f"metadata.labels[{PRIORITY_LABEL}]": inside(job, "metadata", "labels").get(PRIORITY_LABEL)}
+    label = inside(job, "metadata", "labels").get(PRIORITY_LABEL)
+    of_jobs, of_pods = (
+        [each.name for each in kind] for kind in (fleet.workload_priority_classes, fleet.priority_classes)
+    )
+    uses = [(f"metadata.labels[{PRIORITY_LABEL}]", label, of_jobs)]
     for pod_set in pod_set_templates(job):
-        path = f"priorityClassName of pod set {pod_set.name}"
-        class_names[path] = inside(pod_set.template, "spec").get("priorityClassName")
-    for path, name in class_names.items():
+        name = inside(pod_set.template, "spec").get("priorityClassName")
+        uses.append((f"priorityClassName of pod set {pod_set.name}", name, of_pods))
+    for path, name, class_names in uses:
         if name and name not in allowed_classes:
-            kind_classes = fleet.workload_priority_classes if "labels" in path else fleet.priority_classes
-            usable = [each.name for each in kind_classes if each.name in allowed_classes]
+            usable = [class_name for class_name in class_names if class_name in allowed_classes]
             fix = f"use {either(usable)}" if usable else "remove it"
             yield path, Fault(f"{name} is not a priority class for team {team.name}", fix, JOB)
 
