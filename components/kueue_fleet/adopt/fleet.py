@@ -299,7 +299,7 @@ def _name(item: Mapping[str, Any]) -> str:
 
 def _observability(platform: Platform) -> Data:
     """The part of the fleet's monitoring that is in the clusters; Cloud Monitoring's is not read."""
-    has_monitor = any(item["metadata"]["name"] == "kueue" for _, item in platform.others("PodMonitoring"))
+    has_monitor = any(_name(item) == "kueue" for _, item in platform.others("PodMonitoring"))
     maps = [item["metadata"] for _, item in platform.others("ConfigMap")]
     boards = [metadata for metadata in maps if metadata["name"] == DASHBOARD_NAME]
     if not has_monitor and not boards:

@@ -30,7 +30,7 @@ Kubeconfig = Annotated[
     Path | None,
     typer.Option(
         "--kubeconfig",
-        help="With a context for each cluster, of its name or that of the file.",
+        help="With a context for each cluster, of its name or the file's.",
         show_default="$KUBECONFIG or ~/.kube/config",
     ),
 ]

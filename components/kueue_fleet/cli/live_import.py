@@ -14,7 +14,7 @@ from kueue_admission.cli import console
 from kueue_admission.kernel.names import KUEUE_GROUP
 from kueue_fleet.cli.contexts import connect
 from kueue_fleet.kube.answers import ApiError, Json, list_of
-from kueue_fleet.kube.requests import READ_SECONDS, request
+from kueue_fleet.kube.requests import READ_SECONDS, api_path, request
 from kueue_fleet.objects.monitoring import DASHBOARD_NAME
 from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
@@ -65,15 +65,14 @@ def _objects(client: ApiClient) -> Iterator[Json]:
         version = _preferred(client, group) if group else "v1"
         if version is None:
             continue
-        path = f"/apis/{version}" if group else "/api/v1"
+        path = api_path(version)
         served = {each["name"]: each["kind"] for each in _get(client, path).get("resources") or ()}
         for plural in plurals:
             if plural in served:
                 yield from _list(client, f"{path}/{plural}", version, served[plural])
     for (version, kind), names in _BY_NAME.items():
-        path = f"/apis/{version}" if "/" in version else f"/api/{version}"
         for name in names:
-            yield from _list(client, f"{path}/{kind.lower()}s", version, kind, f"metadata.name={name}")
+            yield from _list(client, f"{api_path(version)}/{kind.lower()}s", version, kind, f"metadata.name={name}")
 
 
 def _preferred(client: ApiClient, group: str) -> str | None:

@@ -18,7 +18,7 @@ from kueue_admission.kernel.suggest import instead
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
-from kueue_fleet.kube.requests import READ_SECONDS, read_log, request
+from kueue_fleet.kube.requests import READ_SECONDS, api_path, read_log, request
 from kueue_fleet.status.conditions import NOT_DISPATCHED, why_not_dispatched
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
@@ -263,8 +263,7 @@ def collection_of(api_version: str, kind: str, namespace: str) -> str:
     """The API path of the objects of a kind in a namespace."""
     from kueue_admission.api.job_kinds import plural_of
 
-    prefix = "/api" if "/" not in api_version else "/apis"
-    return f"{prefix}/{api_version}/namespaces/{namespace}/{plural_of(kind)}"
+    return f"{api_path(api_version)}/namespaces/{namespace}/{plural_of(kind)}"
 
 
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:

@@ -34,7 +34,7 @@ def rotate(
         Path | None,
         typer.Option(
             "--kubeconfig",
-            help="With a context for each cluster, of the cluster's name, whose user may write Secrets there.",
+            help="With a context for each cluster, of its name or the file's, whose user may write Secrets there.",
             show_default="$KUBECONFIG or ~/.kube/config",
         ),
     ] = None,

@@ -254,7 +254,7 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
         workloads = clusters.listed(fleet.home, f"/apis/{KUEUE_API}/workloads")
         estimate = forecast(fleet, WorkloadFile(), workloads, job, None, range(20), now)
     except (ApiError, SimulationError) as failed:
-        first = f"{failed.problems[0] if isinstance(failed, SimulationError) else failed}"
+        first = str(failed.problems[0] if isinstance(failed, SimulationError) else failed)
         if isinstance(failed, ApiError) and failed.status == 403:
             # Members of teams have no such right, and their own Workloads alone would tell too early a start.
             metadata = inside(job.data, "metadata")

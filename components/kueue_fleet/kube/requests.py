@@ -57,6 +57,11 @@ def request(
             time.sleep(pause)
 
 
+def api_path(api_version: str) -> str:
+    """The path of the resources of an `apiVersion`."""
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
 def read_log(client: ApiClient, path: str, params: Mapping[str, str], seconds: float) -> str:
     """The log of a pod, as text. Raises ApiError as `request` does."""
     log = b"".join(_chunks(client, "GET", path, None, params, "application/json", seconds))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.kube.requests import READ_SECONDS, request
+from kueue_fleet.kube.requests import READ_SECONDS, api_path, request
 from kueue_fleet.preflight.plain_clusters import (
     ALL,
     KUEUE_DEFINITION,
@@ -88,7 +88,7 @@ def _served(client: ApiClient, needs: ClusterNeeds) -> dict[tuple[str, str], str
     found = {}
     for version in dict.fromkeys(version for version, _ in needs.kinds):
         try:
-            listed = _get(client, f"/apis/{version}" if "/" in version else f"/api/{version}")
+            listed = _get(client, api_path(version))
         except ApiError as error:
             if not error.is_not_found:
                 raise

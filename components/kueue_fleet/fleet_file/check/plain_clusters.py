@@ -241,7 +241,7 @@ def _servers(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _same_clusters(scope: Scope) -> Iterator[Problem]:
-    """By the context Pulumi reaches them, by the rest the manager; commands, by the context of the name."""
+    """By the context Pulumi and commands reach them, by the rest the manager; some commands, by the cluster's name."""
     known: dict[tuple[str, object], str] = {("context", name): name for name in scope.fleet.cluster_names}
     for cluster in scope.fleet.clusters:
         connection = cluster.kubernetes

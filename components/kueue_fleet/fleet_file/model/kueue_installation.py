@@ -128,9 +128,8 @@ def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | 
     values: dict[str, Any] = {}
     settings = fleet.multi_kueue
     if fleet.cluster(cluster).role == "manager" and settings and settings.dispatcher_name == DISPATCHER_NAME:
-        has_policies = has_mutating_policies(
-            kubernetes_version or ("1.0" if fleet.cluster(cluster).outside_gke else None)
-        )
+        may_be_old = not kubernetes_version and fleet.cluster(cluster).outside_gke
+        has_policies = not may_be_old and has_mutating_policies(kubernetes_version)
         if CLEARING_POLICY in fleet.kueue_on(cluster).release.chart_values and has_policies:
             values[CLEARING_POLICY] = True
         else:

@@ -348,7 +348,7 @@ SAME_CLUSTER = Rule(
     "KF680",
     severity="warning",
     seen="`is that of CLUSTER too`",
-    why="Two entries lead to one cluster, where they overwrite each other's objects. The context of a cluster's name "
-    "is that cluster's, by which commands read it.",
+    why="Two entries lead to one cluster, where they overwrite each other's objects. Commands without the file read a "
+    "cluster by the context of its name.",
     remedy="Correct the context or the address",
 )
