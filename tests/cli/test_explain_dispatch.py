@@ -161,10 +161,40 @@ def test_more_quota_than_the_nodes_of_a_worker_hold_is_told(tmp_path: Path, spar
     jobs.write_text(json.dumps({"jobs": [job(name, **wide) for name in ("first", "second", "third")]}))
     found = {one["cluster"]: one for one in explain("third", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
     assert not found[EUROPE]["is_there"], "it was never dispatched"
-    assert "nominalQuota" in {change["kind"] for change in found[EUROPE]["changes"]}
+    raised = [change["amounts"] for change in found[EUROPE]["changes"] if change["kind"] == "nominalQuota"]
     said = (
         f"Flavor l4-spot: by the fleet file, its nodes on {EUROPE} hold 8 nvidia.com/gpu, and the nominalQuota of all "
-        "queues is 8: without more nodes, pods that are admitted by more quota stay pending"
+        "queues is 8: more quota needs more nodes first"
     )
     assert (said in found[EUROPE]["nodes"]) == (spare == 0)
+    assert raised == ([] if spare == 0 else [[RAISED]])
     assert found["manager"]["nodes"] == []
+
+
+RAISED = {
+    "kind": "ClusterQueue",
+    "name": "gpu",
+    "field": "nominalQuota",
+    "before": 8,
+    "after": 16,
+    "flavor": "l4-spot",
+    "resource": "nvidia.com/gpu",
+}
+
+
+@pytest.mark.parametrize(("nodes", "offered"), [(8, 2), (8, 6), (2, 2)])
+def test_cpu_is_offered_while_nodes_have_it(tmp_path: Path, nodes: int, offered: int) -> None:
+    """Quota of CPU is often promised freely: what counts is what jobs have of it."""
+    stack, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.json"
+    data = dispatched_data()
+    data["nodePools"][0]["autoscaling"]["totalMaxNodeCount"] = nodes
+    gpu, cpu, _ = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpu["nominalQuota"], cpu["nominalQuota"] = nodes, 11 * offered
+    stack.write_text(yaml.safe_dump(data))
+    each = [job(f"j{index}", namespace="team-eu", requests={"cpu": 11}) for index in range(offered + 1)]
+    jobs.write_text(json.dumps({"jobs": each}))
+    last = f"j{offered}"
+    found = {one["cluster"]: one for one in explain(last, "--stack", str(stack), "-w", str(jobs), "--second", "50")}
+    raised = [new for change in found[EUROPE]["changes"] for new in change["amounts"] if new["field"] == "nominalQuota"]
+    held_back = any("workloads use 22: more quota needs more nodes first" in text for text in found[EUROPE]["nodes"])
+    assert (raised == []) == held_back == (nodes == 2)

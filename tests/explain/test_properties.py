@@ -19,7 +19,7 @@ from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.quota.cohort_tree import TreeNode
 from kueue_admission.decide.reasons import RequeueReason
 from kueue_admission.explain import Explanation, explain, next_cycles
-from kueue_admission.explain.answer import Change
+from kueue_admission.explain.changes import Change
 from kueue_admission.explain.next_cycles import look_ahead
 from kueue_admission.explain.trials import raise_quota
 

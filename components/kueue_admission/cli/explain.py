@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kueue_admission.releases import Release
     from kueue_admission.simulate.records import Record
 
+    RoomOf = Callable[[Snapshot, str], Mapping[tuple[str, str], int]]
+
 
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 _MOST_LISTED: Final = 20
@@ -119,11 +121,13 @@ def show(
     short: bool,
     output: Output,
     with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
+    room_of: RoomOf | None = None,
 ) -> None:
     """Explain it on the clusters of these objects, or at the moment that is simulated, and print that.
 
     An empty `workload` stands for each that waits. `kueue` is the release that decides; None: that of the objects.
-    `with_nodes` adds what only who knows the nodes' provider can say.
+    `with_nodes` adds what only who knows the nodes' provider can say, and `room_of` tells of a cluster how much more
+    nominal quota the nodes of its flavors can hold, by flavor and resource.
 
     Raises:
         CommandError: there is no such workload, or the input is wrong.
@@ -137,11 +141,12 @@ def show(
     try:
         if simulation is not None:
             moment = simulation()
-            clusters, explain_named = moment.clusters, partial(_explain_moment, moment, with_nodes=with_nodes)
+            clusters = moment.clusters
+            explain_named = partial(_explain_moment, moment, with_nodes=with_nodes, room_of=room_of)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
             clusters = dumps = [Dump(manifest, now, fair_sharing=fair_sharing, kueue=kueue) for manifest in objects]
-            explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
+            explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes, room_of=room_of)
         waiting = [] if workload else _waiting_on(clusters)
         explanations = [explain_named(workload)] if workload else []
         cluster_answers = [explain_clusters(clusters, key, with_changes=False) for _, key in waiting[:_MOST_LISTED]]
@@ -204,13 +209,17 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
 
 
 def _explain_moment(
-    moment: Moment, workload_text: str, *, with_nodes: Callable[[Snapshot, Explanation], Explanation] | None
+    moment: Moment,
+    workload_text: str,
+    *,
+    with_nodes: Callable[[Snapshot, Explanation], Explanation] | None,
+    room_of: RoomOf | None,
 ) -> list[Explanation]:
     """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
     from kueue_admission.explain import explain_finished
 
     if any(cluster.keys(workload_text) for cluster in moment.clusters):
-        return explain_clusters(moment.clusters, workload_text, with_nodes=with_nodes)
+        return explain_clusters(moment.clusters, workload_text, with_nodes=with_nodes, room_of=room_of)
     gone = [r for r in moment.result.records if workload_text in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
         seconds = moment.result.seconds
@@ -235,8 +244,9 @@ def explain_clusters(
     *,
     with_changes: bool = True,
     with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
+    room_of: RoomOf | None = None,
 ) -> list[Explanation]:
-    """Why the workload `wanted_key` is where it is on each cluster; `with_nodes` as in `show`.
+    """Why the workload `wanted_key` is where it is on each cluster; `with_nodes` and `room_of` as in `show`.
 
     Raises CommandError where there is none such.
     """
@@ -262,6 +272,7 @@ def explain_clusters(
         )
     key, queue = targets[0], home.queue_of(targets[0])
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
+    both = list(zip(clusters, snapshots, strict=True))
     left_out = [cluster.left_out(key, queue) for cluster in clusters]
     workload = next((w for w in snapshots[clusters.index(home)].workloads if w.key == key), None)
     if workload is None:
@@ -269,9 +280,10 @@ def explain_clusters(
     dispatch = home.dispatch(key)
     with_queue = [
         cluster.name
-        for cluster, snapshot in zip(clusters, snapshots, strict=True)
+        for cluster, snapshot in both
         if any(local_queue.key == queue for local_queue in snapshot.objects.local_queues)
     ]
+    rooms = [{} if room_of is None else room_of(snapshot, cluster.name) for cluster, snapshot in both]
     unplaceable = _unplaceable(home, [cluster for cluster in clusters if cluster is not home], key)
     answers = [
         _with(
@@ -287,11 +299,14 @@ def explain_clusters(
                 suspended_job=cluster.suspended_job(key),
                 with_changes=with_changes,
                 with_workers=cluster is home and len(clusters) > 1,
+                room=room,
             ),
         )
         if any(workload.key == key for workload in snapshot.workloads)
-        else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
-        for cluster, snapshot in zip(clusters, snapshots, strict=True)
+        else explain_elsewhere(
+            snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch, room=room
+        )
+        for (cluster, snapshot), room in zip(both, rooms, strict=True)
     ]
     answers = list(map(with_doubts, beside_workers(answers), left_out))
     return answers if with_nodes is None else list(map(with_nodes, snapshots, answers))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kueue_admission.read.dispatch_report import ParsedReport
 from kueue_admission.read.lost_capacity import LostCapacity
+
+if TYPE_CHECKING:
+    # The controller, which explains too, tries no change.
+    from kueue_admission.explain.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +202,6 @@ class Blocker:
     amounts: tuple[tuple[str, str, int], ...] = ()
     reason: str = ""
     first: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change that was made on a copy of the cluster, and what the core decided then.
-
-    `kind` is a word for programs; `admits` whether the workload then gets its quota, perhaps after `preempts`.
-    """
-
-    kind: str
-    what: str
-    outcome: str
-    admits: bool
-    preempts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

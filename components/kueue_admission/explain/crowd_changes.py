@@ -9,7 +9,8 @@ from kueue_admission.api.cluster_queue import ClusterQueuePreemption, QueueingSt
 from kueue_admission.decide.model import ClusterQueue, Workload
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.explain.answer import Blocker
-from kueue_admission.explain.quota_changes import finishing, raise_text, while_borrowing
+from kueue_admission.explain.changes import NewAmount
+from kueue_admission.explain.quota_changes import finishing, offer_more, while_borrowing
 from kueue_admission.explain.trials import Edit, Trials, edit_queue, raise_quota, without
 
 
@@ -49,8 +50,8 @@ def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
     _offer_if_admitted(trials, "queueingStrategy", what, edit)
 
 
-def _offer_if_admitted(trials: Trials, kind: str, what: str, edit: Edit) -> bool:
-    return trials.admits(edit, preempting=True) and trials.offer(kind, what, edit)
+def _offer_if_admitted(trials: Trials, kind: str, what: str, edit: Edit, *amounts: NewAmount) -> bool:
+    return trials.admits(edit, preempting=True) and trials.offer(kind, what, edit, amounts=amounts)
 
 
 def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str, int]]) -> None:
@@ -61,8 +62,8 @@ def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str
     for flavor, amounts in flavors.items():
         if trials.with_workers and flavor in trials.of_workers:
             continue
-        what = raise_text(trials, queue, flavor, amounts, "nominalQuota")
-        _offer_if_admitted(trials, "nominalQuota", what, raise_quota(queue, flavor, "nominalQuota", amounts))
+        if trials.admits(raise_quota(queue, flavor, "nominalQuota", amounts), preempting=True):
+            offer_more(trials, flavor, "nominalQuota", [(queue, amounts)])
 
 
 def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
@@ -74,7 +75,8 @@ def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
             return replace(workload, priority=priority)
 
         what = f"give the workload priority {priority} or more (it has {now})"
-        if _offer_if_admitted(trials, "priority", what, Edit(workload=change)):
+        new = NewAmount("Workload", trials.key, "priority", now, priority)
+        if _offer_if_admitted(trials, "priority", what, Edit(workload=change), new):
             return
 
 

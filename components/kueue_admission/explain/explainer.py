@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import AdmissionError
@@ -60,11 +61,13 @@ def explain(
     suspended_job: str = "",
     with_changes: bool = True,
     with_workers: bool = False,
+    room: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
 
     Without `with_changes`, no change is tried, which takes about half of the time. `with_workers`: its worker clusters
-    are explained too, and changes of their quotas are tried there.
+    are explained too, and changes of their quotas are tried there. `room`: how much more nominal quota the nodes of a
+    flavor can hold, by flavor and resource, where that is known; a change that needs more is not listed.
 
     `written`: what Kueue wrote on it, by `written.written_on`. `links`: what its ClusterQueue refers to, where that is
     known. `suspended_job`: its job, where that is suspended. `unplaceable`: the workloads here that no worker can ever
@@ -80,7 +83,7 @@ def explain(
         raise AdmissionError(f"there is no workload {key}")
     diagnosis = as_written(diagnose(only_relevant(snapshot, key), key), written)
     info = diagnosis.engine.workloads.get(key) or diagnosis.engine.cache.info(workload)
-    trials = Trials(snapshot, key, diagnosis, frozenset(unplaceable), with_workers=with_workers)
+    trials = Trials(snapshot, key, diagnosis, frozenset(unplaceable), with_workers=with_workers, room=room)
     if with_changes:
         _try_changes(trials, diagnosis, info)
     queue = diagnosis.engine.cache.queues.get(info.cluster_queue)
@@ -149,17 +152,18 @@ def explain_elsewhere(
     cluster: str,
     with_queue: Sequence[str] = (),
     dispatch: ParsedReport | None = None,
+    room: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Explanation:
     """What would happen to a workload on a cluster to which it was not dispatched: as if it were submitted there.
 
     `with_queue`: the clusters that have its LocalQueue; on any other cluster it would never get a Workload.
-    `dispatch`: what was decided about it, which may be that it must not go there.
+    `dispatch`: what was decided about it, which may be that it must not go there. `room`: as `explain` has it.
     """
     if with_queue and cluster not in with_queue:
         return _explain_without_queue(workload, cluster, ", ".join(with_queue))
     there = replace(workload, status=WorkloadStatus())
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
-    explanation = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
+    explanation = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster, room=room)
     verdicts = dispatch.verdicts if dispatch is not None else ()
     ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
     where = f"It is not on this cluster{''.join(ruled_out)}."

@@ -22,7 +22,7 @@ from kueue_admission.decide.pods import PodSet, Toleration
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.reasons import DEACTIVATED_BY_HAND, InactiveReason
 from kueue_admission.decide.scheduler.entry import Entry
-from kueue_admission.explain.answer import Change
+from kueue_admission.explain.changes import Change
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, edit_queue, together

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -12,6 +12,7 @@ from kueue_admission.decide.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import TreeNode, local_available, raw_available
 from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.explain.changes import NewAmount
 from kueue_admission.explain.figures import all_queues_below, totals_of
 from kueue_admission.explain.placement import is_on, unplaced
 from kueue_admission.explain.trials import (
@@ -60,8 +61,19 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
         return
     amounts = _least_amounts(trials, missing_amounts, lambda more: raise_quota(queue, flavor, field, more))
     if amounts:
-        what = raise_text(trials, queue, flavor, amounts, field)
-        trials.offer(field, what, raise_quota(queue, flavor, field, amounts))
+        offer_more(trials, flavor, field, [(queue, amounts)])
+
+
+def offer_more(trials: Trials, flavor: str, field: str, raises: Sequence[tuple[TreeNode, Mapping[str, int]]]) -> bool:
+    """Add to one of FIELDS of one flavor, unless that is more quota than its nodes can hold; whether it admits."""
+    amounts = [new for node, more in raises for new in _new_amounts(trials, node, flavor, field, more)]
+    if field == "nominalQuota" and any(
+        new.after - (new.before or 0) > trials.room.get((flavor, new.resource), new.after) for new in amounts
+    ):
+        return False
+    what = ", and ".join(_raise_text(trials, node, flavor, field, amounts) for node, _ in raises)
+    edit = together(raise_quota(node, flavor, field, more) for node, more in raises)
+    return trials.offer(field, what, edit, amounts=tuple(amounts))
 
 
 def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
@@ -124,8 +136,7 @@ def _offer_to_lend(trials: Trials, flavor: str, lenders: list[tuple[TreeNode, di
         return False
     *first, (last, most) = lenders[:count]
     needed_amounts = [*first, (last, _least_amounts(trials, most, lambda more: raised([*first, (last, more)])) or most)]
-    texts = (raise_text(trials, node, flavor, more, "lendingLimit") for node, more in needed_amounts)
-    return trials.offer("lendingLimit", ", and ".join(texts), raised(needed_amounts))
+    return offer_more(trials, flavor, "lendingLimit", needed_amounts)
 
 
 def _nodes_below(node: TreeNode) -> Iterator[TreeNode]:
@@ -134,21 +145,31 @@ def _nodes_below(node: TreeNode) -> Iterator[TreeNode]:
         yield from _nodes_below(child)
 
 
-def raise_text(trials: Trials, node: TreeNode, flavor: str, amounts: Mapping[str, int], field: str) -> str:
-    """The words for an increase of one flavor's quotas or limits."""
+def _new_amounts(
+    trials: Trials, node: TreeNode, flavor: str, field: str, more: Mapping[str, int]
+) -> Iterator[NewAmount]:
     current_value = getattr(node, FIELDS[field])
-    parts = []
-    for resource, amount in amounts.items():
+    for resource, amount in more.items():
         before = current_value[trials.before.engine.cache.ids.id(flavor, resource)]
-        parts.append(
-            f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, before)} "
-            f"to {format_amount(resource, before + amount)}"
-        )
-    owner = f"{'ClusterQueue' if node.is_queue else 'Cohort'} {node.name}"
+        yield NewAmount(_kind(node), node.name, field, before, before + amount, flavor, resource)
+
+
+def _kind(node: TreeNode) -> str:
+    return "ClusterQueue" if node.is_queue else "Cohort"
+
+
+def _raise_text(trials: Trials, node: TreeNode, flavor: str, field: str, amounts: Iterable[NewAmount]) -> str:
+    """The words for those that are of one node."""
+    parts = [
+        f"{new.resource} by {format_amount(new.resource, new.after - (new.before or 0))}, from "
+        f"{format_amount(new.resource, new.before or 0)} to {format_amount(new.resource, new.after)}"
+        for new in amounts
+        if (new.kind, new.name) == (_kind(node), node.name)
+    ]
     where = f"in flavor {flavor}"
     if flavor in trials.of_workers:
         where = f"on a worker cluster, and {where} here if that does not follow"
-    return f"raise the {field} of {owner} {where}: {'; '.join(parts)}"
+    return f"raise the {field} of {_kind(node)} {node.name} {where}: {'; '.join(parts)}"
 
 
 def _cover(trials: Trials, entry: Entry) -> None:
@@ -174,6 +195,11 @@ def _cover(trials: Trials, entry: Entry) -> None:
         "coveredResources",
         f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {text}",
         edit_queue(queue.name, lambda q: replace(q, groups=(wider, *q.groups[1:]))),
+        amounts=tuple(
+            NewAmount("ClusterQueue", queue.name, "nominalQuota", None, amount, f.flavor, resource)
+            for f in first.flavors
+            for resource, amount in lacking.items()
+        ),
     )
     trials.offer(
         "excludeResourcePrefixes",
@@ -244,7 +270,8 @@ def _priority(trials: Trials, entry: Entry) -> None:
     rung = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
     if rung is not None:
         what = f"give the workload priority {rungs[rung - 1]} or more (it has {info.priority})"
-        trials.offer("priority", what, edit(rung))
+        new = NewAmount("Workload", trials.key, "priority", info.priority, rungs[rung - 1])
+        trials.offer("priority", what, edit(rung), amounts=(new,))
 
 
 def _fewer_pods(trials: Trials) -> None:
@@ -269,7 +296,8 @@ def _fewer_pods(trials: Trials) -> None:
         count_left = largest.count - least_count
         pods = "1 pod" if count_left == 1 else f"{count_left} pods"
         what = f"ask for {pods} instead of {largest.count} in pod set {largest.name}"
-        trials.offer("count", what, edit(least_count))
+        new = NewAmount("Workload", trials.key, f"podSets[{largest.name}].count", largest.count, count_left)
+        trials.offer("count", what, edit(least_count), amounts=(new,))
 
 
 def finishing(trials: Trials, entry: Entry) -> None:

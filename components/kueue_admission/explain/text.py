@@ -10,7 +10,6 @@ from typing import Final
 
 from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.explain.answer import (
-    Change,
     Explanation,
     FlavorFigures,
     NodeGroup,
@@ -19,6 +18,7 @@ from kueue_admission.explain.answer import (
     ResourceFigures,
     Spared,
 )
+from kueue_admission.explain.changes import Change
 from kueue_admission.explain.figures import LISTED
 from kueue_admission.explain.headlines import step_of_waiting
 from kueue_admission.explain.together import next_step_of_all

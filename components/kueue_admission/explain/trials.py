@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, TypeVar
 
 from kueue_admission.decide.model import ClusterQueue, Cohort, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
@@ -16,7 +17,7 @@ from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.quota.cohort_tree import TreeNode
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.scheduler.examination import examine
-from kueue_admission.explain.answer import Change
+from kueue_admission.explain.changes import Change, NewAmount
 from kueue_admission.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
 from kueue_admission.explain.figures import flavors_of_workers
 
@@ -56,8 +57,11 @@ class Trials:
         unplaceable: frozenset[str] = frozenset(),
         *,
         with_workers: bool = False,
+        room: Mapping[tuple[str, str], int] = MappingProxyType({}),
     ) -> None:
         self.snapshot = snapshot
+        self.room = room
+        """How much more nominal quota the nodes of a flavor can hold, by flavor and resource, where that is known."""
         self.with_workers = with_workers
         """Whether its worker clusters are explained too: quota that stands for theirs is raised there."""
         entry = before.entry
@@ -109,11 +113,11 @@ class Trials:
         outcome = None if decided_entries is None else decided_entries.outcome
         return outcome is Outcome.ADMITTED or (preempting and outcome is Outcome.PREEMPTING)
 
-    def offer(self, kind: str, what: str, edit: Edit, *, then: str = "") -> bool:
+    def offer(self, kind: str, what: str, edit: Edit, *, then: str = "", amounts: tuple[NewAmount, ...] = ()) -> bool:
         """Keep the change if it helps; whether it admits the workload.
 
         A copy that a manager made on this worker follows its job there. `then`: what comes between quota and admission,
-        and is not known.
+        and is not known. `amounts`: the numbers that it sets.
         """
         if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
             what = f"{what}, in its job on the manager"
@@ -135,7 +139,7 @@ class Trials:
             return False  # What one flavor has, another that the pods need too lacks.
         else:
             outcome = f"not yet admitted: then {after.reason}{_in_the_way(after)}"
-        change = Change(kind, what, outcome, after.admits, preempts)
+        change = Change(kind, what, outcome, after.admits, preempts, amounts)
         if change not in self.found:
             self.found.append(change)
         return after.admits

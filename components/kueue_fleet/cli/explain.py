@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,9 +15,12 @@ from kueue_admission.cli.input_files import Output, OutputOption, read_text, wel
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
+    from collections.abc import Callable, Mapping
+
     from kueue_admission.cli.dumps import Moment
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Explanation
+    from kueue_fleet.fleet_file import FleetSpec
 
 
 def explain(
@@ -86,6 +89,7 @@ def explain(
             if stack is None or jobs is None
             else partial(_simulate_stack, stack, jobs, second, seed)
         )
+    fleet = None if stack is None else partial(_fleet_of, stack)
     show(
         workload,
         objects,
@@ -95,23 +99,42 @@ def explain(
         kueue=decides,
         short=short,
         output=output,
-        with_nodes=partial(_beyond_kueue, stack),
+        with_nodes=partial(_beyond_kueue, fleet),
+        room_of=None if fleet is None else partial(_room, fleet),
     )
 
 
-def _beyond_kueue(stack: Path | None, snapshot: Snapshot, explanation: Explanation) -> Explanation:
-    """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
+@cache
+def _fleet_of(stack: Path) -> FleetSpec:
     from kueue_fleet.cli.fleet_files import load_fleet
+
+    return load_fleet(stack)
+
+
+def _room(fleet_of: Callable[[], FleetSpec], snapshot: Snapshot, cluster: str) -> Mapping[tuple[str, str], int]:
+    """How much more quota the nodes of its flavors can hold, by the file."""
+    from kueue_fleet.fleet_simulation.explained_nodes import room_for_quota
+
+    fleet = fleet_of()
+    return room_for_quota(fleet, snapshot, cluster) if cluster in fleet.job_clusters else {}
+
+
+def _beyond_kueue(
+    fleet_of: Callable[[], FleetSpec] | None, snapshot: Snapshot, explanation: Explanation
+) -> Explanation:
+    """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
     from kueue_fleet.fleet_file.goals import wait_goals
     from kueue_fleet.fleet_simulation.explained_nodes import nodes_behind_quota, with_nodes
 
     explanation = with_nodes(snapshot, explanation)
     job = next((workload for workload in snapshot.workloads if workload.key == explanation.workload), None)
-    if stack is None or explanation.state in ("Admitted", "Finished") or not (job or explanation.changes):
+    if fleet_of is None or explanation.state in ("Admitted", "Finished"):
         return explanation
-    fleet = load_fleet(stack)
+    fleet = fleet_of()
     if explanation.cluster in fleet.job_clusters:
-        explanation = replace(explanation, nodes=(*explanation.nodes, *nodes_behind_quota(fleet, explanation)))
+        explanation = replace(
+            explanation, nodes=(*explanation.nodes, *nodes_behind_quota(fleet, snapshot, explanation))
+        )
     if job is None or (explanation.cluster != fleet.home and explanation.cluster in fleet.cluster_names):
         return explanation  # Where no copy of it is, or one waits, which came later.
     return replace(
@@ -150,14 +173,13 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_admission.cli.dumps import Moment, as_clusters
     from kueue_admission.simulate.delays import Delays
     from kueue_admission.simulate.result import Result
-    from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.dispatch import report_of
     from kueue_fleet.fleet_simulation.fleet import fleet_run
     from kueue_fleet.fleet_simulation.offers import FleetDispatcher
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import read_workload_file
 
-    fleet = load_fleet(stack)
+    fleet = _fleet_of(stack)
     with well_formed(workload):
         file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
         run = fleet_run(

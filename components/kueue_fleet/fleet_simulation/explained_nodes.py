@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.gke.gpu_sharing import GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (
+    ACCELERATOR_RESOURCES,
     COMPUTE_CLASS,
     FLEX_START,
     GPU_RESOURCE,
@@ -50,24 +51,56 @@ def with_nodes(snapshot: Snapshot, explanation: Explanation) -> Explanation:
     )
 
 
-def nodes_behind_quota(fleet: FleetSpec, explanation: Explanation) -> Iterator[str]:
-    """What the nodes of its flavors hold, where more quota is among the changes, and pods in it would stay pending."""
-    if all(change.kind != "nominalQuota" for change in explanation.changes):
-        return
-    cluster, promises = explanation.cluster, promises_on(Scope(fleet), explanation.cluster)
-    for figures in explanation.flavors:
-        flavor = fleet.flavor(figures.flavor)
+def room_for_quota(fleet: FleetSpec, snapshot: Snapshot, cluster: str) -> dict[tuple[str, str], int]:
+    """How much more nominal quota the nodes of a flavor can hold, by flavor and resource, where the file tells.
+
+    GPUs and TPUs count once any queue is promised them, as `check` counts; all else, which many promise freely, once
+    workloads have it.
+    """
+    return {
+        pair: max(0, have - promised if pair[1] in ACCELERATOR_RESOURCES else have - _used(snapshot, *pair))
+        for pair, have, promised in _held(fleet, cluster)
+    }
+
+
+def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explanation) -> Iterator[str]:
+    """What the nodes of its flavors hold, where they hold no more of what it lacks."""
+    missing_amounts = {
+        (figures.flavor, each.resource): each.missing for figures in explanation.flavors for each in figures.resources
+    }
+    room = room_for_quota(fleet, snapshot, explanation.cluster) if any(missing_amounts.values()) else {}
+    for (flavor, resource), have, promised in _held(fleet, explanation.cluster) if room else ():
+        if missing_amounts.get((flavor, resource), 0) > room[flavor, resource]:
+            taken, whose = promised, "the nominalQuota of all queues is"
+            if resource not in ACCELERATOR_RESOURCES:
+                taken, whose = _used(snapshot, flavor, resource), "workloads use"
+            yield (
+                f"Flavor {flavor}: by the fleet file, its nodes on {explanation.cluster} hold "
+                f"{format_amount(resource, have)} {resource}, and {whose} {format_amount(resource, taken)}: "
+                "more quota needs more nodes first"
+            )
+
+
+def _held(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str], int, int]]:
+    """Flavor and resource, what its nodes can ever hold, and the nominal quota of all queues and cohorts."""
+    for name, by_resource in promises_on(Scope(fleet), cluster).items():
+        flavor = fleet.flavor(name)
         pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
-        for each in figures.resources if pools else ():
-            promised = sum(promises.get(figures.flavor, {}).get(each.resource, {}).values())
-            have = held_by(pools, each.resource) if promised else None
-            if have is not None and each.missing and promised + each.missing > have:
-                amounts = [format_amount(each.resource, amount) for amount in (have, promised)]
-                yield (
-                    f"Flavor {figures.flavor}: by the fleet file, its nodes on {cluster} hold {amounts[0]} "
-                    f"{each.resource}, and the nominalQuota of all queues is {amounts[1]}: without more nodes, pods "
-                    "that are admitted by more quota stay pending"
-                )
+        # What somebody else made may have nodes with these labels that the file does not tell of.
+        if not pools or flavor is None or (flavor.node_pool is None and fleet.cluster(cluster).existing):
+            continue
+        for resource, by_entry in by_resource.items():
+            if (have := held_by(pools, resource)) is not None:
+                yield (name, resource), have, sum(by_entry.values())
+
+
+def _used(snapshot: Snapshot, flavor: str, resource: str) -> int:
+    return sum(
+        dict(pod_set.usage).get(resource, 0)
+        for workload in snapshot.workloads
+        for pod_set in (workload.status.admission.pod_sets if workload.status.admission is not None else ())
+        if dict(pod_set.flavors).get(resource) == flavor
+    )
 
 
 def _notes(snapshot: Snapshot, flavor: ResourceFlavor, explanation: Explanation) -> Iterator[str]:
