@@ -19,6 +19,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from kueue_fleet.kube import access as access_module
 from kueue_fleet.kube import client, exec_plugin
 from kueue_fleet.kube.access import read_access
 from kueue_fleet.kube.answers import ApiError
@@ -462,3 +463,28 @@ async def test_a_connection_keeps_no_more_than_a_record_of_tls(tmp_path: Path, m
         assert len(kept._ssl_protocol.get_buffer(-1)) == 16 * 1024
         assert await reader.read() == bytes(1_000_000)
         writer.close()
+
+
+@pytest.mark.parametrize("own_authority", [False, True])
+async def test_the_authorities_of_the_system_are_read_once_for_all_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_authority: bool
+) -> None:
+    """With a hundred workers a new leader did nothing else for so long that it lost its Lease."""
+    now = datetime.fromtimestamp(time.time(), UTC)
+    authority = Path(RehearsalAuthority.open(tmp_path, now).certificate_file).read_bytes()
+    cluster = {"certificate-authority-data": base64.b64encode(authority).decode()} if own_authority else {}
+    access_module._authorities_of_the_system.cache_clear()
+    read: list[ssl.SSLContext] = []
+    load = ssl.SSLContext.load_default_certs
+
+    def count(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
+        read.append(context)
+        load(context, purpose)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", count)
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        api = KubeApi(write(tmp_path / str(number), kubeconfig(f"https://host-{number}", cluster=cluster)))
+        await api.connect()
+        await api.close()
+    assert len(read) == (0 if own_authority else 1)

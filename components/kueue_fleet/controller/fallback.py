@@ -84,9 +84,8 @@ class Fallback:
         queue = record.cluster_queue or self._entrances.get(record.workload.local_queue, "")
         allowed_flavors = record.workload.allowed_flavors
         rules = self._rules.get(queue)
-        missing_flavors = (
-            [name for name in rules.manager_flavors if name not in allowed_flavors] if rules is not None else []
-        )
+        manager_flavors = rules.manager_flavors if rules is not None else ()
+        missing_flavors = [name for name in manager_flavors if name not in allowed_flavors]
         return await self.allow(record, (*allowed_flavors, *missing_flavors)) if missing_flavors else record
 
     async def allow(self, record: Record, flavors: tuple[str, ...]) -> Record:

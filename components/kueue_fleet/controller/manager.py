@@ -102,11 +102,8 @@ class ManagerState:
 
         What is newer is the answer to a write of ours, which the watch will report again; not so after a `reset`.
         """
-        self._versions = (
-            {}
-            if reset
-            else {key: version_there for key, version_there in self._versions.items() if version_there > version}
-        )
+        newer = {key: known_version for key, known_version in self._versions.items() if known_version > version}
+        self._versions = {} if reset else newer
 
     @property
     def followed(self) -> bool:

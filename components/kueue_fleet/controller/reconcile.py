@@ -340,9 +340,8 @@ class Reconciler:
             self._fleet.metrics.nominations.labels(name).inc()
         if added_names and not record.nominated:
             since = self._ready_since.get(record.key)
-            self._fleet.metrics.nominate_seconds.observe(
-                0.0 if since is None else max(0.0, self._fleet.clock() - since)
-            )
+            waited = 0.0 if since is None else max(0.0, self._fleet.clock() - since)
+            self._fleet.metrics.nominate_seconds.observe(waited)
         for verdict in decision.verdicts:
             if isinstance(verdict, Filtered):
                 self._fleet.metrics.filtered.labels(verdict.cluster, verdict.reason.value).inc()
@@ -422,11 +421,9 @@ class Reconciler:
             # It was let in, and was not admitted before that changed: its quota goes back, and it waits again.
             wait = decision.retry_at - now if decision.retry_at is not None else 1.0
             return CheckDecision(CheckState.RETRY, decision.message), wait
-        return (
-            replace(decision, message=present.message)
-            if present.state == decision.state == CheckState.READY
-            else decision
-        ), None
+        if present.state == decision.state == CheckState.READY:
+            decision = replace(decision, message=present.message)
+        return decision, None
 
     def _regions(self, record: Record) -> tuple[str | None, ...]:
         if self._configuration.region:

@@ -214,11 +214,9 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
 def read_end(printed_workload: PrintedWorkload) -> End | None:
     """How a Workload was finished; None: it is not."""
     at = printed_workload.since("Finished")
-    return (
-        None
-        if at is None
-        else End(printed_workload.reason("Finished"), sys.intern(printed_workload.message("Finished")), at)
-    )
+    if at is None:
+        return None
+    return End(printed_workload.reason("Finished"), sys.intern(printed_workload.message("Finished")), at)
 
 
 def _component_of(printed_workload: PrintedWorkload) -> str:

@@ -72,9 +72,8 @@ class Rescue:
         """Say of a job that its remote Job was deleted, if it has been gone for long enough; when to look again."""
         due = math.inf if record.lost_at is None or record.deleted_at is not None else record.lost_at + self._patience
         if due <= now:
-            self._hold(
-                record, LOST_JOB, f"Its {record.owner.kind} was deleted on {record.cluster_name}; it never ends here"
-            )
+            why = f"Its {record.owner.kind} was deleted on {record.cluster_name}; it never ends here"
+            self._hold(record, LOST_JOB, why)
             return math.inf
         return due
 

@@ -11,6 +11,7 @@ import os
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -69,7 +70,9 @@ class Access:
         yield from self.headers
 
     def tls(self) -> ssl.SSLContext:
-        """Whom a connection believes, and how the user proves itself. Raises AccessError."""
+        """Whom a connection believes, and how the user proves itself; not to be changed. Raises AccessError."""
+        if self.authority is None and self.certificate is None and not self.insecure:
+            return _authorities_of_the_system()
         try:
             context = ssl.create_default_context(cadata=self.authority)
             if self.certificate is not None:
@@ -89,6 +92,12 @@ class Access:
         """Seconds for which a credential is used before the plugin is asked again; infinity: it does not expire."""
         seconds_left = self.expires - now
         return max(seconds_left - _EXPIRY_SECONDS, seconds_left / 2)
+
+
+@cache
+def _authorities_of_the_system() -> ssl.SSLContext:
+    """One for all connections: it takes 17 ms and 0.8 MiB."""
+    return ssl.create_default_context()
 
 
 def get_access(

@@ -158,8 +158,11 @@ class KubeApi:
             configuration.proxy = access.proxy
             configuration.connection_pool_maxsize = 200
             configuration.client_session_kwargs = {"trust_env": False}
+            context = access.tls()
+            # The client makes two contexts that nobody uses, and would read all authorities of the system into each.
+            configuration.ca_cert_data = next(iter(context.get_ca_certs(binary_form=True)), None)
             client = ApiClient(configuration)
-            client.rest_client = _Connections(configuration, access.tls())
+            client.rest_client = _Connections(configuration, context)
             client.user_agent = "kueue-fleet-controller"
             self._place = access.place
             await self._replace_client(client)
