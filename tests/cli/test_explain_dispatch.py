@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 from kueue_admission.read.dispatch_report import (
     DATA_CONDITION,
     DispatchData,
+    Filtered,
     ParsedReport,
-    ParsedVerdict,
+    Scored,
+    Verdict,
     dispatch_report,
     write_data,
 )
@@ -24,13 +26,13 @@ from kueue_fleet.cli import app
 
 EU = "worker-eu"
 SINCE = "2026-11-21T08:00:00Z"
-RULED_OUT = ParsedVerdict(
+RULED_OUT = Filtered(
     EU, "it is in europe-west4, and label kueue-fleet.dev/regions allows only us-east4", "RegionNotAllowed"
 )
-SCORED = ParsedVerdict("worker-us", "free, flavor l4", None, 0.956, 1.0, 0.781, 1.0)
+SCORED = Scored("worker-us", "free, flavor l4", 0.956, 1.0, 0.781, 1.0)
 
 
-def report(summary: str, *verdicts: ParsedVerdict, nominated: tuple[str, ...] = ()) -> str:
+def report(summary: str, *verdicts: Verdict, nominated: tuple[str, ...] = ()) -> str:
     return write_data(DispatchData(ParsedReport(summary, verdicts, nominated)))
 
 

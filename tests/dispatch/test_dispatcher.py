@@ -25,7 +25,7 @@ from kueue_fleet.dispatch.dispatcher import REMIND_SECONDS
 EU_ONLY = Residency((Bound(frozenset({EU}), "label"),))
 
 
-def reason_of(decision: Decision, cluster: str) -> FilterReason:
+def reason_of(decision: Decision, cluster: str) -> str:
     [verdict] = [v for v in decision.verdicts if v.cluster == cluster]
     assert isinstance(verdict, Filtered), verdict
     return verdict.reason

@@ -11,7 +11,7 @@ from tests.dispatch.build import EU, SETTINGS, US, request, worker
 from drawn import examples
 from kueue_admission.read.dispatch_report import DATA_CONDITION, DispatchData, describe_report, read_data, write_data
 from kueue_admission.read.printed import Printed
-from kueue_fleet.dispatch import Bound, Decision, Filtered, FilterReason, GivenUp, Residency, decide, report_of
+from kueue_fleet.dispatch import Bound, Decision, Filtered, FilterReason, GivenUp, Residency, Scored, decide, report_of
 from kueue_fleet.dispatch.model import Action, Reason
 
 QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,7 +39,10 @@ def test_it_is_read_as_it_was_written() -> None:
     assert found == written.report
     assert found.nominated == ("a",)
     assert found.summary == "Nominated a of 2 clusters"
-    assert [(v.cluster, v.reason, v.score) for v in found.verdicts] == [("a", None, 1.0), ("b", "Disconnected", None)]
+    scored, filtered = found.verdicts
+    assert isinstance(scored, Scored)
+    assert (scored.cluster, scored.score) == ("a", 1.0)
+    assert filtered == Filtered("b", "no route", "Disconnected")
 
 
 def read(message: object) -> DispatchData:
@@ -47,7 +50,7 @@ def read(message: object) -> DispatchData:
 
 
 def decision(*texts: str) -> Decision:
-    verdicts = tuple(Filtered(f"w{n}", FilterReason.DISCONNECTED, text) for n, text in enumerate(texts))
+    verdicts = tuple(Filtered(f"w{n}", text, FilterReason.DISCONNECTED) for n, text in enumerate(texts))
     return Decision("ns/a", 0.0, Action.NOMINATE, Reason.NO_SUITABLE_CLUSTER, (), "none", verdicts, 0.0, None)
 
 

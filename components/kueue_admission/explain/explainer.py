@@ -46,7 +46,7 @@ from kueue_admission.explain.trials import Trials
 from kueue_admission.explain.worker_state import holdings_of, position_of, victims_of
 from kueue_admission.explain.written import Condition, as_written, compare, equal_before
 from kueue_admission.kernel.known_messages import code_of
-from kueue_admission.read.dispatch_report import ParsedReport
+from kueue_admission.read.dispatch_report import Filtered, ParsedReport
 
 
 def explain(
@@ -165,7 +165,9 @@ def explain_elsewhere(
     others = tuple(w for w in snapshot.workloads if w.key != workload.key)
     explanation = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster, room=room)
     verdicts = dispatch.verdicts if dispatch is not None else ()
-    ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
+    ruled_out = [
+        f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and isinstance(one, Filtered)
+    ]
     where = f"It is not on this cluster{''.join(ruled_out)}."
     code = code_of("\n".join(ruled_out)) or explanation.code
     return replace(explanation, headline=f"{where} If it were: {explanation.headline}", is_there=False, code=code)

@@ -28,7 +28,7 @@ from kueue_admission.kernel.names import (
     PROVISIONING_CONTROLLER,
     SINGLE_POD_SET_REFUSAL,
 )
-from kueue_admission.read.dispatch_report import ParsedReport
+from kueue_admission.read.dispatch_report import ParsedReport, Scored
 
 _STATES = {
     "Finished": "It is finished; there is nothing to wait for.",
@@ -283,6 +283,6 @@ def _about_dispatch(report: ParsedReport) -> str:
     if report.nominated:
         names = ", ".join(report.nominated)
         return f"It waits for {names} to admit it: explain it there (--objects NAME=PATH once for each)."
-    if any(verdict.score is not None for verdict in report.verdicts):
+    if any(isinstance(verdict, Scored) for verdict in report.verdicts):
         return "Wait: it is offered to the clusters listed under Dispatch again."
     return "Change what rules its clusters out, as listed under Dispatch; it is then offered to them."

@@ -25,7 +25,7 @@ from kueue_admission.explain.together import next_step_of_all
 from kueue_admission.explain.turns import blocker_text
 from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.kernel.printable import printable
-from kueue_admission.read.dispatch_report import ParsedReport, score_text
+from kueue_admission.read.dispatch_report import ParsedReport, Scored, score_text
 
 WIDTH: Final = 80
 """Columns of an explanation."""
@@ -261,10 +261,10 @@ def _checks(explanation: Explanation) -> list[str]:
 def _dispatch(report: ParsedReport) -> list[str]:
     lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
     for verdict in report.verdicts:
-        if verdict.score is None:
-            text = f"{verdict.cluster}: {verdict.reason}: {verdict.message}"
-        else:
+        if isinstance(verdict, Scored):
             text = f"{verdict.cluster}: {score_text(verdict)}; {verdict.message}"
+        else:
+            text = f"{verdict.cluster}: {verdict.reason}: {verdict.message}"
         lines += _wrap(text, "  ", "    ")
     return lines
 

@@ -29,16 +29,35 @@ _LINE_CHARACTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedVerdict:
-    """A cluster's verdict as it was written: a reason, or a score with its parts."""
+class Filtered:
+    """A cluster that is not a candidate."""
 
     cluster: str
     message: str
-    reason: str | None = None
-    score: float | None = None
-    price: float | None = None
-    waiting: float | None = None
-    free: float | None = None
+    reason: str
+    """One word; `kueue_fleet.dispatch.FilterReason` has those that are written today."""
+    score: None = None
+    """As of a candidate, in the documents of `explain`."""
+    price: None = None
+    waiting: None = None
+    free: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate. Every part of the score is between 0 and 1, higher is better, and so is the score."""
+
+    cluster: str
+    message: str
+    score: float
+    price: float
+    waiting: float
+    free: float
+    reason: None = field(default=None, kw_only=True)
+
+
+Verdict = Filtered | Scored
+"""What is decided about one cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +65,7 @@ class ParsedReport:
     """A decision as it was written."""
 
     summary: str = ""
-    verdicts: tuple[ParsedVerdict, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     nominated: tuple[str, ...] = ()
     """The clusters that were nominated, in the order in which they were."""
 
@@ -93,14 +112,15 @@ def describe_report(report: ParsedReport) -> str:
     return "\n".join([report.summary, *map(_describe, report.verdicts)])
 
 
-def score_text(verdict: ParsedVerdict) -> str:
-    """The score of a cluster that has one, and its parts."""
+def score_text(verdict: Scored) -> str:
+    """The score of a cluster, and its parts."""
     parts = f"price {verdict.price:.3f}, waiting {verdict.waiting:.3f}, free {verdict.free:.3f}"
     return f"score {verdict.score:.3f} ({parts})"
 
 
-def _describe(verdict: ParsedVerdict) -> str:
-    return f"{verdict.cluster}: {score_text(verdict) if verdict.reason is None else verdict.reason}: {verdict.message}"
+def _describe(verdict: Verdict) -> str:
+    why = score_text(verdict) if isinstance(verdict, Scored) else verdict.reason
+    return f"{verdict.cluster}: {why}: {verdict.message}"
 
 
 def one_line(text: str) -> str:

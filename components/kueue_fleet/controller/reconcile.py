@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,6 +30,7 @@ from kueue_fleet.dispatch import (
     Request,
     Residency,
     Scored,
+    Verdict,
     WatchdogDecision,
     Worker,
     bound_to,
@@ -78,8 +79,11 @@ def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decis
         return False
     if decision.reason is Reason.WAITING_FOR_WORKER:
         return waits.summary != report_of(decision).summary
-    reasons = {one.cluster: one.reason for one in waits.verdicts}
-    return reasons != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
+    return _filter_reasons(waits.verdicts) != _filter_reasons(decision.verdicts)
+
+
+def _filter_reasons(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    return {one.cluster: one.reason for one in verdicts if isinstance(one, Filtered)}
 
 
 class Reconciler:
@@ -342,9 +346,9 @@ class Reconciler:
             since = self._ready_since.get(record.key)
             waited = 0.0 if since is None else max(0.0, self._fleet.clock() - since)
             self._fleet.metrics.nominate_seconds.observe(waited)
-        for verdict in decision.verdicts:
-            if isinstance(verdict, Filtered):
-                self._fleet.metrics.filtered.labels(verdict.cluster, verdict.reason.value).inc()
+        filter_reasons = _filter_reasons(decision.verdicts)
+        for cluster, filter_reason in filter_reasons.items():
+            self._fleet.metrics.filtered.labels(cluster, filter_reason).inc()
         log.info(
             "dispatch",
             extra={
@@ -355,7 +359,7 @@ class Reconciler:
                     "nominated": list(decision.nominated),
                     "before": list(record.nominated),
                     "scores": {v.cluster: round(v.score, 3) for v in decision.verdicts if isinstance(v, Scored)},
-                    "filtered": {v.cluster: v.reason.value for v in decision.verdicts if isinstance(v, Filtered)},
+                    "filtered": filter_reasons,
                 }
             },
         )

@@ -10,7 +10,7 @@ argument; callers keep nothing between two calls but the quotas, which follow fr
 from __future__ import annotations
 
 from kueue_admission.kernel.names import REGIONS_LABEL
-from kueue_admission.read.dispatch_report import GivenUp, ParsedReport, ParsedVerdict
+from kueue_admission.read.dispatch_report import Filtered, GivenUp, ParsedReport, Scored, Verdict
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import can_never_run, decide, report_of, rounds_begun
 from kueue_fleet.dispatch.fallback import (
@@ -24,12 +24,9 @@ from kueue_fleet.dispatch.later_quota import LaterQuota
 from kueue_fleet.dispatch.model import (
     Action,
     Decision,
-    Filtered,
     FilterReason,
     Reason,
     Request,
-    Scored,
-    Verdict,
     Worker,
 )
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction

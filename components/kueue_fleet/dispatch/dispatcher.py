@@ -19,19 +19,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kueue_admission.read.dispatch_report import ParsedReport, ParsedVerdict, one_line
+from kueue_admission.read.dispatch_report import Filtered, ParsedReport, Scored, Verdict, one_line
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import (
     MOST_CLUSTERS,
     OUT_OF_REACH,
     Action,
     Decision,
-    Filtered,
     FilterReason,
     Reason,
     Request,
-    Scored,
-    Verdict,
     Worker,
 )
 from kueue_fleet.dispatch.scoring import judge
@@ -220,9 +217,9 @@ def _give_up(request: Request, verdicts: tuple[Verdict, ...], start_time: float,
     )
 
 
-def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
+def can_never_run(verdicts: Iterable[Verdict]) -> bool:
     """Whether there are clusters, all of them are known, and none can ever run the workload."""
-    reasons = {None if isinstance(one, Scored) else one.reason for one in verdicts}
+    reasons = {one.reason if isinstance(one, Filtered) else None for one in verdicts}
     return bool(reasons) and reasons <= _PERMANENT
 
 
@@ -265,9 +262,9 @@ def report_of(decision: Decision) -> ParsedReport:
     return ParsedReport(one_line(decision.message), tuple(map(_written, decision.verdicts)), nominated_names)
 
 
-def _written(verdict: Verdict) -> ParsedVerdict:
+def _written(verdict: Verdict) -> Verdict:
     message = one_line(verdict.message)
     if isinstance(verdict, Filtered):
-        return ParsedVerdict(verdict.cluster, message, verdict.reason.value)
+        return replace(verdict, message=message)
     parts = (round(part, 3) for part in (verdict.score, verdict.price, verdict.waiting, verdict.free))
-    return ParsedVerdict(verdict.cluster, message, None, *parts)
+    return Scored(verdict.cluster, message, *parts)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from kueue_admission.decide.model import Workload
-from kueue_admission.read.dispatch_report import GivenUp
+from kueue_admission.read.dispatch_report import GivenUp, Verdict
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.worker_quota import Fit
 
@@ -126,32 +126,6 @@ class Request:
     asked: float | None = None
     could_run: bool = False
     """Whether some cluster could run it one day, by the last look that nominated none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """A cluster that is not a candidate."""
-
-    cluster: str
-    reason: FilterReason
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A candidate. Every part of the score is between 0 and 1, higher is better, and so is the score."""
-
-    cluster: str
-    score: float
-    price: float
-    waiting: float
-    free: float
-    fit: Fit
-    message: str
-
-
-Verdict = Filtered | Scored
-"""What is decided about one cluster."""
 
 
 @dataclass(frozen=True, slots=True)

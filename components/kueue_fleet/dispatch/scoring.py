@@ -12,14 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.dispatch.model import (
-    Filtered,
-    FilterReason,
-    Request,
-    Scored,
-    Verdict,
-    Worker,
-)
+from kueue_admission.read.dispatch_report import Filtered, Scored, Verdict
+from kueue_fleet.dispatch.model import FilterReason, Request, Worker
 from kueue_fleet.dispatch.worker_quota import UNKNOWN, Fit, FitKind
 from kueue_fleet.settings.dispatch import ASSIGNMENT_CHECK, Dispatch, DispatchWeights
 
@@ -66,23 +60,23 @@ def judge(request: Request, workers: Sequence[Worker], settings: Dispatch, now: 
         free = _FREE[fit.kind]
         score = _weighted(settings.weights, price, waiting, free)
         message = _describe(fit, costs[worker.name], worker)
-        verdicts.append(Scored(worker.name, score, price, waiting, free, fit, message))
+        verdicts.append(Scored(worker.name, message, score, price, waiting, free))
     return tuple(verdicts)
 
 
 def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
     bound = request.residency.forbids(worker.region)
     if bound is not None:
-        return Filtered(worker.name, FilterReason.REGION_NOT_ALLOWED, f"it is in {worker.region}, and {bound.text}")
+        return Filtered(worker.name, f"it is in {worker.region}, and {bound.text}", FilterReason.REGION_NOT_ALLOWED)
     if not worker.connected:
-        return Filtered(worker.name, FilterReason.DISCONNECTED, worker.problem or "it does not answer")
+        return Filtered(worker.name, worker.problem or "it does not answer", FilterReason.DISCONNECTED)
     if worker.unknown:
-        return Filtered(worker.name, FilterReason.UNKNOWN, worker.unknown)
+        return Filtered(worker.name, worker.unknown, FilterReason.UNKNOWN)
     if worker.stale_copy:
-        return Filtered(worker.name, FilterReason.BEING_WITHDRAWN, "its earlier copy is being removed")
+        return Filtered(worker.name, "its earlier copy is being removed", FilterReason.BEING_WITHDRAWN)
     fit = worker.quota.examine(request.workload, now) if worker.quota is not None else UNKNOWN
     if not worker.guarded and fit.kind not in _REFUSED:
-        return Filtered(worker.name, FilterReason.CHECK_MISSING, _UNGUARDED)
+        return Filtered(worker.name, _UNGUARDED, FilterReason.CHECK_MISSING)
     if fit.kind not in _REFUSED:
         return fit
     reason = _REFUSED[fit.kind]
@@ -90,7 +84,7 @@ def _examine(request: Request, worker: Worker, now: float) -> Filtered | Fit:
         reason = _NEVER.get(fit.reason, reason)
     if reason is FilterReason.EXCEEDS_MAX_QUOTA and worker.fits_later:
         reason = FilterReason.LESS_QUOTA_NOW
-    return Filtered(worker.name, reason, fit.message)
+    return Filtered(worker.name, fit.message, reason)
 
 
 def _cost(fit: Filtered | Fit, worker: Worker) -> float | None:

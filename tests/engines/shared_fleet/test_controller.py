@@ -21,7 +21,7 @@ from controller_lab import (
 )
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CONDITION, dispatch_report
 from kueue_admission.simulate.delays import Delays
-from kueue_fleet.dispatch import ParsedReport
+from kueue_fleet.dispatch import Filtered, ParsedReport, Scored
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.jobs.workload_file import WorkloadFile
@@ -95,6 +95,10 @@ def decided(lab: ControllerLab, name: str) -> ParsedReport:
     return found
 
 
+def scores(lab: ControllerLab, name: str) -> dict[str, Scored]:
+    return {one.cluster: one for one in decided(lab, name).verdicts if isinstance(one, Scored)}
+
+
 def events(lab: ControllerLab, name: str) -> dict[str, str]:
     workload = lab.workload(name)
     assert workload is not None
@@ -125,7 +129,7 @@ def test_the_cheaper_region_wins_when_both_are_free(lab: ControllerLab) -> None:
     assert lab.placed("cheap") == US
     assert told(lab, "cheap", "Nominated") == f"Nominated {US} of 2 clusters"
     # Not the score: how long jobs of tests before this one waited is in it.
-    parts = {verdict.cluster: (verdict.price, verdict.free) for verdict in decided(lab, "cheap").verdicts}
+    parts = {cluster: (score.price, score.free) for cluster, score in scores(lab, "cheap").items()}
     assert parts == {EU: (0.5, 1.0), US: (1.0, 1.0)}
 
 
@@ -293,7 +297,8 @@ def test_a_job_that_no_cluster_may_take_gives_its_quota_back_and_is_not_stranded
     assert "label kueue-fleet.dev/regions of the workload allows only mars" in report(lab, "nowhere")["message"]
     read = dispatch_report(lab.workload("nowhere") or {})  # settled: in the condition waited for
     assert read is not None
-    assert {one.cluster: one.reason for one in read.verdicts} == {EU: "RegionNotAllowed", US: "RegionNotAllowed"}
+    reasons = {one.cluster: one.reason for one in read.verdicts if isinstance(one, Filtered)}
+    assert reasons == {EU: "RegionNotAllowed", US: "RegionNotAllowed"}
     lab.manager.delete(f"{JOBS}/nowhere")
 
 
@@ -524,10 +529,10 @@ def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab
     wait_until(lambda: is_free(lab, "gpu"))
     lab.submit(job("wise"))
     assert lab.placed("wise") == EU
-    verdicts = {one.cluster: one for one in decided(lab, "wise").verdicts}
-    assert (verdicts[US].price or 0.0) > (verdicts[EU].price or 0.0)
-    assert verdicts[US].free == verdicts[EU].free == 1.0
-    assert (verdicts[US].waiting or 0.0) < (verdicts[EU].waiting or 0.0)
+    wise = scores(lab, "wise")
+    assert wise[US].price > wise[EU].price
+    assert wise[US].free == wise[EU].free == 1.0
+    assert wise[US].waiting < wise[EU].waiting
 
 
 def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(lab: ControllerLab) -> None:
