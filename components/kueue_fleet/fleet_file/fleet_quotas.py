@@ -73,7 +73,7 @@ def _pool(pool: ResolvedNodePool) -> PoolCapacity:
         autoscaled=entry.autoscaling is not None,
         slice_nodes=pool.slice_nodes,
         reservation=capacity.reservation if isinstance(capacity, Reserved) else None,
-        allocatable=None if pool.machine is None else dict(pool.allocatable),
+        allocatable=pool.known_allocatable,
         devices=pool.devices_per_node,
         closed=pool.closed,
         begin=capacity.start if isinstance(capacity, Calendar) and by_date else None,

@@ -199,8 +199,7 @@ class Nodes:
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
-    allocatable = pool.allocatable if pool.machine is not None else {}
-    new_pool = _Pool(pool.name, pool.min_nodes, pool.max_nodes, allocatable, queued=pool.queued)
+    new_pool = _Pool(pool.name, pool.min_nodes, pool.max_nodes, pool.known_allocatable or {}, queued=pool.queued)
     if begin is not None and isinstance(pool.capacity, Calendar):
         new_pool.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
     return new_pool

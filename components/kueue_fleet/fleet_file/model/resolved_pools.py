@@ -173,28 +173,29 @@ class ResolvedNodePool:
         return 0 if self.closed else self.full_nodes
 
     @property
+    def known_allocatable(self) -> Mapping[str, int] | None:
+        """What pods may request of one node: milli-CPUs, bytes, pieces; None: the machine is not in the catalogue."""
+        if self.machine is None:
+            return None
+        disk, local_ssds = self.disk_size_gb * 1000**3, self.local_ssd_count or self.machine.local_ssds
+        return self.machine.allocatable_with(disk, self.pods_per_node, local_ssds)
+
+    @property
     def allocatable(self) -> Mapping[str, int]:
-        """What pods may ask of one node: milli-CPUs, bytes, pieces. Raises LookupError for unknown machines."""
-        machine = self._known_machine
-        disk, local_ssds = self.disk_size_gb * 1000**3, self.local_ssd_count or machine.local_ssds
-        return machine.allocatable_with(disk, self.pods_per_node, local_ssds)
+        """The same of a machine that is known. Raises LookupError."""
+        if (amounts := self.known_allocatable) is None:
+            raise LookupError(f"{self.machine_type} is not in the machine catalogue")
+        return amounts
 
     def amount_on_node(self, resource: str) -> int:
-        """What pods may request of one node, see `allocatable`; 0: none, or the machine is not known."""
-        if self.machine is None:
-            return self.devices_per_node if resource == GPU_RESOURCE else 0
-        return self.allocatable.get(resource, 0)
+        """What pods may request of one node; 0: none, or the machine is not known, whose GPUs may be."""
+        amounts = self.known_allocatable
+        return ({GPU_RESOURCE: self.devices_per_node} if amounts is None else amounts).get(resource, 0)
 
     @property
     def pods_per_node(self) -> int:
         """How many pods run on one node."""
         return self.max_pods_per_node or PODS_PER_NODE
-
-    @property
-    def _known_machine(self) -> MachineType:
-        if self.machine is None:
-            raise LookupError(f"{self.machine_type} is not in the machine catalogue")
-        return self.machine
 
 
 def _made_network(cluster: str, card: Card) -> CardNetwork:
