@@ -14,6 +14,7 @@ from typing import Final
 
 from pulumi_policy import Policy
 
+from kueue_admission.kernel.names import PRODUCT
 from kueue_admission.kernel.unknown import UNKNOWN
 from kueue_fleet_policies import (
     gcp_iam,
@@ -37,7 +38,7 @@ from kueue_fleet_policies.inputs import SeenInputs, remember_inputs
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import Breach, ResourceRule, Rule, Settings, StackRule
 
-PACK_NAME: Final = "kueue-fleet"
+PACK_NAME: Final = PRODUCT
 """Name of the policy pack."""
 
 RULES: Final[tuple[ResourceRule | StackRule, ...]] = (

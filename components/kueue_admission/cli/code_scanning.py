@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
+from kueue_admission.kernel.names import PRODUCT
 from kueue_admission.kernel.problem import Problem
 
 
-def sarif_log(problems: Iterable[Problem], tool: str = "kueue-fleet") -> dict[str, Any]:
+def sarif_log(problems: Iterable[Problem], tool: str = PRODUCT) -> dict[str, Any]:
     """The problems that `tool` found, in the format of code scanners.
 
     Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.

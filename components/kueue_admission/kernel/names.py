@@ -48,7 +48,8 @@ TPU_RESOURCE: Final = "google.com/tpu"
 ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
 """The scarce and costly resources."""
 PRODUCT: Final = "kueue-fleet"
-"""How the fleet's own things call themselves: the package, the stack's config, and labels in Google Cloud."""
+"""How the fleet's own things call themselves: the package, the stack's config, labels in Google Cloud, what gives Kueue
+access to workers, and the quotas and the NetworkPolicy of a team's namespaces."""
 FALLBACK_CHECK: Final = "kueue-fleet-fallback"
 """AdmissionCheck on queues with `fallback`: the fleet's controller takes a job back from a flavor whose nodes do not
 come."""

@@ -18,7 +18,7 @@ from kueue_admission.api.manifests import (
 )
 from kueue_admission.kernel.base import problems_in
 from kueue_admission.kernel.manifest import inside, maps_in
-from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, PRODUCT
 from kueue_admission.kernel.problem import errors_of
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data
@@ -29,7 +29,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
-from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, default_limits
+from kueue_fleet.objects.teams import MEMBERS_ROLE, default_limits
 
 
 def adopt_teams(platform: Platform) -> Data:
@@ -242,7 +242,7 @@ def _let_through(platform: Platform, team: str, variable: str) -> list[str]:
 def _guard(platform: Platform, namespaces: Sequence[str]) -> Data:
     """The limits of a fleet's ResourceQuota; without one, those that the namespaces have alike."""
     there = [_in_namespace(platform, "ResourceQuota", each) for each in namespaces]
-    own = dict(inside(there[0][GUARD], "spec", "hard")) if GUARD in there[0] else _smallest(there)
+    own = dict(inside(there[0][PRODUCT], "spec", "hard")) if PRODUCT in there[0] else _smallest(there)
     defaults = default_limits(submits=True)
     own = {name: amount for name, amount in own.items() if defaults.get(name) != str(amount)}
     return {"resourceQuota": own} if own else {}
@@ -270,13 +270,13 @@ def _hard(quota: Mapping[str, Any]) -> Data:
 def _limit_range(platform: Platform, namespaces: Sequence[str]) -> Data:
     """A fleet's LimitRange; without one, the only one that the namespaces have alike, if a team can have it."""
     there = [_in_namespace(platform, "LimitRange", each) for each in namespaces]
-    found = [ranges.get(GUARD) or (next(iter(ranges.values())) if len(ranges) == 1 else {}) for ranges in there]
+    found = [ranges.get(PRODUCT) or (next(iter(ranges.values())) if len(ranges) == 1 else {}) for ranges in there]
     limits = [inside(each, "spec").get("limits") for each in found]
     items = maps_in(limits[0])
     if len(items) != 1 or items[0].get("type") != "Container" or any(each != limits[0] for each in limits):
         return {}
     amounts_by_field = {name: amounts for name, amounts in items[0].items() if name != "type"}
-    return {"limitRange": amounts_by_field} if GUARD in there[0] or _fits("limitRange", amounts_by_field) else {}
+    return {"limitRange": amounts_by_field} if PRODUCT in there[0] or _fits("limitRange", amounts_by_field) else {}
 
 
 def _claim_templates(platform: Platform, namespace: str) -> Data:

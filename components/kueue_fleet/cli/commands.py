@@ -6,6 +6,7 @@ from typing import Final
 
 from kueue_admission.cli import application
 from kueue_admission.cli.application import Listed
+from kueue_admission.kernel.names import PRODUCT
 
 
 def _listed(module: str, text: str, extra: str = "", group: str = "", instead: str = "") -> Listed:
@@ -52,7 +53,7 @@ COMMANDS: Final = {
 """The commands, in the order of `--help`."""
 
 app = application.application(
-    "kueue-fleet",
+    PRODUCT,
     COMMANDS,
     "One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied.",
     "Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command line is "

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, REHEARSAL_KEY
@@ -51,7 +52,7 @@ def json_schema() -> dict[str, Any]:
     }
     return {
         "$schema": DRAFT,
-        "title": "kueue-fleet",
+        "title": PRODUCT,
         "description": "A GPU batch fleet, bare or in the config of a Pulumi stack.",
         "if": {"type": "object", "required": ["config"]},
         "then": stack,

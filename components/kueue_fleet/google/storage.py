@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.cost import CostLine, cost_line
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.storage import (
@@ -72,7 +73,7 @@ def storage(
     options: dict[str, Any] = {"protect": deletion_protection, "retain_on_delete": deletion_protection}
     lustre = any(isinstance(place.entry.volume, Lustre) and place.made for place in places)
     peering_resources = _peering(f"{name}/lustre", f"{fleet}-lustre", project, network) if lustre and peering else []
-    there = {"project": project, "labels": {"managed-by": "kueue-fleet", **labels}}
+    there = {"project": project, "labels": {"managed-by": PRODUCT, **labels}}
     mode = "PRIVATE_SERVICE_ACCESS" if shared_vpc else "DIRECT_PEERING"
     for place in places:
         at = f"{name}/{place.entry.name}"

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
 from kueue_admission.kernel.manifest import Manifest
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.kueue_installation import ACCESS_PROVIDER, PLUGIN, PLUGIN_FOLDER
+from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, PLUGIN_FOLDER
 from kueue_fleet.fleet_file.worker_tokens import (
     ACCOUNT_NAME,
     KUEUE_SERVICE_ACCOUNT,
@@ -70,14 +71,14 @@ def render_cluster_profile(fleet: FleetSpec, worker: str) -> list[Manifest]:
 
 def cluster_profile(worker: str, namespace: str) -> Manifest:
     """The ClusterProfile of a worker in Kueue's namespace on the manager."""
-    spec = {"displayName": worker, "clusterManager": {"name": ACCESS_PROVIDER}}
-    labels = {"x-k8s.io/cluster-manager": ACCESS_PROVIDER}
+    spec = {"displayName": worker, "clusterManager": {"name": PRODUCT}}
+    labels = {"x-k8s.io/cluster-manager": PRODUCT}
     return manifest(PROFILE_API, "ClusterProfile", worker, namespace, labels=labels, spec=spec)
 
 
 def profile_status(cluster: dict[str, Any]) -> dict[str, Any]:
     """The status of a ClusterProfile; `cluster` is the worker as a kubeconfig has it."""
-    return {"accessProviders": [{"name": ACCESS_PROVIDER, "cluster": cluster}]}
+    return {"accessProviders": [{"name": PRODUCT, "cluster": cluster}]}
 
 
 def kueue_patches(fleet: FleetSpec) -> list[Manifest]:

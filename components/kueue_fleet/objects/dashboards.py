@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.objects.dashboard_charts import Chart, Unit, sections
 
@@ -100,7 +101,7 @@ def grafana_dashboard(
     return {
         "uid": uid,
         "title": title,
-        "tags": ["kueue", "kueue-fleet"],
+        "tags": ["kueue", PRODUCT],
         "schemaVersion": 39,
         "editable": True,
         "refresh": "1m",

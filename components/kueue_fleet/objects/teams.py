@@ -13,7 +13,7 @@ from typing import Any, Final
 from kueue_admission.api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_admission.api.manifests import TEAM_LABEL, manifest
 from kueue_admission.kernel.manifest import Manifest
-from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, PRODUCT
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -24,8 +24,6 @@ from kueue_fleet.objects.team_policy import render_team_policy
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
 """Name of the Role and RoleBinding of a team's members."""
-GUARD: Final = "kueue-fleet"
-"""Name of the ResourceQuota, the LimitRange and the NetworkPolicy."""
 _SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0"}
 """Limits of every team unless its resourceQuota says otherwise: no Services that can be reached from outside.
 
@@ -54,7 +52,7 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
         objects.append(_limits(fleet, team, namespace, cluster))
         if team.limit_range is not None:
             spec = {"limits": [limit_range_item(team.limit_range)]}
-            objects.append(manifest("v1", "LimitRange", GUARD, namespace, spec=spec))
+            objects.append(manifest("v1", "LimitRange", PRODUCT, namespace, spec=spec))
         objects.append(_network(fleet, team, namespace))
         objects += (
             _claim_template(resource_claim_template, namespace)
@@ -128,7 +126,7 @@ def default_limits(*, submits: bool) -> dict[str, str]:
 def _limits(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> Manifest:
     own = {name: str(amount) for name, amount in team.resource_quota.items()}
     defaults = default_limits(submits=fleet.cluster(cluster).role != "worker")
-    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**defaults, **own}})
+    return manifest("v1", "ResourceQuota", PRODUCT, namespace, spec={"hard": {**defaults, **own}})
 
 
 def limit_range_item(team_limit_range: TeamLimitRange) -> dict[str, Any]:
@@ -151,4 +149,4 @@ def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:
         "policyTypes": ["Ingress"],
         "ingress": [{"from": [{"namespaceSelector": own}, {"namespaceSelector": system}]}],
     }
-    return manifest("networking.k8s.io/v1", "NetworkPolicy", GUARD, namespace, spec=spec)
+    return manifest("networking.k8s.io/v1", "NetworkPolicy", PRODUCT, namespace, spec=spec)

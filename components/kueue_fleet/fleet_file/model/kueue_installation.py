@@ -15,7 +15,7 @@ import yaml
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import TEAM_LABEL
-from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, REGIONS_LABEL
+from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, PRODUCT, REGIONS_LABEL
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -30,8 +30,6 @@ REASONS_GATE: Final = "UnadmittedWorkloadsObservability"
 """Feature gate for more exact reasons why a Workload waits, beta since 0.19."""
 CLEARING_POLICY: Final = "enableMutatingAdmissionPolicy"
 """The chart's value for Kueue's policy that clears the nominations of an external dispatcher, since 0.19.2."""
-ACCESS_PROVIDER: Final = "kueue-fleet"
-"""Name of what gives access to a worker, in Kueue's Configuration and in ClusterProfiles."""
 PLUGIN_FOLDER: Final = "/plugins"
 """Where Kueue finds the plugin in its container."""
 PLUGIN: Final = "gcp-auth-plugin"
@@ -206,7 +204,7 @@ def _multi_kueue(fleet: FleetSpec, release: Release) -> dict[str, Any]:
         step = settings.incremental.step_size if settings.incremental else 3
         fields["incrementalDispatcherConfig"] = {"stepSize": step}
     if isinstance(settings.credentials, ClusterProfile):
-        provider = {"name": ACCESS_PROVIDER, "execConfig": exec_config(f"{PLUGIN_FOLDER}/{PLUGIN}")}
+        provider = {"name": PRODUCT, "execConfig": exec_config(f"{PLUGIN_FOLDER}/{PLUGIN}")}
         providers = "accessProviders" if _has(release, "clusterProfile.accessProviders[]") else "credentialsProviders"
         fields["clusterProfile"] = {providers: [provider]}
     return fields
