@@ -4,11 +4,7 @@
 """
 
 from kueue_admission.api.admission_checks import AdmissionCheckSpec as AdmissionCheckSpec
-from kueue_admission.api.admission_checks import NodeSelectorUpdate as NodeSelectorUpdate
 from kueue_admission.api.admission_checks import ParametersReference as ParametersReference
-from kueue_admission.api.admission_checks import PodSetUpdates as PodSetUpdates
-from kueue_admission.api.admission_checks import ProvisioningRequestConfigSpec as ProvisioningRequestConfigSpec
-from kueue_admission.api.admission_checks import RetryStrategy as RetryStrategy
 from kueue_admission.api.cluster_queue import AdmissionChecksStrategy as AdmissionChecksStrategy
 from kueue_admission.api.cluster_queue import AdmissionCheckStrategyRule as AdmissionCheckStrategyRule
 from kueue_admission.api.cluster_queue import AdmissionScope as AdmissionScope
@@ -41,6 +37,10 @@ from kueue_admission.api.multi_kueue import MultiKueueClusterSpec as MultiKueueC
 from kueue_admission.api.multi_kueue import MultiKueueConfigSpec as MultiKueueConfigSpec
 from kueue_admission.api.priority_classes import PriorityClassFields as PriorityClassFields
 from kueue_admission.api.priority_classes import WorkloadPriorityClassFields as WorkloadPriorityClassFields
+from kueue_admission.api.provisioning import NodeSelectorUpdate as NodeSelectorUpdate
+from kueue_admission.api.provisioning import PodSetUpdates as PodSetUpdates
+from kueue_admission.api.provisioning import ProvisioningRequestConfigSpec as ProvisioningRequestConfigSpec
+from kueue_admission.api.provisioning import RetryStrategy as RetryStrategy
 from kueue_admission.api.quotas import FairSharing as FairSharing
 from kueue_admission.api.quotas import FlavorQuotas as FlavorQuotas
 from kueue_admission.api.quotas import ResourceGroup as ResourceGroup

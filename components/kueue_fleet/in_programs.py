@@ -12,8 +12,7 @@ from pulumi.resource import DependencyResource
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
 from kueue_admission.kernel import Problem, SpecError, errors_of
-from kueue_admission.kernel.arguments import misfits
-from kueue_admission.kernel.signatures import shown
+from kueue_admission.kernel.arguments import misfits, shown
 from kueue_admission.kernel.suggest import with_article
 from kueue_admission.kernel.unknown import OUTPUT_TEXT
 from kueue_fleet.fleet_file.rules.commands import COMPONENT

@@ -107,7 +107,8 @@ def _spot_reclaim(scene: Scene) -> Iterator[None]:
 
 def _runs_on_spot(clients: ClusterClients, cluster: str) -> bool:
     """Whether a pod of a job runs on a Spot node: to lose others would show nothing."""
-    from kueue_admission.read.printed import Printed, PrintedPod
+    from kueue_admission.read.printed import Printed
+    from kueue_admission.read.printed_pods import PrintedPod
 
     nodes = {node.name for node in map(Printed.of, clients.list(cluster, *_NODES)) if node.labels.text(SPOT) == "true"}
     pods = map(PrintedPod.of, clients.list(cluster, *_PODS))

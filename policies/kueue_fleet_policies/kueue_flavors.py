@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.api.taints import PrintedToleration, tolerates
+from kueue_admission.api.taints import tolerates
 from kueue_admission.kernel import Quantity
 from kueue_admission.kernel.names import PROVISIONING_CONTROLLER
 from kueue_admission.kernel.unknown import UNKNOWN, is_known
+from kueue_admission.read.printed_pods import PrintedToleration
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, NODE_POOL, NodeTaint, accelerator_of
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kueue_admission.kernel import syntax
+from kueue_fleet.fleet_file.model import addresses
 from kueue_fleet.gke import google_syntax
 
 GOOD = {
@@ -19,7 +20,7 @@ GOOD = {
     google_syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
     google_syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
     google_syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
-    syntax.chart: ["oci://registry.k8s.io/kueue/charts/kueue", "kuberay/kuberay-operator", "./charts/kueue", "a"],
+    addresses.chart: ["oci://registry.k8s.io/kueue/charts/kueue", "kuberay/kuberay-operator", "./charts/kueue", "a"],
     google_syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
     syntax.version: ["0.19.2", "1.0.0-rc.1", "10.20.30+build"],
     syntax.kind: ["Foo", "foo-bar", "F"],
@@ -82,7 +83,7 @@ BAD = {
         "a b": "is not a valid label value",
         "a" * 64: "is not a valid label value",
     },
-    syntax.chart: {
+    addresses.chart: {
         "": "is not the reference of a Helm chart",
         "a b": "is not the reference",
         "x\napiVersion: v1": "is not the reference",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
+from kueue_admission.api.taints import tolerates
+from kueue_admission.read.printed_pods import PrintedTaint, PrintedToleration
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ PROGRAMS = ("kueue_fleet.controller.__main__", "kueue_fleet.page.__main__")
 """The programs that run in the image: the controller, and the page for teams."""
 _LOCK = "kueue_fleet/controller/image/requirements.lock"
 _DATA = (".css", ".csv", ".html", ".js", ".pyi", ".toml", ".typed", ".yaml")
-MOST_MODULES = 154
+MOST_MODULES = 150
 """Modules that the controller may import, in all. Lower it with them."""
-MOST_LINES = 22_820
+MOST_LINES = 22_000
 """Their lines."""
 
 

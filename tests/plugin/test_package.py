@@ -12,8 +12,8 @@ from pydantic.alias_generators import to_camel
 from syrupy.assertion import SnapshotAssertion
 
 import kueue_fleet
-from kueue_admission.kernel.base import Tagged
 from kueue_fleet import ManagerCluster
+from kueue_fleet.fleet_file.model.tagged import Tagged
 from kueue_fleet.fleet_file.schema import field_docs, models_in
 from kueue_fleet.fleet_inputs import FleetInputs
 from kueue_fleet.gcp_components.network import NetworkIds

@@ -8,7 +8,8 @@ import pytest
 
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.printed import PrintedJob, PrintedNode, PrintedPod, PrintedWorkload, WorkloadState
+from kueue_admission.read.printed import PrintedJob, PrintedNode, PrintedWorkload, WorkloadState
+from kueue_admission.read.printed_pods import PrintedPod
 
 NOON = "2026-01-31T12:00:00Z"
 SECONDS = 1_769_860_800.0

@@ -1,9 +1,5 @@
 from .admission_checks import AdmissionCheckSpec as AdmissionCheckSpec
-from .admission_checks import NodeSelectorUpdate as NodeSelectorUpdate
 from .admission_checks import ParametersReference as ParametersReference
-from .admission_checks import PodSetUpdates as PodSetUpdates
-from .admission_checks import ProvisioningRequestConfigSpec as ProvisioningRequestConfigSpec
-from .admission_checks import RetryStrategy as RetryStrategy
 from .check_objects import check_objects as check_objects
 from .cluster_queue import AdmissionChecksStrategy as AdmissionChecksStrategy
 from .cluster_queue import AdmissionCheckStrategyRule as AdmissionCheckStrategyRule
@@ -37,6 +33,10 @@ from .multi_kueue import MultiKueueClusterSpec as MultiKueueClusterSpec
 from .multi_kueue import MultiKueueConfigSpec as MultiKueueConfigSpec
 from .priority_classes import PriorityClassFields as PriorityClassFields
 from .priority_classes import WorkloadPriorityClassFields as WorkloadPriorityClassFields
+from .provisioning import NodeSelectorUpdate as NodeSelectorUpdate
+from .provisioning import PodSetUpdates as PodSetUpdates
+from .provisioning import ProvisioningRequestConfigSpec as ProvisioningRequestConfigSpec
+from .provisioning import RetryStrategy as RetryStrategy
 from .quotas import FairSharing as FairSharing
 from .quotas import FlavorQuotas as FlavorQuotas
 from .quotas import ResourceGroup as ResourceGroup

@@ -24,7 +24,7 @@ from kueue_admission.api import (
 )
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.base import SpecModel
-from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE, OBJECT_KIND
+from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE, OBJECT_KIND
 from kueue_admission.kernel.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.kernel.problem import Problem, SpecError
 from kueue_admission.kernel.read_model import read_model

@@ -7,9 +7,7 @@ pkg/api/validate/content/decimal_int.go.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple, Protocol
-
-from kueue_admission.kernel.manifest import Manifest
+from typing import Final, Protocol
 
 _INTEGER: Final = re.compile(r"-?[1-9][0-9]*|0")
 _INT64: Final = 2**63
@@ -49,33 +47,6 @@ class TolerationLike(Protocol):
     @property
     def effect(self) -> str | None:
         """Empty: every effect."""
-
-
-class PrintedTaint(NamedTuple):
-    """A taint as the API server prints it."""
-
-    key: str
-    value: str
-    effect: str
-
-    @classmethod
-    def of(cls, taint: Manifest) -> PrintedTaint:
-        """That of an entry of `taints`."""
-        return cls(taint["key"], taint.get("value") or "", taint["effect"])
-
-
-class PrintedToleration(NamedTuple):
-    """A toleration as the API server prints it."""
-
-    key: str | None
-    operator: str | None
-    value: str | None
-    effect: str | None
-
-    @classmethod
-    def of(cls, toleration: Manifest) -> PrintedToleration:
-        """That of an entry of `tolerations`."""
-        return cls(*(toleration.get(field) for field in cls._fields))
 
 
 def tolerates(toleration: TolerationLike, taint: TaintLike, *, compares: bool) -> bool:

@@ -193,11 +193,11 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
     Raises:
         CommandError: nothing has it.
     """
-    from kueue_admission.kernel.form_rules import FORM_RULES
+    from kueue_admission.kernel.job_rules import RULES
 
     code = text.upper()
     known_rules = {
-        **(FORM_RULES if rules is None else rules),
+        **(RULES if rules is None else rules),
         **{message.code: message for message in known_messages()},
     }
     if code not in known_rules:

@@ -35,7 +35,7 @@ from kueue_admission.decide.events import (
     WorkloadEvent,
 )
 from kueue_admission.decide.model import Admission, Objects, Snapshot, Workload
-from kueue_admission.decide.preemption.preemptor import preemption_message
+from kueue_admission.decide.preemption.preemption_text import preemption_message
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.queue.queue_status import queues_of

@@ -71,15 +71,6 @@ class PreemptionReason(StrEnum):
     IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-PREEMPTION_TEXT: Final[dict[PreemptionReason, str]] = {
-    PreemptionReason.IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
-    PreemptionReason.IN_COHORT_RECLAMATION: "reclamation within the cohort",
-    PreemptionReason.IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
-    PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
-}
-"""The reason as it is in the message of a preempted workload."""
-
-
 DEACTIVATED_BY_HAND: Final = "The workload is deactivated"
 """What Kueue says of a workload whose `spec.active` somebody set to false; where it did so itself, it says why too."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +14,7 @@ from kueue_admission.decide.reasons import LASTING, QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import CheckStanding, Explanation, FlavorFigures, ResourceFigures
-from kueue_admission.explain.figures import figures, requests_of
+from kueue_admission.explain.figures import LISTED, figures, requests_of
 
 _ROOM: Final = {
     Outcome.ADMITTED: "There is quota for it.",
@@ -212,3 +213,20 @@ def _step(explanation: Explanation, entry: Entry) -> str:
     amount = format_amount(figure.resource, figure.missing)
     where = "on a worker cluster" if flavor.is_of_workers else f"of flavor {flavor.flavor}"
     return f"Wait until {amount} more {figure.resource} {where} is free for ClusterQueue {explanation.cluster_queue}."
+
+
+def rooms_text(rooms: Sequence[str]) -> str:
+    """The first of them in one sentence, with the space before it; empty without any."""
+    more = f", and {len(rooms) - LISTED} more workers" if len(rooms) > LISTED else ""
+    return f" By worker: {'; '.join(rooms[:LISTED])}{more}." if rooms else ""
+
+
+def lacks_quota_of_workers(explanation: Explanation) -> bool:
+    """Whether quota is missing here that stands for that of worker clusters."""
+    short = shortage(explanation) if explanation.state == "Pending" else None
+    return short is not None and short[0].is_of_workers
+
+
+def room_text(cluster: str, flavor: str, resource: str, free: int, most: int) -> str:
+    """How much of a flavor a queue could have now on a cluster, and how much at most."""
+    return f"{cluster} {format_amount(resource, free)} of {format_amount(resource, most)} in flavor {flavor}"

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted
 from kueue_admission.decide.model import Snapshot, Workload, WorkloadStatus
-from kueue_admission.decide.preemption.preemptor import is_preempted_for
+from kueue_admission.decide.preemption.preemption_text import is_preempted_for
 from kueue_admission.decide.queue.pending import Place
 from kueue_admission.decide.quota.cohort_tree import Usage, add_all, available, remove_all
 from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kueue_admission.decide.amounts import format_amount
 from kueue_admission.explain.answer import Explanation
-from kueue_admission.explain.entry_text import shortage
-from kueue_admission.explain.figures import LISTED
+from kueue_admission.explain.entry_text import lacks_quota_of_workers, room_text, rooms_text, shortage
 from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 _NEAREST: Final = (
@@ -66,29 +64,12 @@ def beside_workers(explanations: Sequence[Explanation]) -> list[Explanation]:
     ]
 
 
-def rooms_text(rooms: Sequence[str]) -> str:
-    """The first of them in one sentence, with the space before it; empty without any."""
-    more = f", and {len(rooms) - LISTED} more workers" if len(rooms) > LISTED else ""
-    return f" By worker: {'; '.join(rooms[:LISTED])}{more}." if rooms else ""
-
-
-def lacks_quota_of_workers(explanation: Explanation) -> bool:
-    """Whether quota is missing here that stands for that of worker clusters."""
-    short = shortage(explanation) if explanation.state == "Pending" else None
-    return short is not None and short[0].is_of_workers
-
-
 def _room_on(worker: Explanation) -> str:
     """What of the quota that it lacks is free on a worker; empty where that is not what speaks against it."""
     short = shortage(worker) if worker.state == "Pending" else None
     if short is None:
         return ""
     return room_text(worker.cluster, short[0].flavor, short[1].resource, short[1].free, short[1].capacity)
-
-
-def room_text(cluster: str, flavor: str, resource: str, free: int, most: int) -> str:
-    """How much of a flavor a queue could have now on a cluster, and how much at most."""
-    return f"{cluster} {format_amount(resource, free)} of {format_amount(resource, most)} in flavor {flavor}"
 
 
 def _waits_for_a_worker(home: Explanation) -> bool:

@@ -26,13 +26,18 @@ from typing import (
     is_typeddict,
 )
 
+from pydantic import TypeAdapter, ValidationError
+
+from kueue_admission.kernel import signatures
 from kueue_admission.kernel.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
-from kueue_admission.kernel.messages import misfit
+from kueue_admission.kernel.messages import errors_in, fault_of, value_text
 from kueue_admission.kernel.problem import Problem, SpecError
 from kueue_admission.kernel.schema_path import is_model
-from kueue_admission.kernel.signatures import declared, shown
 from kueue_admission.kernel.suggest import nearest, with_article
 from kueue_admission.kernel.unknown import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
+
+_DECLARED = "declared_signature"
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _WORDS: Final[Mapping[Any, str]] = {
     **dict.fromkeys((list, tuple, Sequence), "a list"),
@@ -54,6 +59,49 @@ class _Parameters(NamedTuple):
     """Whether it takes every name."""
 
 
+def shown(function: _Function) -> _Function:
+    """FUNCTION, which `inspect.signature` gives with types that people read; `declared` gives those that it has."""
+    if _DECLARED in vars(function):
+        return function
+    signature = inspect.signature(function)
+    parameters = [
+        parameter for own_parameter in signature.parameters.values() for parameter in _parameters(own_parameter)
+    ]
+    vars(function)[_DECLARED] = signature
+    vars(function)["__signature__"] = signature.replace(
+        parameters=parameters, return_annotation=_annotation(signature.return_annotation)
+    )
+    return function
+
+
+def declared(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function with the types that check what it is given."""
+    signature: inspect.Signature = getattr(function, _DECLARED, None) or inspect.signature(function)
+    hints = inspect.get_annotations(function, eval_str=True)
+    return signature.replace(
+        parameters=[
+            parameter.replace(annotation=hints.get(name, parameter.empty))
+            for name, parameter in signature.parameters.items()
+        ]
+    )
+
+
+def _parameters(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The parameter; of one that takes the keys of a TypedDict, those."""
+    unpacked_types = [arg for arg in get_args(parameter.annotation) if is_typeddict(arg)]
+    if parameter.kind is not parameter.VAR_KEYWORD or not unpacked_types:
+        yield parameter.replace(annotation=_annotation(parameter.annotation))
+        return
+    for name, kind in unpacked_types[0].__annotations__.items():
+        yield inspect.Parameter(
+            name, parameter.KEYWORD_ONLY, default=signatures.Text("..."), annotation=_annotation(kind)
+        )
+
+
+def _annotation(hint: Any) -> Any:
+    return hint if hint is inspect.Parameter.empty else signatures.Text(signatures.type_text(hint))
+
+
 def checked(function: Callable[_Taken, _Returned]) -> Callable[_Taken, _Returned]:
     """FUNCTION, which raises SpecError where arguments do not fit."""
 
@@ -68,11 +116,26 @@ def checked(function: Callable[_Taken, _Returned]) -> Callable[_Taken, _Returned
     return shown(call)
 
 
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _misfit(kind: Any, value: Any) -> Iterator[Problem]:
+    """What is wrong with a value by itself that is to be of a type of fields."""
+    try:
+        _reader(kind).validate_python(value)
+    except ValidationError as error:
+        for detail in errors_in(error):
+            fault = fault_of(detail["type"], value, detail.get("ctx") or {}, detail["msg"])
+            yield fault.rule.at("", f"{value_text(value)} {fault.wrong}", fault.fix)
+
+
 def misfits(
     function: Callable[..., Any], where: str, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> Iterator[Problem]:
     """What is wrong with the arguments of a call; `where` begins the paths."""
-    takes = _parameters(function)
+    takes = _taken(function)
     names = [name for name in takes.hints if name not in ("self", "cls")]
     if len(args) > len(takes.by_position):
         own = " and ".join(name for name in takes.by_position if name in names)
@@ -103,7 +166,7 @@ def _in_a_model(name: str, hints: Mapping[str, Any]) -> str | None:
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> _Parameters:
+def _taken(function: Callable[..., Any]) -> _Parameters:
     hints: dict[str, Any] = {}
     takes_any = False
     parameters_there = declared(function).parameters
@@ -137,7 +200,7 @@ def _unfit_parts(value: Any, hint: Any) -> Iterator[Problem]:
     if outputs := list(outputs_in_text(value)) if isinstance(value, str) else []:
         yield from outputs
     elif get_origin(hint) is Annotated:
-        yield from misfit(hint, value)
+        yield from _misfit(hint, value)
     elif isinstance(value, Mapping) and len(arguments) > 1:
         for key, member in value.items():
             yield from _below(f"[{key}]", chain(_unfit(key, arguments[0]), _unfit(member, arguments[1])))

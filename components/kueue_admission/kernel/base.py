@@ -13,12 +13,9 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
     Strict,
     ValidationError,
     ValidationInfo,
-    model_serializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -31,10 +28,7 @@ from kueue_admission.kernel.messages import errors_in, explain, problems_of
 from kueue_admission.kernel.problem import (
     Problem,
     SpecError,
-    as_far_as_read,
     errors_of,
-    item_labels,
-    join_path,
     where_read,
 )
 from kueue_admission.kernel.unknown import NotKnownError
@@ -182,7 +176,7 @@ class RuledModel(SpecModel):
     def own_problems(self) -> Iterator[Problem]:
         """Every broken rule of this object alone, warnings too; paths are relative to the object.
 
-        Models in its fields have their own rules: `problems_in` finds both.
+        Models in its fields have their own rules: `model_problems.problems_in` finds both.
         """
         yield from ()
 
@@ -204,45 +198,6 @@ class RuledModel(SpecModel):
                 "rules", "{text}", {"text": "\n".join(str(problem) for problem in problems), "problems": problems}
             )
         return self
-
-
-class Tagged(RuledModel):
-    """One of several models that files tell apart by `type`, which a program leaves out."""
-
-    @model_serializer(mode="wrap")
-    def _with_type(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {"type": type(self).model_fields["type"].default, **serialize(self)}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: "CoreSchema", handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        resolved_schema = handler.resolve_ref_schema(handler(schema))
-        del resolved_schema["properties"]["type"]["default"]
-        resolved_schema["required"] = ["type", *resolved_schema.get("required", ())]
-        return resolved_schema
-
-
-def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:
-    """Every broken rule of one object alone, of `model` at `path` and of all models in it."""
-    if isinstance(model, RuledModel):
-        for problem in as_far_as_read(model.own_problems()):
-            yield problem.at(path)
-    for name, field in type(model).model_fields.items():
-        value = model.__dict__.get(name)
-        if isinstance(value, (SpecModel, tuple, Mapping)):
-            yield from _problems_below(value, join_path(path, field.alias or name))
-
-
-def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path: str) -> Iterator[Problem]:
-    if isinstance(value, SpecModel):
-        yield from problems_in(value, path)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            if isinstance(item, SpecModel):
-                yield from problems_in(item, f"{path}[{key}]")
-    elif value and isinstance(value[0], SpecModel):
-        labels = item_labels([item.__dict__.get("name") for item in value])
-        for item, label in zip(value, labels, strict=True):
-            yield from problems_in(item, f"{path}[{label}]")
 
 
 class _Syntax:
@@ -285,12 +240,6 @@ DnsLabel = Annotated[str, Strict(), syntax_of(syntax.dns_label)]
 """A DNS label of RFC 1123: lower-case letters, digits and hyphens, at most 63."""
 DnsSubdomain = Annotated[str, Strict(), syntax_of(syntax.dns_subdomain)]
 """A DNS subdomain of RFC 1123: DNS labels joined by dots, at most 253 characters; Kubernetes' usual object name."""
-JobName = Annotated[str, Strict(), syntax_of(syntax.job_name)]
-"""The name of a Job or JobSet: a DNS subdomain of at most 63 characters."""
-Endpoint = Annotated[str, Strict(), syntax_of(syntax.endpoint)]
-"""A host, or host:port."""
-CaCertificate = Annotated[str, Strict(), syntax_of(syntax.ca_certificate)]
-"""Certificates of an authority: PEM in base64."""
 LabelKey = Annotated[str, Strict(), syntax_of(syntax.label_key)]
 """A label key: an optional DNS subdomain and a slash, then a name of at most 63 characters."""
 LabelValue = Annotated[str, Strict(), syntax_of(syntax.label_value)]

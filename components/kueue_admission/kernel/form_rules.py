@@ -5,13 +5,12 @@ Codes of the first kind begin with KF5 or KF9, of the second with KF7.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pydantic_core import PydanticCustomError
 
-from kueue_admission.kernel.problem import KUEUE_SOURCE, THE_INPUT, Problem, Rule, by_code, rules_of
+from kueue_admission.kernel.problem import KUEUE_SOURCE, THE_INPUT, Problem, Rule
 
 REMOVED_FIELD = Rule(
     "KF501",
@@ -113,14 +112,6 @@ MISSPELT = Rule(
     why="A name is not known, but similar to a known one. Other names are possible, and are not reported.",
     remedy="Correct the name, or leave it",
 )
-NO_PROJECT = Rule(
-    "KF517",
-    as_published="warning",
-    seen="`has no project in it`",
-    why="The address of a Google service account lacks its project, mostly because a variable was empty.",
-    remedy="Write `name@project.iam.gserviceaccount.com`",
-    source="https://cloud.google.com/iam/docs/service-account-overview",
-)
 YAML = Rule(
     "KF518",
     seen="`is not readable as YAML`",
@@ -184,26 +175,12 @@ CONCURRENT_ADMISSION = Rule(
     remedy="Change the queue as the message says, or remove `concurrentAdmissionPolicy`",
     source=f"{KUEUE_SOURCE}/pkg/webhooks/clusterqueue_webhook.go#L231",
 )
-CHECKS_EXCLUDE = Rule(
-    "KF709",
-    seen="`Kueue allows no queue both`",
-    why="A queue dispatches with one MultiKueue check for all of its flavors, or asks for capacity itself, not both.",
-    remedy="Put the ProvisioningRequest check on the workers' queues",
-    source="https://kueue.sigs.k8s.io/docs/concepts/multikueue/",
-)
 LOWEST_LEVEL = Rule(
     "KF710",
     seen="`can only be the lowest level`",
     why="A Topology ends at the nodes: below `kubernetes.io/hostname` there is nothing.",
     remedy="Put that level last",
     source="https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/",
-)
-OBJECT_KIND = Rule(
-    "KF711",
-    seen="`Kueue has no kind NAME`",
-    why="The object is not of the API that this release knows.",
-    remedy="Write one of the kinds and the version that the message names",
-    source="https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/",
 )
 BACKOFF = Rule(
     "KF712",
@@ -234,27 +211,6 @@ UNREADABLE_FILE = Rule(
     remedy="Give a file that exists",
     source=THE_INPUT,
 )
-JOB = Rule(
-    "KF905",
-    seen="`is a Pod; give jobs only`",
-    why="The file of jobs has something that no simulation or check takes, or that Kubernetes would refuse.",
-    remedy="Correct it as the message says",
-    source="https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/",
-)
-JOB_NEVER_STARTS = Rule(
-    "KF906",
-    seen="`never starts`",
-    why="The job cannot run on this fleet, even alone.",
-    remedy="Change what it asks for, or the quotas and nodes of its queue",
-    source="https://kueue.sigs.k8s.io/docs/concepts/workload/",
-)
-JOB_UNKNOWN = Rule(
-    "KF907",
-    severity="warning",
-    seen="`is not known`",
-    why="What the job asks for depends on nodes that the file does not describe.",
-    remedy="Make sure that the nodes have it",
-)
 OBJECT = Rule(
     "KF916",
     seen="`is a list, not an object`",
@@ -269,24 +225,6 @@ NOT_MODELLED = Rule(
     remedy="Remove it, or ask the cluster itself",
     source=THE_INPUT,
 )
-OPTION = Rule(
-    "KF918",
-    seen="`--what-if …: there is no NAME`",
-    why="An option of the command line names something that is not there or cannot be read.",
-    remedy="Write it as the message says",
-    source=THE_INPUT,
-)
-NO_WORKLOAD = Rule(
-    "KF921",
-    seen="`there is no PriorityClass NAME`",
-    why="Kueue makes no Workload of a job that names a priority class that is not there, that has no pods, or a "
-    "negative number of them, and the job stays suspended. It leaves jobs on existing Ray clusters alone.",
-    remedy="Add the class, or submit the job again with another; give it pods",
-    source="https://github.com/kubernetes-sigs/kueue/issues/3439",
-)
-
-FORM_RULES: Final = by_code(rules_of(sys.modules[__name__]))
-"""All of them, by code."""
 
 
 class Fault(NamedTuple):

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeGuard
-
-from pydantic import AfterValidator
-
-from kueue_admission.kernel.form_rules import MISSING, Fault
+from typing import Any, TypeGuard
 
 Manifest = Mapping[str, Any]
 """An object of Kubernetes, or a part of one, to be read."""
-
-
-def _whole(data: Manifest) -> Manifest:
-    metadata = data.get("metadata")
-    parts = {"apiVersion": data, "kind": data, "name": metadata if is_object(metadata) else {}}
-    for part, of in parts.items():
-        if of.get(part) is None:
-            raise Fault(
-                f"without {part} is given", "give a whole manifest, with its kind and its name", MISSING
-            ).error()
-    return data
-
-
-WholeManifest = Annotated[Manifest, AfterValidator(_whole)]
-"""A whole object of Kubernetes, with what says which it is."""
 
 
 def is_object(data: object) -> TypeGuard[Manifest]:

@@ -5,11 +5,10 @@ Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.kernel import suggest
@@ -52,21 +51,6 @@ def problems_of(error: ValidationError, model: type[BaseModel], data: Any, *, in
     return [problem for detail in errors_in(error) for problem in explain(detail, model, data, in_python=in_python)]
 
 
-@cache
-def _reader(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
-def misfit(kind: Any, value: Any) -> Iterator[Problem]:
-    """What is wrong with a value by itself that is to be of a type of fields."""
-    try:
-        _reader(kind).validate_python(value)
-    except ValidationError as error:
-        for detail in errors_in(error):
-            fault = _fault(detail["type"], value, detail.get("ctx") or {}, detail["msg"])
-            yield fault.rule.at("", f"{_shown(value)} {fault.wrong}", fault.fix)
-
-
 def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python: bool = False) -> list[Problem]:
     """The problems that `error`, found while reading `data` as `model`, stands for.
 
@@ -92,19 +76,19 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
     if isinstance(value, type):
         return [WRONG_TYPE.at(path, f"the class {value.__name__} itself is given", f"make one: {value.__name__}(...)")]
     if location and location[-1] == "[key]":
-        fault = _fault(kind, location[-2], context, error["msg"])
+        fault = fault_of(kind, location[-2], context, error["msg"])
         path = readable(model, location[:-2], data)
-        return [fault.rule.at(path, f"the key {_shown(location[-2])} {fault.wrong}", fault.fix)]
+        return [fault.rule.at(path, f"the key {value_text(location[-2])} {fault.wrong}", fault.fix)]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return [_wrong_tag(path, value, model_at(model, location, data))]
     if kind in ("too_long", "too_short"):
         most, least, count = context.get("max_length"), context.get("min_length"), len(value)
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
         return [OUT_OF_RANGE.at(path, f"{count or 'no'} items", fix)]
-    fault = _fault(kind, value, context, error["msg"])
+    fault = fault_of(kind, value, context, error["msg"])
     if in_python and fault.rule is WRONG_TYPE and kind in _IN_PYTHON and not is_late(value):
         fault = fault._replace(fix=_in_python(kind, model_at(model, location, data)))
-    return [fault.rule.at(path, f"{_shown(value)} {fault.wrong}", fault.fix)]
+    return [fault.rule.at(path, f"{value_text(value)} {fault.wrong}", fault.fix)]
 
 
 def _in_python(kind: str, wanted: Any) -> str:
@@ -125,7 +109,7 @@ def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Pro
     if type_name is None:
         return MISSING.at(at, "is missing", f"set it to one of {tags}")
     fault = _not_one_of(type_name, tags)
-    return fault.rule.at(at, f"{_shown(type_name)} {fault.wrong}", fault.fix)
+    return fault.rule.at(at, f"{value_text(type_name)} {fault.wrong}", fault.fix)
 
 
 def unknown_field(
@@ -191,7 +175,7 @@ def guessed(name: str, model: Any) -> str | None:
     return suggest.nearest(name, fields_of(model)) if is_model(model) else None
 
 
-def _shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """The offending value, short."""
     if value is None:
         return "nothing"
@@ -214,7 +198,8 @@ def _shown(value: Any) -> str:
     return f'"{text}"' if isinstance(value, str) else text
 
 
-def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:
+def fault_of(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:
+    """What an error of pydantic says of a value."""
     if value is None:
         return Fault("is given where a value is needed", "write a value, or remove the line", WRONG_TYPE)
     if isinstance(value, str) and OUTPUT_TEXT in value:

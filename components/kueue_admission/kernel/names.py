@@ -1,6 +1,6 @@
 """Names in Kueue's and the fleet's objects that several parts of the fleet read or write: labels, controllers, groups.
 
-Labels of GKE are in `gke.labels`.
+Labels of GKE that the controller does not read are in `gke.labels`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,14 @@ TPU_RESOURCE: Final = "google.com/tpu"
 """Resource name of TPU chips, and key of the taint of GKE's nodes with TPUs."""
 ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
 """The scarce and costly resources."""
+NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+"""Node label with the pool's name."""
+SPOT: Final = "cloud.google.com/gke-spot"
+"""Node label and taint of Spot nodes."""
+TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
+"""Taint of a node that the cluster autoscaler is about to remove; its value is the time in seconds since the epoch.
+
+Source: kubernetes/autoscaler, cluster-autoscaler/utils/taints."""
 PRODUCT: Final = "kueue-fleet"
 """How the fleet's own things call themselves: the package, the stack's config, labels in Google Cloud, what gives Kueue
 access to workers, and the quotas and the NetworkPolicy of a team's namespaces."""

@@ -172,15 +172,6 @@ class SpecError(ValueError):
         super().__init__("\n".join(lines))
 
 
-def as_one(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, each once; those that differ in the cluster alone are one, of all these clusters."""
-    paths_by_problem: dict[Problem, list[str]] = {}
-    for problem in problems:
-        key = replace(problem, wrong="", fix="", clusters=()) if problem.clusters else problem
-        paths_by_problem.setdefault(key, []).extend(problem.clusters)
-    return [key.on(*dict.fromkeys(names)) if names else key for key, names in paths_by_problem.items()]
-
-
 def join_path(base: str, rest: str) -> str:
     """`base` and `rest` as one path: `a` + `b` is `a.b`, `a` + `[0]` is `a[0]`; an empty side is left out."""
     if not base or not rest:
@@ -191,11 +182,6 @@ def join_path(base: str, rest: str) -> str:
 def errors_of(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Only the problems that refuse the fleet."""
     return tuple(problem for problem in problems if problem.severity == "error")
-
-
-def item_label(name: str, index: int) -> str:
-    """How an item of a list is called in a path: by its name, or by its index where it has none or a very long one."""
-    return name if 0 < len(name) <= 253 else str(index)
 
 
 def item_labels(names: Sequence[str | None]) -> list[str]:

@@ -5,17 +5,15 @@ A name that came from a declaration keeps it, so that whoever declares the objec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Protocol, get_args
+from typing import Annotated, Any, Final, Protocol
 
 from pydantic import GetCoreSchemaHandler, ValidatorFunctionWrapHandler
 from pydantic_core import CoreSchema, core_schema
 
-from kueue_admission.kernel.base import DnsSubdomain, SpecModel, Text, syntax_of
+from kueue_admission.kernel.base import DnsSubdomain, Text, syntax_of
 from kueue_admission.kernel.form_rules import WRONG_TYPE, Fault
 from kueue_admission.kernel.given import Given
-from kueue_admission.kernel.problem import item_labels, join_path
 from kueue_admission.kernel.syntax import admission_check_name
 
 
@@ -83,30 +81,3 @@ OptionalTopologyName = Given[Annotated[DnsSubdomain, RefersTo("Topology")] | Non
 """Names a Topology, or none."""
 CheckName = Given[Annotated[Text, syntax_of(admission_check_name), RefersTo("AdmissionCheck")], Any]
 """Names an AdmissionCheck."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """One object that another one names."""
-
-    path: str
-    """The field."""
-    kind: str
-    """Kind of the object that is named."""
-    name: str
-    """Its name; an `ObjectName` where it was given as what declares it."""
-
-
-def references_in(model: SpecModel, path: str = "") -> Iterator[Reference]:
-    """The objects that `model` names, in its own fields and in those of models in it; not those in lists of names."""
-    for name, field in type(model).model_fields.items():
-        value, here = model.__dict__.get(name), join_path(path, field.alias or name)
-        if isinstance(value, str):
-            parts = (field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation)))
-            for refers in (reference for part in parts for reference in part if isinstance(reference, RefersTo)):
-                yield Reference(here, refers.kind, value)
-        elif isinstance(value, SpecModel):
-            yield from references_in(value, here)
-        elif isinstance(value, tuple) and value and isinstance(value[0], SpecModel):
-            for item, label in zip(value, item_labels([item.__dict__.get("name") for item in value]), strict=True):
-                yield from references_in(item, f"{here}[{label}]")

@@ -83,26 +83,6 @@ def readable(model: type[BaseModel], location: Location, data: Any) -> str:
     return path
 
 
-def plain_location(location: Location, data: Any) -> tuple[str | int, ...]:
-    """The location without the tag of a union and without the mark of a map's key."""
-    plain: list[str | int] = []
-    for key in location:
-        if key == "[key]":
-            break
-        if isinstance(data, Mapping) and key not in data and data.get("type") == key:
-            continue
-        plain.append(key)
-        data = _child(data, key)
-    return tuple(plain)
-
-
-def value_at(location: Location, data: Any) -> Any:
-    """What is at a plain location in `data`; None where nothing is."""
-    for key in location:
-        data = _child(data, key)
-    return data
-
-
 def model_at(model: type[BaseModel], location: Location, data: Any) -> Any:
     """The type at `location`: a model class where it is one."""
     return _walk(model, location, data)[1]
@@ -132,7 +112,7 @@ def _walk(model: type[BaseModel], location: Location, data: Any) -> tuple[list[s
         else:
             text, tp = f"[{key}]", _item_type(tp)
         tp = plain_type(tp)
-        data = _child(data, key)
+        data = child_of(data, key)
         steps.append(text)
     return steps, tp
 
@@ -159,7 +139,8 @@ def _item_type(tp: Any) -> Any:
     return arguments[1] if len(arguments) == 2 and arguments[1] is not Ellipsis else arguments[0]
 
 
-def _child(data: Any, key: str | int) -> Any:
+def child_of(data: Any, key: str | int) -> Any:
+    """What is at a key of a map or an index of a list; None where nothing is."""
     if isinstance(data, Mapping):
         return data.get(key)
     if isinstance(data, Sequence) and not isinstance(data, str) and isinstance(key, int) and key < len(data):

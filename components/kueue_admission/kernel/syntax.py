@@ -8,31 +8,22 @@ Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation. Go
 
 from __future__ import annotations
 
-import base64
 import re
 import unicodedata
 from collections.abc import Callable
 
 from kueue_admission.kernel.form_rules import Fault
 
-LONGEST_JOB_NAME = 63
-"""Characters of the name of a Job: it is the value of a label."""
 Check = Callable[[str], Fault | None]
 """Says what is wrong with a text, or nothing."""
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-"""A DNS label of RFC 1035: it begins with a letter."""
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
-_ENDPOINT = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?")
-_PEM = "-----BEGIN "
-_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
-_IMAGE_REPOSITORY = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 
 
 def whole_number(text: object) -> int | None:
@@ -58,7 +49,7 @@ def dns_label(text: str) -> Fault | None:
 
 def dns_subdomain(text: str) -> Fault | None:
     """RFC 1123 subdomain: names of most objects."""
-    return _subdomain(text, 253)
+    return subdomain(text, 253)
 
 
 def label_key(text: str) -> Fault | None:
@@ -108,60 +99,8 @@ def version(text: str) -> Fault | None:
     return Fault("is not a valid version", "write three numbers, such as 0.19.2")
 
 
-def job_name(text: str) -> Fault | None:
-    """Name of a Job or JobSet: a DNS subdomain of at most 63 characters, since it is a label of its pods too.
-
-    Source: kubernetes@v1.36 pkg/apis/batch/validation (ValidateJob), apis/batch/v1 (LabelJobName).
-    """
-    return _subdomain(text, LONGEST_JOB_NAME)
-
-
-def image_repository(text: str) -> Fault | None:
-    """Registry and path of a container image. Source: https://github.com/distribution/reference."""
-    name = text.rpartition("/")[2]
-    if "@" in text or ":" in name:
-        return Fault("has a tag or a digest", "write the repository alone")
-    return (
-        None
-        if _IMAGE_REPOSITORY.fullmatch(text)
-        else Fault("is not REGISTRY/PATH of an image", "write one such as us-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE")
-    )
-
-
-def chart(text: str) -> Fault | None:
-    """Reference of a Helm chart, or the address of a repository of charts: it is a word of a command line."""
-    if text and text.isprintable() and " " not in text:
-        return None
-    return Fault(
-        "is not the reference of a Helm chart", "write oci:// and its address, its name, or a path without blanks"
-    )
-
-
-def endpoint(text: str) -> Fault | None:
-    """Where an API server is, as kubeconfigs have it without the scheme: a host, and maybe a port."""
-    if _ENDPOINT.fullmatch(text):
-        return None
-    return Fault("is not a host", "write the host alone, or host:port, without https://")
-
-
-def ca_certificate(text: str) -> Fault | None:
-    """Certificates in the way of kubeconfigs: PEM, in base64."""
-    if _PEM in text:
-        return Fault("is PEM itself", "give it in base64, as base64.b64encode makes it")
-    try:
-        is_certificate = base64.b64decode(text, validate=True).startswith(_PEM.encode())
-    except ValueError:
-        is_certificate = False
-    return None if is_certificate else Fault("is not a certificate", "give PEM in base64, as kubeconfigs have it")
-
-
-def secret_key(text: str) -> Fault | None:
-    """Key of a Secret (validation.IsConfigMapKey)."""
-    form = "use letters, digits, '-', '_' and '.'"
-    return in_form(text, _SECRET_KEY, 253, form) or (Fault("is a path", form) if text.startswith("..") else None)
-
-
-def _subdomain(text: str, longest: int) -> Fault | None:
+def subdomain(text: str, longest: int) -> Fault | None:
+    """RFC 1123 subdomain of at most so many characters."""
     fix = "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
     return in_form(text, _SUBDOMAIN, longest, fix)
 

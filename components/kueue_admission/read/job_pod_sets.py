@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError
-from kueue_admission.kernel.form_rules import NO_WORKLOAD
+from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.names import ELASTIC_ANNOTATION, LEAST_PODS_ANNOTATION
 from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.kernel.syntax import whole_number

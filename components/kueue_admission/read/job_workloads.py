@@ -8,17 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.model import Workload
-from kueue_admission.kernel.form_rules import NO_WORKLOAD
+from kueue_admission.decide.pods import SliceConstraint, TopologyRequest
+from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.manifest import is_live
-from kueue_admission.kernel.names import ELASTIC_ANNOTATION, KUEUE_GROUP, PRIORITY_LABEL, QUEUE_LABEL
+from kueue_admission.kernel.names import (
+    ELASTIC_ANNOTATION,
+    KUEUE_GROUP,
+    POD_SET_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+)
 from kueue_admission.kernel.suggest import instead
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.device_claims import with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_admission.read.pod_resources import NO_LIMITS, find_problem, with_defaults
-from kueue_admission.read.pods import parse_pod_set, topology_from_annotations
+from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context, refuse_late_placement
 
@@ -39,7 +47,7 @@ def parse_job(printed: Printed, context: Context) -> Workload:
     written = [role.template.child("spec") for role in roles]
     for role, spec in zip(roles, written, strict=True):
         pod = with_defaults(spec, limits, context.overheads)
-        topology = topology_from_annotations(role.template.child("metadata"))
+        topology = _topology_request(role.template.child("metadata"))
         pod_set = parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules)
         pod_sets.append(pod_set)
         pods.append(pod)
@@ -113,3 +121,32 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
         if name:
             return value or 0
     return context.default_priority
+
+
+def _topology_request(fields: Fields) -> TopologyRequest | None:
+    """What the annotations of a pod template ask for; `fields` is its metadata.
+
+    Raises NotModelledError for slices with constraints of their own.
+    """
+    found = fields.child("annotations")
+    prefix = POD_SET_ANNOTATION
+    constraints = []
+    if f"{prefix}slice-required-topology-constraints" in found:
+        raise NotModelledError("podset-slice-required-topology-constraints", found.path)
+    if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
+        slice_size = found.text(f"{prefix}slice-size")
+        size = whole_number(slice_size)
+        if not size:
+            found.wrong(f"{prefix}slice-size", f"is {slice_size!r}", "write a whole number in quotes, 1 or more")
+        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
+    required_level = found.text(f"{prefix}required-topology") or None
+    preferred_level = None if required_level else found.text(f"{prefix}preferred-topology") or None
+    request = TopologyRequest(
+        required=required_level,
+        preferred=preferred_level,
+        unconstrained=not (required_level or preferred_level)
+        and found.text(f"{prefix}unconstrained-topology") == "true",
+        group=(found.text(f"{prefix}group-name") or None) if required_level or preferred_level else None,
+        slices=tuple(constraints),
+    )
+    return request if request.is_explicit else None

@@ -27,7 +27,8 @@ from kueue_admission.read.job_workloads import parse_job
 from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, WITH_QUEUE, is_job
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
-from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
+from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
+from kueue_admission.read.printed_pods import PrintedPod
 from kueue_admission.read.workloads import Context, parse_workload
 
 

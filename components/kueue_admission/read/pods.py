@@ -9,7 +9,6 @@ import json
 from typing import Any, Final
 
 from kueue_admission.decide.amounts import request_amount, resource_order
-from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.pods import (
     NodeSelectorTerm,
     PodSet,
@@ -19,9 +18,7 @@ from kueue_admission.decide.pods import (
     Toleration,
     TopologyRequest,
 )
-from kueue_admission.kernel.names import POD_SET_ANNOTATION
 from kueue_admission.kernel.quantity import Quantity
-from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, pod_requests
 
@@ -110,35 +107,6 @@ def parse_topology_request(fields: Fields) -> TopologyRequest | None:
         group=fields.text("podSetGroupName") or None,
         slices=tuple(constraints),
     )
-
-
-def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
-    """What the annotations of a pod template ask for; `fields` is its metadata.
-
-    Raises NotModelledError for slices with constraints of their own.
-    """
-    found = fields.child("annotations")
-    prefix = POD_SET_ANNOTATION
-    constraints = []
-    if f"{prefix}slice-required-topology-constraints" in found:
-        raise NotModelledError("podset-slice-required-topology-constraints", found.path)
-    if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
-        slice_size = found.text(f"{prefix}slice-size")
-        size = whole_number(slice_size)
-        if not size:
-            found.wrong(f"{prefix}slice-size", f"is {slice_size!r}", "write a whole number in quotes, 1 or more")
-        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
-    required_level = found.text(f"{prefix}required-topology") or None
-    preferred_level = None if required_level else found.text(f"{prefix}preferred-topology") or None
-    request = TopologyRequest(
-        required=required_level,
-        preferred=preferred_level,
-        unconstrained=not (required_level or preferred_level)
-        and found.text(f"{prefix}unconstrained-topology") == "true",
-        group=(found.text(f"{prefix}group-name") or None) if required_level or preferred_level else None,
-        slices=tuple(constraints),
-    )
-    return request if request.is_explicit else None
 
 
 def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:

@@ -14,7 +14,6 @@ from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields, seconds_of
 
 T = TypeVar("T")
-_ENDED: Final = ("Succeeded", "Failed")
 _JOB_ENDS: Final = ("Complete", "Completed", "Failed")
 
 
@@ -333,25 +332,6 @@ class PrintedJob(Printed):
     def ended_at(self) -> float | None:
         """When it was over, well or not."""
         return next((at for condition in _JOB_ENDS if (at := self.since(condition)) is not None), None)
-
-
-class PrintedPod(Printed):
-    """A Pod."""
-
-    @property
-    def phase(self) -> str:
-        """Its phase."""
-        return self.status.text("phase", "Pending")
-
-    @property
-    def is_over(self) -> bool:
-        """Whether its containers have ended, and are not started again."""
-        return self.phase in _ENDED
-
-    @property
-    def node(self) -> str:
-        """The Node that it is on; empty: none yet."""
-        return self.spec.text("nodeName")
 
 
 class PrintedNode(Printed):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kueue_admission.decide.model import Configuration
-from kueue_admission.kernel.form_rules import NO_WORKLOAD, OBJECT
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.manifest import Manifest, inside, key_of, maps_in
 from kueue_admission.read.dumps import queue_of_job
 from kueue_admission.read.kueue_objects import LeftOut, Parsed, parse_objects

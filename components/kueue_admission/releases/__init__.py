@@ -7,7 +7,7 @@ fact.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -24,14 +24,6 @@ KEEPS_JOBS_OF_LOST: Final = "an admitted worker that is away keeps its job until
 """One of `Release.behaviours`."""
 ADMITS_UNCOUNTED: Final = "a job of which its queue counts nothing is admitted on the manager without a worker"
 """One of `Release.behaviours`."""
-STOPPED_BY_NAME: Final = "does not start with an output of resources called pods"
-"""The text of one of `Release.notes`."""
-CONFIGURATION_VALUE: Final = "managerConfig.controllerManagerConfigYaml"
-"""The value of the chart that is Kueue's Configuration, as text."""
-_TAKEN_WHOLE: Final = frozenset(
-    ("annotations", "containerSecurityContext", "podSecurityContext", "resources", "tlsConfig")
-)
-"""Values of the chart that its templates hand on as they are. Source: kueue@v0.19.2 charts/kueue/templates (toYaml)."""
 
 
 class Gate(NamedTuple):
@@ -45,15 +37,6 @@ class Gate(NamedTuple):
     """Whether it can only have its default."""
     needs: tuple[str, ...]
     """Gates that have to be on where it is: Kueue does not start otherwise."""
-
-
-class Note(NamedTuple):
-    """What the release notes of a version say that its minor release's tables were read without."""
-
-    since: str
-    """The first version that the text is true of."""
-    text: str
-    """What it does, such as `fixes ...`."""
 
 
 class UnknownReleaseError(LookupError):
@@ -130,16 +113,6 @@ class Release:
     def _fields(self) -> frozenset[tuple[str, str, str]]:
         return frozenset((row["of"], row["version"], row["field"]) for row in self.table("fields"))
 
-    @cached_property
-    def _with_fields(self) -> frozenset[tuple[str, str, str]]:
-        """The fields that have fields below them."""
-        above = set()
-        for kind, api, field in self._fields:
-            while "." in field:
-                field = field.rpartition(".")[0]
-                above.add((kind, api, field))
-        return frozenset(above)
-
     def has_field(self, of: str, version: str, field: str) -> bool:
         """Whether `of`, a kind or `Configuration`, has a field in a version of its API, such as `spec.clusters[]`."""
         return (of, version, field) in self._fields
@@ -150,57 +123,15 @@ class Release:
             field for kind, api, field in self._fields if (kind, api) == (of, version) and field.startswith(above)
         )
 
-    def missing_fields(self, of: str, version: str, data: Mapping[str, Any], above: str = "") -> Iterator[str]:
-        """The fields of `data` that `of` does not have in a version of its API; of what is missing whole, the top."""
-        for name, value in data.items():
-            field_path = f"{above}{name}"
-            items = value if isinstance(value, list | tuple) else [value]
-            path = next((path for path in (field_path, f"{field_path}[]") if self.has_field(of, version, path)), None)
-            if path is None:
-                yield field_path
-            elif (of, version, path) in self._with_fields:
-                for item in (item for item in items if isinstance(item, Mapping)):
-                    yield from self.missing_fields(of, version, item, f"{path}.")
-
     @cached_property
     def behaviours(self) -> Mapping[str, str]:
         """What Kueue does by itself that users reckon with: yes, no or not known."""
         return {row["behaviour"]: row["state"] for row in self.table("behaviours")}
 
     @cached_property
-    def notes(self) -> tuple[Note, ...]:
-        """What is known of the patches of its minor release, those after this version too, oldest first."""
-        file = f"{self.minor}/notes.csv"
-        return _notes_in(file) if files(__package__).joinpath(file).is_file() else ()
-
-    def has_note(self, text: str) -> bool:
-        """Whether one of `notes` is true of this version."""
-        return any(note.text == text and numbers_of(note.since) <= numbers_of(self.version) for note in self.notes)
-
-    @cached_property
     def chart_values(self) -> Mapping[str, str]:
         """The values of its chart and their defaults, by dotted path."""
         return {row["name"]: row["value"] for row in self.table("chart") if row["part"] == "value"}
-
-    @cached_property
-    def value_maps(self) -> frozenset[str]:
-        """The values that have values below them, such as `controllerManager.manager`."""
-        names = (*self.chart_values, CONFIGURATION_VALUE)
-        parts = [name.split(".") for name in names]
-        return frozenset(".".join(part[:end]) for part in parts for end in range(1, len(part)))
-
-    def has_value(self, path: str) -> bool:
-        """Whether its chart has a value, by dotted path, or values below it."""
-        return path in self.chart_values or path in self.value_maps or path in (CONFIGURATION_VALUE, "global")
-
-    def missing_values(self, values: Mapping[str, Any], above: str = "") -> Iterator[str]:
-        """The values that its chart does not have, by dotted path; of what is missing whole, the top."""
-        for name, value in values.items():
-            path = f"{above}{name}"
-            if not self.has_value(path):
-                yield path
-            elif path in self.value_maps and name not in _TAKEN_WHOLE and isinstance(value, Mapping):
-                yield from self.missing_values(value, f"{path}.")
 
     def table(self, name: str) -> list[dict[str, str]]:
         """The rows of one of its tables that this version has.
@@ -209,15 +140,6 @@ class Release:
         """
         rows = read_table(__package__, f"{self.minor}/{name}.csv")
         return [row for row in rows if not row.get("since") or numbers_of(row["since"]) <= numbers_of(self.version)]
-
-
-def _notes_in(file: str) -> tuple[Note, ...]:
-    return tuple(Note(row["since"], row["note"]) for row in read_table(__package__, file))
-
-
-def on_the_way(version: str) -> tuple[Note, ...]:
-    """What breaks in the releases after a version that are older than all that have a folder, oldest first."""
-    return tuple(note for note in _notes_in("earlier.csv") if numbers_of(note.since) > numbers_of(version))
 
 
 @cache

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from heapq import heappop, heappush
 from typing import Final
 
-from kueue_admission.kernel.form_rules import OPTION, FaultError
+from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.job_rules import OPTION
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.simulate.distributions import Changing, Distribution, constant, read_distribution
 from kueue_admission.simulate.errors import SimulationError

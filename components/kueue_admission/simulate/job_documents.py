@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.kernel.form_rules import JOB, OBJECT
+from kueue_admission.kernel.form_rules import OBJECT
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import inside, key_of
 from kueue_admission.kernel.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
 from kueue_admission.kernel.problem import Problem

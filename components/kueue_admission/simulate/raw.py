@@ -18,7 +18,8 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE, COHORT_CYCLE, JOB, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import COHORT_CYCLE, UNKNOWN_NAME
+from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE, JOB
 from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
 from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.kernel.problem import Problem, errors_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_admission.kernel.form_rules import OPTION
+from kueue_admission.kernel.job_rules import OPTION
 from kueue_admission.kernel.paths import Parts, item_index, keys_of, parts_of
 from kueue_admission.kernel.problem import SpecError
 from kueue_admission.kernel.yaml_text import load_yaml

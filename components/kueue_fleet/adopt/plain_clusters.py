@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
+from kueue_admission.api.taints import tolerates
 from kueue_admission.kernel.manifest import inside
+from kueue_admission.read.printed_pods import PrintedTaint, PrintedToleration
 from kueue_fleet.adopt.live_objects import Data, Object
 
 _OF_PODS = ("cpu", "memory", "ephemeral-storage")

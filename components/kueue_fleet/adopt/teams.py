@@ -16,8 +16,8 @@ from kueue_admission.api.manifests import (
     TEAM_LABEL,
     namespace_labels,
 )
-from kueue_admission.kernel.base import problems_in
 from kueue_admission.kernel.manifest import inside, maps_in
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, PRODUCT
 from kueue_admission.kernel.problem import errors_of
 from kueue_admission.kernel.quantity import Quantity

@@ -136,7 +136,7 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | No
 
 def _refused_by_server(fleet: FleetSpec, manifests: Sequence[Document], kubeconfig: Path) -> Iterator[Problem]:
     """What the API server says of jobs that it would refuse. Raises CommandError if it cannot be asked."""
-    from kueue_admission.kernel.form_rules import JOB
+    from kueue_admission.kernel.job_rules import JOB
     from kueue_admission.read.manifests import is_job, label_of
     from kueue_fleet.cli.live_jobs import Clusters, collection_of
     from kueue_fleet.kube.answers import ApiError

@@ -20,7 +20,7 @@ from kueue_fleet.cli.contexts import Kubeconfig
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_admission.read.printed import PrintedPod
+    from kueue_admission.read.printed_pods import PrintedPod
     from kueue_fleet.cli.live_jobs import LiveJob
     from kueue_fleet.status.job import JobStatus
 

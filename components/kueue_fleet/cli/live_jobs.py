@@ -15,7 +15,8 @@ from kueue_admission.cli import console
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.names import KUEUE_API, MULTIKUEUE_CONTROLLER, ORIGIN_LABEL
 from kueue_admission.kernel.suggest import instead
-from kueue_admission.read.printed import PrintedPod, PrintedWorkload
+from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.printed_pods import PrintedPod
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
 from kueue_fleet.kube.requests import READ_SECONDS, api_path, read_log, request

@@ -54,7 +54,7 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     Raises:
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
-    from kueue_admission.kernel.form_rules import JOB
+    from kueue_admission.kernel.job_rules import JOB
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
     from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 

@@ -22,7 +22,7 @@ from kueue_fleet.cli.fleet_files import load_fleet
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kueue_admission.read.printed import PrintedPod
+    from kueue_admission.read.printed_pods import PrintedPod
     from kueue_fleet.cli.live_jobs import Clusters, LiveJob
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.jobs.new_job import JobRequest

@@ -81,7 +81,7 @@ class Seen:
 
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Those that a cluster has now."""
-        from kueue_admission.read.printed import PrintedPod
+        from kueue_admission.read.printed_pods import PrintedPod
 
         for pod in map(PrintedPod.of, pods):
             owner = next((owner.uid for owner in pod.owners if owner.kind == "Job"), "")

@@ -13,9 +13,8 @@ from kueue_admission.history.events import Place
 from kueue_admission.history.recorder import FIRST, Recorder
 from kueue_admission.history.schema import Event
 from kueue_admission.history.store import Store
-from kueue_admission.kernel.names import KUEUE_API
+from kueue_admission.kernel.names import KUEUE_API, NODE_POOL, SPOT
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS
-from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import PROVISIONING_REQUESTS, Api
 from kueue_fleet.kube.watching import Watch

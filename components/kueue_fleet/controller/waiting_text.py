@@ -11,8 +11,7 @@ from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import CheckState, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.explain.answer import CheckStanding, Explanation
-from kueue_admission.explain.entry_text import check_text, shortage
-from kueue_admission.explain.together import lacks_quota_of_workers, room_text, rooms_text
+from kueue_admission.explain.entry_text import check_text, lacks_quota_of_workers, room_text, rooms_text, shortage
 from kueue_admission.kernel.names import FALLBACK_CHECK
 from kueue_admission.kernel.printable import printable
 from kueue_admission.read.dispatch_report import NEXT, POSITION, START

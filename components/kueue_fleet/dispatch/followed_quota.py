@@ -16,10 +16,10 @@ from typing import Final
 
 from kueue_admission.api import ResourceQuota
 from kueue_admission.decide.amounts import format_request
+from kueue_admission.kernel.names import NODE_POOL
 from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
-from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.settings.fleet_quotas import (
     ClusterCapacity,
     EntryQuotas,

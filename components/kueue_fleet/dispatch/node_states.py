@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
+from kueue_admission.kernel.names import ACCELERATOR_RESOURCES, TO_BE_DELETED
 from kueue_admission.read.printed import PrintedNode
-from kueue_fleet.gke.labels import TO_BE_DELETED
 
 SILENT_SECONDS: Final = 20.0
 """For how long a kubelet may say nothing: one that is started again does so for a moment."""

@@ -8,8 +8,9 @@ from datetime import date
 from typing import Any, Final, get_args
 
 from kueue_admission.api import ClusterQueueSpec, ResourceFlavorSpec
-from kueue_admission.kernel.base import SpecModel, problems_in
+from kueue_admission.kernel.base import SpecModel
 from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope

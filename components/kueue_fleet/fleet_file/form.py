@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from kueue_admission.kernel.base import DEFER_RULES, SpecModel
 from kueue_admission.kernel.messages import errors_in, explain, guessed, respelt
 from kueue_admission.kernel.problem import Problem
-from kueue_admission.kernel.schema_path import model_at, plain_location, value_at
+from kueue_admission.kernel.schema_path import Location, child_of, model_at
 from kueue_fleet.fleet_file.partial import read_partly
 
 M = TypeVar("M", bound=SpecModel)
@@ -44,12 +44,12 @@ def read_form(model: type[M], data: Any) -> tuple[M | None, list[Problem]]:
         data = copy.deepcopy(data) if data is original else data
         for index, field in misspelt.items():
             problems += explain(details[index], model, data)
-            *above, key = plain_location(details[index]["loc"], data)
-            parent = value_at(above, data)
+            *above, key = _plain_location(details[index]["loc"], data)
+            parent = _value_at(above, data)
             parent[field] = parent.pop(key)
     unknown = [meant for detail in details if (meant := _guessed(model, detail, data))]
     for detail in details:
-        if not (detail["type"] == "missing" and plain_location(detail["loc"], data) in unknown):
+        if not (detail["type"] == "missing" and _plain_location(detail["loc"], data) in unknown):
             problems += explain(detail, model, data)
     return read_partly(model, data, unknown), problems
 
@@ -58,15 +58,35 @@ def _respelt(model: type[SpecModel], detail: ErrorDetails, data: Any) -> str | N
     """The field that an unknown field is, if that is beyond doubt and the field is not there too."""
     if detail["type"] != "extra_forbidden":
         return None
-    *above, key = plain_location(detail["loc"], data)
+    *above, key = _plain_location(detail["loc"], data)
     field = respelt(str(key), model_at(model, detail["loc"][:-1], data))
-    return field if field is not None and field not in value_at(above, data) else None
+    return field if field is not None and field not in _value_at(above, data) else None
 
 
 def _guessed(model: type[SpecModel], detail: ErrorDetails, data: Any) -> tuple[str | int, ...] | None:
     """The place of the field that an unknown field may have been meant for: what it was to hold is not known."""
     if detail["type"] != "extra_forbidden":
         return None
-    *above, key = plain_location(detail["loc"], data)
+    *above, key = _plain_location(detail["loc"], data)
     field = guessed(str(key), model_at(model, detail["loc"][:-1], data))
     return (*above, field) if field is not None else None
+
+
+def _plain_location(location: Location, data: Any) -> tuple[str | int, ...]:
+    """The location without the tag of a union and without the mark of a map's key."""
+    plain: list[str | int] = []
+    for key in location:
+        if key == "[key]":
+            break
+        if isinstance(data, Mapping) and key not in data and data.get("type") == key:
+            continue
+        plain.append(key)
+        data = child_of(data, key)
+    return tuple(plain)
+
+
+def _value_at(location: Location, data: Any) -> Any:
+    """What is at a plain location in `data`; None where nothing is."""
+    for key in location:
+        data = child_of(data, key)
+    return data

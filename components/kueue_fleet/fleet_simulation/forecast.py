@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import JOB
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.read.printed import PrintedWorkload

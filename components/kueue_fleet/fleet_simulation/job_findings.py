@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import JOB, JOB_NEVER_STARTS, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.job_rules import JOB, JOB_NEVER_STARTS
 from kueue_admission.kernel.problem import Place, Problem, errors_of
 from kueue_admission.read.kueue_objects import Parsed
 from kueue_admission.simulate.delays import Delays

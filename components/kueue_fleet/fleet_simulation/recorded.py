@@ -13,7 +13,8 @@ from kueue_admission.decide.decisions import QuotaReserved
 from kueue_admission.decide.model import Admission
 from kueue_admission.kernel.manifest import Manifest, key_of
 from kueue_admission.read.kueue_objects import parse_objects
-from kueue_admission.read.printed import PrintedPod, PrintedWorkload
+from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.printed_pods import PrintedPod
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.records import Phase, Record
 from kueue_admission.simulate.result import Result, quotas_of

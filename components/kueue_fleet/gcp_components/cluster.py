@@ -13,9 +13,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from kueue_admission.kernel import Problem, SpecError
-from kueue_admission.kernel.arguments import checked
-from kueue_admission.kernel.base import problems_in
-from kueue_admission.kernel.signatures import shown
+from kueue_admission.kernel.arguments import checked, shown
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone

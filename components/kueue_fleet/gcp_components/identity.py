@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pulumi
 
-from kueue_admission.kernel.base import DnsLabel, DnsSubdomain, problems_in
+from kueue_admission.kernel.base import DnsLabel, DnsSubdomain
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, IamRole, Member, ProjectId, ResourceName
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount

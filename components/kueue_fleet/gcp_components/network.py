@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pulumi
 
 from kueue_admission.kernel import Problem
+from kueue_admission.kernel.arguments import shown
 from kueue_admission.kernel.read_model import read_model
-from kueue_admission.kernel.signatures import shown
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry
 from kueue_fleet.fleet_file.alone import check_alone

@@ -8,9 +8,21 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from kueue_admission.kernel.form_rules import NO_PROJECT, Fault
-from kueue_admission.kernel.syntax import LABEL_1035, in_form, strange_character
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.problem import Rule
+from kueue_admission.kernel.syntax import in_form, strange_character
 
+NO_PROJECT = Rule(
+    "KF517",
+    as_published="warning",
+    seen="`has no project in it`",
+    why="The address of a Google service account lacks its project, mostly because a variable was empty.",
+    remedy="Write `name@project.iam.gserviceaccount.com`",
+    source="https://cloud.google.com/iam/docs/service-account-overview",
+)
+
+_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+"""A DNS label of RFC 1035: it begins with a letter."""
 _GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
@@ -95,7 +107,7 @@ def gke_cluster_name(text: str) -> Fault | None:
     """
     return in_form(
         text,
-        LABEL_1035,
+        _LABEL_1035,
         40,
         "use lower-case letters, digits and hyphens, with a letter at the start and no hyphen at the end",
     )
@@ -103,7 +115,7 @@ def gke_cluster_name(text: str) -> Fault | None:
 
 def gce_name(text: str) -> Fault | None:
     """Name of a resource of Compute Engine: an RFC 1035 label (Compute Engine, Naming resources)."""
-    return in_form(text, LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
+    return in_form(text, _LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
 
 
 def project_id(text: str) -> Fault | None:

@@ -19,12 +19,13 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.kernel.names import ACCELERATOR_RESOURCES as ACCELERATOR_RESOURCES
 from kueue_admission.kernel.names import GPU_RESOURCE as GPU_RESOURCE
+from kueue_admission.kernel.names import NODE_POOL as NODE_POOL
+from kueue_admission.kernel.names import SPOT as SPOT
+from kueue_admission.kernel.names import TO_BE_DELETED as TO_BE_DELETED
 from kueue_admission.kernel.names import TPU_RESOURCE as TPU_RESOURCE
 
 SYSTEM_LABEL: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 """Finds keys of labels that Kubernetes or GKE sets; pods cannot invent them."""
-NODE_POOL: Final = "cloud.google.com/gke-nodepool"
-"""Node label with the pool's name."""
 ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
 """Node label with the kind of GPU."""
 ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
@@ -45,8 +46,6 @@ SHARING_LABELS: Final = (GPU_PARTITION_SIZE, GPU_SHARING_STRATEGY, MAX_SHARED_CL
 """Node labels of GPUs that are shared or divided."""
 NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Label of a pool: `true` keeps GKE's device plugin for GPUs away, as NVIDIA's DRA driver needs."""
-SPOT: Final = "cloud.google.com/gke-spot"
-"""Node label and taint of Spot nodes."""
 PROVISIONING: Final = "cloud.google.com/gke-provisioning"
 """Node label: standard, spot or preemptible."""
 QUEUED: Final = "cloud.google.com/gke-queued"
@@ -119,10 +118,6 @@ NODE_LABELS: Final = (
 
 WORKLOAD_IDENTITY_ROLE: Final = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
-TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
-"""Taint of a node that the cluster autoscaler is about to remove; its value is the time in seconds since the epoch.
-
-Source: kubernetes/autoscaler, cluster-autoscaler/utils/taints."""
 
 
 class NodeTaint(NamedTuple):

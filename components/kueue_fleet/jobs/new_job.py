@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
-from kueue_admission.kernel.form_rules import JOB
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.names import (
     LEAST_PODS_ANNOTATION,
     POD_SET_ANNOTATION,

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
-from kueue_admission.kernel.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import inside, is_object, key_of
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem
@@ -20,6 +21,7 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import run_seconds_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
+from kueue_fleet.fleet_file.model.job_forms import job_name
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.jobs.check.nodes import nowhere
@@ -119,7 +121,7 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
         if not is_job(data):
             continue
         name = metadata.get("name")
-        if fault := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
+        if fault := job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
             wrong = f'"{name or metadata.get("generateName")}" {fault.wrong}'
             yield fault.rule.at(f"{kind}.metadata.name", wrong, fault.fix).behind(where)
         for field in ("labels", "annotations"):

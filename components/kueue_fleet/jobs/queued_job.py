@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem, Rule, Severity

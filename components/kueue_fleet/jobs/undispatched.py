@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final
 
-from kueue_admission.kernel.form_rules import JOB_NEVER_STARTS, Fault
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.job_rules import JOB_NEVER_STARTS
 from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import nearest

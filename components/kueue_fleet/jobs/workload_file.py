@@ -36,8 +36,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kueue_admission.decide.model import Workload
-from kueue_admission.kernel import syntax
-from kueue_admission.kernel.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_admission.kernel.base import Count, Number, RuledModel, SpecModel, Text
 from kueue_admission.kernel.form_rules import BAD_SYNTAX
 from kueue_admission.kernel.names import PRIORITY_LABEL
 from kueue_admission.kernel.problem import Problem
@@ -50,6 +49,7 @@ from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.workloads import Context
 from kueue_admission.simulate.distributions import Second, Seconds, constant, exponential
 from kueue_admission.simulate.models import read_model
+from kueue_fleet.fleet_file.model.job_forms import LONGEST_JOB_NAME, JobName, job_name
 
 _REQUESTS: Final = ".containers[0].resources.requests"
 """Where a pod has what `requests` of an entry says."""
@@ -88,11 +88,11 @@ class JobEntry(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Names that Kubernetes takes, with their numbers too."""
         last = self.job_name(self.count)
-        if syntax.job_name(last):
+        if job_name(last):
             yield BAD_SYNTAX.at(
                 "name",
                 f"the last of {self.count} jobs would be called {last}, which is longer than "
-                f"{syntax.LONGEST_JOB_NAME} characters",
+                f"{LONGEST_JOB_NAME} characters",
                 "write a shorter name",
             )
 

@@ -9,10 +9,10 @@ import pulumi
 
 from kueue_admission.api.manifests import manifest
 from kueue_admission.kernel import SpecError
-from kueue_admission.kernel.manifest import Manifest, WholeManifest, inside
+from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject
-from kueue_fleet.kueue_components.component import Component, declare_object, object_labels
+from kueue_fleet.kueue_components.component import Component, WholeManifest, declare_object, object_labels
 from kueue_fleet.kueue_components.credentials import kubeconfig_secret
 from kueue_fleet.objects.controller import WORKERS_NAME
 from kueue_fleet.settings.tokens import CONTROLLER_NAME

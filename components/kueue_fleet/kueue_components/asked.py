@@ -6,7 +6,7 @@ A reference is good where it was given as a component, or where a component of t
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 from weakref import WeakSet
 
 import pulumi
@@ -17,8 +17,9 @@ from kueue_admission.kernel.base import SpecModel
 from kueue_admission.kernel.form_rules import syntax_problems
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import KUEUE_API
+from kueue_admission.kernel.problem import item_labels, join_path
 from kueue_admission.kernel.read_model import read_model, read_stored
-from kueue_admission.kernel.references import ObjectName, references_in
+from kueue_admission.kernel.references import ObjectName, RefersTo
 from kueue_fleet.component import Component, is_judged, judge
 from kueue_fleet.fleet_file.alone import check_object
 from kueue_fleet.fleet_file.rules.commands import COMPONENT, NOT_CHECKED
@@ -161,16 +162,16 @@ def _declared(
         there |= getattr(needed_resource, "declares", {})
     resources_by_key: dict[Key, pulumi.Resource] = {}
     named_keys: list[tuple[str, Key]] = []
-    for reference in references_in(model, where):
-        key = (reference.kind, str(reference.name))
-        declared_resource = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
+    for path, kind, object_name in _references_in(model, where):
+        key = (kind, str(object_name))
+        declared_resource = object_name.declared if isinstance(object_name, ObjectName) else there.get(key)
         if isinstance(declared_resource, pulumi.Resource):
             resources_by_key[key] = declared_resource
         elif key not in resources_by_key and not is_judged(opts):
             wrong = f"whether there is a {' '.join(key)} is not checked"
             fix = f"give the component of the {key[0]} for its name, if this program has it"
-            pulumi.log.info(NOT_CHECKED.at(reference.path, wrong, fix).coded)
-            named_keys.append((reference.path, key))
+            pulumi.log.info(NOT_CHECKED.at(path, wrong, fix).coded)
+            named_keys.append((path, key))
     return resources_by_key, opts, named_keys
 
 
@@ -187,3 +188,19 @@ def _say_default_provider(where: str) -> None:
         _SAID.add(monitor)
         wrong = "has no provider, so which cluster it goes to is not checked: that of the current kubeconfig"
         pulumi.log.info(NOT_CHECKED.at(where, wrong, "give opts=pulumi.ResourceOptions(provider=...)").coded)
+
+
+def _references_in(model: SpecModel, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """The objects that `model` names, in its own fields and in those of models in it; not those in lists of names: the
+    field, the kind, and the name, an `ObjectName` where it was given as what declares it."""
+    for name, field in type(model).model_fields.items():
+        value, here = model.__dict__.get(name), join_path(path, field.alias or name)
+        if isinstance(value, str):
+            parts = (field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation)))
+            for refers in (reference for part in parts for reference in part if isinstance(reference, RefersTo)):
+                yield here, refers.kind, value
+        elif isinstance(value, SpecModel):
+            yield from _references_in(value, here)
+        elif isinstance(value, tuple) and value and isinstance(value[0], SpecModel):
+            for item, label in zip(value, item_labels([item.__dict__.get("name") for item in value]), strict=True):
+                yield from _references_in(item, f"{here}[{label}]")

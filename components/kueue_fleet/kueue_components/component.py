@@ -5,15 +5,16 @@ and are not deleted one by one when their whole cluster goes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import pulumi
+from pydantic import AfterValidator
 
 from kueue_admission.kernel import Problem, SpecError
 from kueue_admission.kernel.arguments import checked
 from kueue_admission.kernel.base import DnsLabel, SpecModel
-from kueue_admission.kernel.form_rules import syntax_problems
-from kueue_admission.kernel.manifest import Manifest, WholeManifest
+from kueue_admission.kernel.form_rules import MISSING, Fault, syntax_problems
+from kueue_admission.kernel.manifest import Manifest, is_object
 from kueue_fleet import component
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
@@ -30,6 +31,21 @@ ACTIVE_CONDITION = "condition=Active"
 _TIMEOUT = "10m"
 
 _Spec = TypeVar("_Spec", bound=SpecModel)
+
+
+def _whole(data: Manifest) -> Manifest:
+    metadata = data.get("metadata")
+    parts = {"apiVersion": data, "kind": data, "name": metadata if is_object(metadata) else {}}
+    for part, of in parts.items():
+        if of.get(part) is None:
+            raise Fault(
+                f"without {part} is given", "give a whole manifest, with its kind and its name", MISSING
+            ).error()
+    return data
+
+
+WholeManifest = Annotated[Manifest, AfterValidator(_whole)]
+"""A whole object of Kubernetes, with what says which it is."""
 
 
 class Component(component.Component):

@@ -13,14 +13,16 @@ from typing import Any
 import pulumi
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
-from kueue_admission.kernel import Problem, SpecError, syntax
-from kueue_admission.kernel.base import CaCertificate, DnsLabel, DnsSubdomain, Endpoint
+from kueue_admission.kernel import Problem, SpecError
+from kueue_admission.kernel.arguments import shown
+from kueue_admission.kernel.base import DnsLabel, DnsSubdomain
 from kueue_admission.kernel.form_rules import NEEDED
-from kueue_admission.kernel.manifest import Manifest, WholeManifest
-from kueue_admission.kernel.signatures import shown
+from kueue_admission.kernel.manifest import Manifest
 from kueue_fleet.component import is_judged, judge, today
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.check.dates import check_rotation
+from kueue_fleet.fleet_file.model import addresses
+from kueue_fleet.fleet_file.model.addresses import CaCertificate, Endpoint
 from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
 from kueue_fleet.fleet_file.model.operators import framework_problems
@@ -29,7 +31,13 @@ from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject
-from kueue_fleet.kueue_components.component import Component, OrderedObjects, declare_object, object_labels
+from kueue_fleet.kueue_components.component import (
+    Component,
+    OrderedObjects,
+    WholeManifest,
+    declare_object,
+    object_labels,
+)
 from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 from kueue_fleet.objects.parts import ACCOUNT_KINDS, PARTS
@@ -252,7 +260,7 @@ def _without_namespaces(where: str, given: Sequence[object] | None) -> Iterator[
 
 def _known_authority(where: str, text: str | None) -> str | None:
     """TEXT, which is what kubeconfigs have, or None. Raises RunError, from within Pulumi."""
-    if text is not None and (fault := syntax.ca_certificate(text)):
+    if text is not None and (fault := addresses.ca_certificate(text)):
         raise pulumi.RunError(fault.rule.at(f"{where}.ca_certificate", fault.wrong, fault.fix).coded)
     return text
 

@@ -8,12 +8,13 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from kueue_admission.kernel.base import CaCertificate, DnsSubdomain, Text
+from kueue_admission.kernel.arguments import shown
+from kueue_admission.kernel.base import DnsSubdomain, Text
 from kueue_admission.kernel.names import PRODUCT
-from kueue_admission.kernel.signatures import shown
 from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import ClusterEntry
+from kueue_fleet.fleet_file.model.addresses import CaCertificate
 from kueue_fleet.fleet_file.model.plain_clusters import KubernetesConnection
 from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.kube.kubeconfig import render_kubeconfig

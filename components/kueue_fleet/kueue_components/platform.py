@@ -2,10 +2,9 @@
 
 import pulumi
 
-from kueue_admission.kernel.manifest import WholeManifest
 from kueue_fleet.component import judge
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject
-from kueue_fleet.kueue_components.component import Component, OrderedObjects, declare_object
+from kueue_fleet.kueue_components.component import Component, OrderedObjects, WholeManifest, declare_object
 from kueue_fleet.objects.parts import PARTS
 
 

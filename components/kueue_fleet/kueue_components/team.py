@@ -15,7 +15,6 @@ from kueue_admission.api.manifests import local_queue_manifest, manifest, namesp
 from kueue_admission.kernel import Problem, SpecError
 from kueue_admission.kernel.base import DnsLabel, DnsSubdomain
 from kueue_admission.kernel.form_rules import listed_twice
-from kueue_admission.kernel.manifest import WholeManifest
 from kueue_admission.kernel.suggest import instead
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file import TeamEntry
@@ -23,7 +22,7 @@ from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject
-from kueue_fleet.kueue_components.component import Component, declare_object
+from kueue_fleet.kueue_components.component import Component, WholeManifest, declare_object
 from kueue_fleet.kueue_components.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue_components.team_secrets import TeamSecrets, encoded, known_secrets
 

@@ -4,6 +4,7 @@ No value is ever in a message.
 """
 
 import base64
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -11,13 +12,22 @@ import pulumi
 
 from kueue_admission.kernel import Problem, syntax
 from kueue_admission.kernel.base import DnsSubdomain, syntax_of
-from kueue_admission.kernel.form_rules import syntax_problems
+from kueue_admission.kernel.form_rules import Fault, syntax_problems
 from kueue_admission.kernel.suggest import instead
 from kueue_fleet.component import judge_late
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT, PROGRAM
 
-_Contents = Mapping[Annotated[str, syntax_of(syntax.secret_key)], pulumi.Input[str]]
+_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+
+def _secret_key(text: str) -> Fault | None:
+    """Key of a Secret (validation.IsConfigMapKey)."""
+    form = "use letters, digits, '-', '_' and '.'"
+    return syntax.in_form(text, _SECRET_KEY, 253, form) or (Fault("is a path", form) if text.startswith("..") else None)
+
+
+_Contents = Mapping[Annotated[str, syntax_of(_secret_key)], pulumi.Input[str]]
 TeamSecrets = pulumi.Input[Mapping[DnsSubdomain, pulumi.Input[_Contents]]]
 """What is in Secrets, by name and key."""
 _SHORTEST_ENCODED = 12
@@ -55,7 +65,7 @@ def _problems(where: str, teams: Sequence[TeamEntry], given: Mapping[str, Any]) 
             wrong = "has no effect, since no team has a Secret of that name"
             yield NO_EFFECT.at(path, wrong, instead(name, names, "Secrets of teams") if names else "remove it")
         for key, value in contents.items() if name in names and isinstance(contents, Mapping) else ():
-            yield from syntax_problems(path, key, syntax.secret_key)
+            yield from syntax_problems(path, key, _secret_key)
             yield from _of_value(f"{path}[{key}]", value)
 
 

@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission.history.jobs import Past
-from kueue_admission.kernel.form_rules import OPTION, FaultError
+from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.job_rules import OPTION
 from kueue_admission.kernel.problem import Problem, SpecError, errors_of
 from kueue_admission.kernel.read_model import read_model
 from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge

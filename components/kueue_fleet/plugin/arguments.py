@@ -19,10 +19,10 @@ from pulumi.runtime import rpc
 from pydantic import Field, TypeAdapter, WithJsonSchema, create_model
 
 from kueue_admission.kernel import Problem, SpecError
+from kueue_admission.kernel.arguments import declared
 from kueue_admission.kernel.base import Flag, SpecModel, Text
 from kueue_admission.kernel.problem import join_path
 from kueue_admission.kernel.read_model import read_model
-from kueue_admission.kernel.signatures import declared
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.rules.commands import NOT_PLAIN
 

@@ -21,11 +21,11 @@ from kueue_admission.kernel.form_rules import (
     NEEDED,
     OUT_OF_RANGE,
     WRONG_ORDER,
+    Fault,
 )
 from kueue_admission.kernel.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.kernel.problem import Problem, Rule, where_read
 from kueue_admission.kernel.quantity import OptionalQuantityField, Quantity
-from kueue_fleet.gke.bucket_names import bucket_name
 from kueue_fleet.settings.windows import CalendarWindow, together
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -174,6 +174,19 @@ class Watchdog(RuledModel):
             )
         if self.stuck_after.nanoseconds < 10**9:
             yield OUT_OF_RANGE.at("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
+
+
+_BUCKET = re.compile(r"(?!goog)[a-z0-9][-_.a-z0-9]{1,61}[a-z0-9]")
+
+
+def bucket_name(text: str) -> Fault | None:
+    """Name of a bucket; those with dots are domains, and may be longer.
+
+    Source: https://cloud.google.com/storage/docs/buckets#naming.
+    """
+    if _BUCKET.fullmatch(text) or ("." in text and len(text) <= 222):
+        return None
+    return Fault("is not the name of a bucket", "write 3 to 63 lower-case letters, digits, - and _, without gs://")
 
 
 class History(RuledModel):

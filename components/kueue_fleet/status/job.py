@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
 from kueue_admission.read.dispatch_report import WAITING_CONDITION
-from kueue_admission.read.printed import PrintedPod, PrintedWorkload, WorkloadState
+from kueue_admission.read.printed import PrintedWorkload, WorkloadState
+from kueue_admission.read.printed_pods import PrintedPod
 from kueue_fleet.status.conditions import dominant_reasons
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kueue_admission.api.taints import PrintedTaint, PrintedToleration, tolerates
+from kueue_admission.api.taints import tolerates
 from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import pod_requests
-from kueue_admission.read.printed import PrintedPod
+from kueue_admission.read.printed_pods import PrintedPod, PrintedTaint, PrintedToleration
 
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
 CONSUME_ANNOTATIONS = (

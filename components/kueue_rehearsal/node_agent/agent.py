@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 
 from kueue_admission.kernel.names import HOSTNAME_LABEL
-from kueue_admission.read.printed import PrintedPod
+from kueue_admission.read.printed_pods import PrintedPod
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.addresses import claim_address

@@ -21,7 +21,7 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Snapshot
 from kueue_admission.explain import explain
-from kueue_admission.kernel.form_rules import NO_WORKLOAD
+from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects

@@ -10,6 +10,7 @@ from tests.fleet_file.builders import changed, fleet, fleet_data, problems
 
 from kueue_admission.api.configuration import overlay
 from kueue_fleet.fleet_file import kueue_configuration, kueue_helm_values
+from kueue_fleet.fleet_file.check.releases import missing_fields
 
 QUEUE = {"namespace": "default", "name": "other"}
 
@@ -307,7 +308,7 @@ def test_kueue_gets_no_field_gate_or_value_that_its_release_does_not_have(versio
     for cluster in ("manager", "worker-a"):
         configuration = kueue_configuration(spec, cluster)
         plain = {name: value for name, value in configuration.items() if name not in ("apiVersion", "kind")}
-        assert list(release.missing_fields("Configuration", "v1beta2", plain)) == []
+        assert list(missing_fields(release, "Configuration", plain)) == []
         assert configuration["featureGates"].keys() <= release.gates.keys()
         for value in paths(kueue_helm_values(spec, cluster)):
             assert any(f"{value}.".startswith(f"{known}.") for known in release.chart_values), value

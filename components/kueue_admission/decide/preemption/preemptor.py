@@ -6,23 +6,16 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/{preemption,preemption_oracle}.go
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from kueue_admission.decide.flavors.assigner import Oracle, needing_preemption, total_requests
 from kueue_admission.decide.flavors.assignment import Assignment, Possibility
-from kueue_admission.decide.model import Workload
 from kueue_admission.decide.preemption.candidates import Target
 from kueue_admission.decide.preemption.classical import classical_targets
 from kueue_admission.decide.preemption.fair_sharing import fair_targets
 from kueue_admission.decide.preemption.simulation import PreemptionContext
 from kueue_admission.decide.queue.cluster_queue import QueueNode
-from kueue_admission.decide.quota.cohort_tree import TreeNode, Usage, borrow_level
-from kueue_admission.decide.reasons import PREEMPTION_TEXT
+from kueue_admission.decide.quota.cohort_tree import Usage, borrow_level
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.workload.state import WorkloadInfo
-
-if TYPE_CHECKING:
-    from kueue_admission.decide.scheduler.entry import Entry
 
 Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
 """Targets that were found for a workload, some requests and flavor-resources. Valid while usage does not change."""
@@ -71,26 +64,3 @@ def make_oracle(cache: Cache, simulation: Simulated) -> Oracle:
         return (Possibility.PREEMPT if own else Possibility.RECLAIM), level
 
     return simulate
-
-
-_ACCOMMODATES: Final = "Preempted to accommodate a workload (UID: "
-
-
-def preemption_message(entry: Entry, target: Target, queue: QueueNode) -> str:
-    """Kueue's message about the preemption of `target`, which holds quota of `queue`, for `entry`."""
-    workload = entry.info.workload
-    return (
-        f"{_ACCOMMODATES}{workload.uid or 'UNKNOWN'}, "
-        f"JobUID: {workload.job_uid or 'UNKNOWN'}) due to {PREEMPTION_TEXT[target.reason]}; "
-        f"preemptor path: {_path(entry.queue)}; preemptee path: {_path(queue)}"
-    )
-
-
-def is_preempted_for(message: str, workload: Workload) -> bool:
-    """Whether the message of an eviction, as Kueue writes it, names the workload."""
-    return bool(workload.uid) and message.startswith(f"{_ACCOMMODATES}{workload.uid}, ")
-
-
-def _path(queue: TreeNode) -> str:
-    """`/root/…/cohort/queue`."""
-    return "/" + "/".join(reversed([queue.name, *(node.name for node in queue.path())]))

@@ -10,13 +10,15 @@ rules hold for a whole fleet and for what could be read of a file alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from kueue_admission.kernel.base import SpecModel, problems_in
-from kueue_admission.kernel.problem import Problem, as_far_as_read, as_one
+from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.model_problems import problems_in
+from kueue_admission.kernel.problem import Problem, as_far_as_read
 from kueue_fleet.fleet_file.check.scope import CHECKS, SECTIONS, Check, Scope
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
@@ -32,7 +34,7 @@ def check_scope(scope: Scope) -> list[Problem]:
         *_entry_problems(scope),
         *(problem for check in _checks() for problem in as_far_as_read(check(scope))),
     ]
-    return scope.in_file_order(as_one(all_problems))
+    return scope.in_file_order(_as_one(all_problems))
 
 
 class FirstProblem:
@@ -69,3 +71,12 @@ def _entry_problems(scope: Scope) -> Iterator[Problem]:
         part = scope.fleet.__dict__.get(name)
         if isinstance(part, SpecModel):
             yield from problems_in(part, field.alias or name)
+
+
+def _as_one(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, each once; those that differ in the cluster alone are one, of all these clusters."""
+    paths_by_problem: dict[Problem, list[str]] = {}
+    for problem in problems:
+        key = replace(problem, wrong="", fix="", clusters=()) if problem.clusters else problem
+        paths_by_problem.setdefault(key, []).extend(problem.clusters)
+    return [key.on(*dict.fromkeys(names)) if names else key for key, names in paths_by_problem.items()]

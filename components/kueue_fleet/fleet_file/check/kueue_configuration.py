@@ -26,7 +26,7 @@ from kueue_admission.kernel.form_rules import (
     listed_twice,
     syntax_problems,
 )
-from kueue_admission.kernel.problem import Problem, item_label
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
@@ -135,7 +135,7 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     built_in = built_in_adapters(frameworks_of(configuration))
     seen_names: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
-        path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
+        path = f"multiKueue.externalFrameworks[{_item_label(framework.name, index)}].name"
         yield from _kind_of_others(path, framework.name, seen_names)
         if framework.name in built_in and framework.name not in seen_names:
             yield FRAMEWORK.at(path, f"Kueue dispatches {framework.name} by itself", "remove it")
@@ -304,3 +304,8 @@ def _feature_gates(configuration: KueueConfiguration, kueue: Release) -> Iterato
                 yield FEATURE_GATE.at(
                     path, f"{name} is on, but needs {other}, which is off", f"set {other} to true or {name} to false"
                 )
+
+
+def _item_label(name: str, index: int) -> str:
+    """How an item of a list is called in a path: by its name, or by its index where it has none or a very long one."""
+    return name if 0 < len(name) <= 253 else str(index)

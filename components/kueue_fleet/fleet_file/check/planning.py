@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.kernel.base import problems_in
 from kueue_admission.kernel.form_rules import FaultError
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem, errors_of, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.rules.teams import PLAN_LIMIT

@@ -14,7 +14,7 @@ from typing import Final
 from kueue_admission.api import AdmissionCheckStrategyRule
 from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.form_rules import CHECKS_EXCLUDE
+from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared

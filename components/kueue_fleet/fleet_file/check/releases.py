@@ -6,25 +6,17 @@ config/components/crd, and from the same files of other releases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import UNKNOWN_FIELD
 from kueue_admission.kernel.problem import Problem, Severity, where_read
+from kueue_admission.kernel.tables import read_table
 from kueue_admission.kernel.versions import numbers_of
-from kueue_admission.releases import (
-    DEFAULT_VERSION,
-    KEEPS_JOBS_OF_LOST,
-    STOPPED_BY_NAME,
-    Note,
-    Release,
-    minors,
-    nearest,
-    on_the_way,
-    release,
-)
+from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import FIELDS, Scope, fleet_check
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
@@ -43,6 +35,10 @@ _API: Final = "v1beta2"
 _SERVES_API: Final = (0, 15)
 """The first release that serves it. Source: https://github.com/kubernetes-sigs/kueue/pull/7304."""
 _STEP: Final = "multiKueue.incrementalDispatcherConfig.stepSize"
+_RELEASES: Final = "kueue_admission.releases"
+"""The package with the tables of the releases."""
+_STOPPED_BY_NAME: Final = "does not start with an output of resources called pods"
+"""What one of the notes says."""
 _WITHOUT_OWNER: Final = "FinishOrphanedWorkloads"
 """Feature gate: Kueue finishes a Workload whose owner is gone, since 0.18 also one with the label of a Job and none."""
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
@@ -128,19 +124,36 @@ def _newer(version: str, judged_release: Release) -> str:
     return f"read the release notes since {read}" + (f"; {notes}" if notes else "")
 
 
+class _Note(NamedTuple):
+    """What the release notes of a version say that its minor release's tables were read without."""
+
+    since: str
+    """The first version that the text is true of."""
+    text: str
+    """What it does, such as `fixes ...`."""
+
+
+@cache
+def _notes_in(file: str) -> tuple[_Note, ...]:
+    """The notes of a table, oldest first; none where there is no such table."""
+    if not files(_RELEASES).joinpath(file).is_file():
+        return ()
+    return tuple(_Note(row["since"], row["note"]) for row in read_table(_RELEASES, file))
+
+
 def _from_older(version: str, fix: str) -> str:
     """With what breaks in releases between a version and those that are known here."""
-    notes = _listed(on_the_way(version))
+    notes = _listed(note for note in _notes_in("earlier.csv") if numbers_of(note.since) > numbers_of(version))
     return fix + (f"; {notes}" if notes else "")
 
 
 def _notes(judged_release: Release) -> str:
     """What is known of the patches that were not read."""
     after = numbers_of(judged_release.read[-1])
-    return _listed(note for note in judged_release.notes if numbers_of(note.since) > after)
+    return _listed(note for note in _notes_in(f"{judged_release.minor}/notes.csv") if numbers_of(note.since) > after)
 
 
-def _listed(notes: Iterable[Note]) -> str:
+def _listed(notes: Iterable[_Note]) -> str:
     return ", ".join(f"{note.since} {note.text}" for note in notes)
 
 
@@ -157,13 +170,26 @@ def _configurations(scope: Scope) -> Iterator[Problem]:
         yield from _missing(path, "Configuration", configuration.wire(), judged)
 
 
+def missing_fields(kueue: Release, of: str, data: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """The fields of `data` that `of` does not have in a release; of what is missing whole, the top."""
+    for name, value in data.items():
+        field_path = f"{above}{name}"
+        items = value if isinstance(value, list | tuple) else [value]
+        path = next((path for path in (field_path, f"{field_path}[]") if kueue.has_field(of, _API, path)), None)
+        if path is None:
+            yield field_path
+        elif kueue.fields_of(of, _API, f"{path}."):
+            for item in (item for item in items if isinstance(item, Mapping)):
+                yield from missing_fields(kueue, of, item, f"{path}.")
+
+
 def _missing(path: str, of: str, data: dict[str, Any], releases: Iterable[Release]) -> Iterator[Problem]:
     """Fields that other releases have, and those of the Configuration that none has; others are the file's own.
 
     Source of the latter: kueue@v0.19.2 pkg/config/config.go (fromFile), which reads the Configuration strictly.
     """
     for kueue in releases:
-        for field in kueue.missing_fields(of, _API, data):
+        for field in missing_fields(kueue, of, data):
             having = which_have(partial(Release.has_field, of=of, version=_API, field=field))
             at = field.replace("[]", "")
             if not having and of == "Configuration":
@@ -178,6 +204,12 @@ def _missing(path: str, of: str, data: dict[str, Any], releases: Iterable[Releas
                 yield RELEASE_FIELD.at(f"{path}.{at.removeprefix('spec.')}", wrong, having, severity(kueue))
 
 
+def _does_not_start(kueue: Release) -> bool:
+    """Whether it does not start with such an output."""
+    notes, version = _notes_in(f"{kueue.minor}/notes.csv"), numbers_of(kueue.version)
+    return any(note.text == _STOPPED_BY_NAME and numbers_of(note.since) <= version for note in notes)
+
+
 @where_read
 def _reserved(scope: Scope) -> Iterator[Problem]:
     """Outputs that are called as the quota of pods is: newer releases do not start with them."""
@@ -186,7 +218,7 @@ def _reserved(scope: Scope) -> Iterator[Problem]:
         kueue = fleet.kueue_on(cluster.name)
         configuration = kueue_configuration(fleet, cluster.name)
         is_on = configuration.get("featureGates", {}).get(_NAMES_GATE, True)
-        if not is_on or not kueue.release.has_note(STOPPED_BY_NAME):
+        if not is_on or not _does_not_start(kueue.release):
             continue
         resources, at = configuration.get("resources") or {}, "kueue.configuration.resources"
         if cluster.kueue.configuration.resources is not None:

@@ -10,7 +10,8 @@ from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
-from kueue_admission.kernel.base import DEFER_RULES, problems_in
+from kueue_admission.kernel.base import DEFER_RULES
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of

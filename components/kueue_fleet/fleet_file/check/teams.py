@@ -14,8 +14,8 @@ from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.manifests import POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL, TEAM_LABEL
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.base import problems_in
 from kueue_admission.kernel.form_rules import EXCLUDED, listed_twice
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check

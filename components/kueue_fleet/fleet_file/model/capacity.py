@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.kernel.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.kernel.base import AtLeastOne, Count, Flag, RuledModel, SpecModel, Text
 from kueue_admission.kernel.described import Hint
 from kueue_admission.kernel.duration import DurationField, duration
 from kueue_admission.kernel.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
@@ -18,6 +18,7 @@ from kueue_admission.kernel.given import ListOf, ListOfText
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.timestamp import TimestampField
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
+from kueue_fleet.fleet_file.model.tagged import Tagged
 from kueue_fleet.fleet_file.rules.clusters import COMMITMENT, UNUSUAL_DURATION
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"

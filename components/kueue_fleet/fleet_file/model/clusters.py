@@ -12,16 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field
 
 from kueue_admission.kernel import syntax
-from kueue_admission.kernel.base import (
-    Count,
-    DnsLabel,
-    DnsSubdomain,
-    Flag,
-    RuledModel,
-    SpecModel,
-    Tagged,
-    Text,
-)
+from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text
 from kueue_admission.kernel.described import Hint
 from kueue_admission.kernel.duration import DurationField, OptionalDurationField, duration
 from kueue_admission.kernel.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
@@ -41,6 +32,7 @@ from kueue_fleet.fleet_file.model.installations import ClusterKueue
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.fleet_file.model.observability import PodMonitors
 from kueue_fleet.fleet_file.model.plain_clusters import ClusterNodes, KubernetesConnection
+from kueue_fleet.fleet_file.model.tagged import Tagged
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.fleet_file.rules.clusters import KEY_REGION, SECURITY_GROUP
 from kueue_fleet.gke.zones import default_zones

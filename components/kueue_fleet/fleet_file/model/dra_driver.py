@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kueue_admission.kernel.base import DnsLabel, SpecModel
-from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.addresses import Chart, ImageRepository
+from kueue_fleet.fleet_file.model.installations import Version
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.accelerator_networks import has_compute_domains
 from kueue_fleet.gke.gpu_direct import NVIDIA_FOLDER

@@ -14,15 +14,12 @@ from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, Rul
 from kueue_admission.kernel.given import ListOf
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest
+from kueue_fleet.fleet_file.model.addresses import Chart, ImageRepository
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_AND_NODES, PodResources, TopologySpread
 from kueue_fleet.fleet_file.rules.teams import PRIORITY_CLASS, REPLICAS
 
 Version = Annotated[Text, syntax_of(syntax.version)]
 """A version of a chart."""
-Chart = Annotated[Text, syntax_of(syntax.chart)]
-"""Reference of a Helm chart: oci://, a repository's or a path."""
-ImageRepository = Annotated[Text, syntax_of(syntax.image_repository)]
-"""Repository of a container image, without tag or digest."""
 
 
 class KueueInstallation(RuledModel):

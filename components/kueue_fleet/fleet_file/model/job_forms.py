@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from kueue_admission.kernel.form_rules import JOB, FaultError
+from kueue_admission.kernel import syntax
+from kueue_admission.kernel.base import Text, syntax_of
+from kueue_admission.kernel.form_rules import Fault, FaultError
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
-from kueue_fleet.gke.bucket_names import bucket_name
+from kueue_fleet.settings.dispatch import bucket_name
 
+LONGEST_JOB_NAME = 63
+"""Characters of the name of a Job: it is the value of a label."""
 BUCKET: Final = "gs://"
 """How a mount begins that is a bucket."""
 IMAGE: Final = re.compile(
@@ -50,3 +55,15 @@ def form_problems(
             yield JOB.at(f"mounts.{path}", "names nothing", f"name a PersistentVolumeClaim or {BUCKET}BUCKET")
         elif source.startswith(BUCKET) and (fault := bucket_name(source.removeprefix(BUCKET))) is not None:
             yield JOB.at(f"mounts.{path}", f'"{source.removeprefix(BUCKET)}" {fault.wrong}', fault.fix)
+
+
+def job_name(text: str) -> Fault | None:
+    """Name of a Job or JobSet: a DNS subdomain of at most 63 characters, since it is a label of its pods too.
+
+    Source: kubernetes@v1.36 pkg/apis/batch/validation (ValidateJob), apis/batch/v1 (LabelJobName).
+    """
+    return syntax.subdomain(text, LONGEST_JOB_NAME)
+
+
+JobName = Annotated[Text, syntax_of(job_name)]
+"""The name of a Job or JobSet: a DNS subdomain of at most 63 characters."""

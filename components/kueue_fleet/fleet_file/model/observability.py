@@ -15,7 +15,8 @@ from kueue_admission.kernel.duration import Duration, DurationField, duration
 from kueue_admission.kernel.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
 from kueue_admission.kernel.given import ListOfText
 from kueue_admission.kernel.problem import Problem
-from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.addresses import Chart, ImageRepository
+from kueue_fleet.fleet_file.model.installations import Version
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 
 _CHANNEL: Final = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")

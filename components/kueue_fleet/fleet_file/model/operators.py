@@ -11,7 +11,8 @@ from kueue_admission.kernel import suggest
 from kueue_admission.kernel.base import DnsLabel, RuledModel, SpecModel, Text
 from kueue_admission.kernel.given import ListOfText
 from kueue_admission.kernel.problem import Problem
-from kueue_fleet.fleet_file.model.installations import Chart, ImageRepository, Version
+from kueue_fleet.fleet_file.model.addresses import Chart, ImageRepository
+from kueue_fleet.fleet_file.model.installations import Version
 from kueue_fleet.fleet_file.rules.teams import FRAMEWORK
 
 

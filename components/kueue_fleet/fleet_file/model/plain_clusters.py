@@ -11,7 +11,6 @@ from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.kernel.base import (
-    CaCertificate,
     Count,
     DnsLabel,
     DnsSubdomain,
@@ -27,6 +26,7 @@ from kueue_admission.kernel.form_rules import OUT_OF_RANGE, Fault
 from kueue_admission.kernel.given import ListOf
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity, QuantityMapField
+from kueue_fleet.fleet_file.model.addresses import CaCertificate
 
 _URL: Final = re.compile(r"(https?)://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?(/[A-Za-z0-9._~/-]*)?")
 _PORTS: Final = {"http": 80, "https": 443}

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_admission.kernel.base import Count, Number, RuledModel, SpecModel, Text, problems_in
+from kueue_admission.kernel.base import Count, Number, RuledModel, SpecModel, Text
 from kueue_admission.kernel.form_rules import WRONG_ORDER, WRONG_TYPE
 from kueue_admission.kernel.given import ListOf
+from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone

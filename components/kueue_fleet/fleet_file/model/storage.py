@@ -10,15 +10,16 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.kernel.base import Count, DnsLabel, Flag, RuledModel, SpecModel, Tagged, Text, syntax_of
+from kueue_admission.kernel.base import Count, DnsLabel, Flag, RuledModel, SpecModel, Text, syntax_of
 from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
 from kueue_admission.kernel.given import ListOfText
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity, QuantityField
 from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone
 from kueue_fleet.fleet_file.model.google_apis import UsesApis
+from kueue_fleet.fleet_file.model.tagged import Tagged
 from kueue_fleet.gke import google_syntax
-from kueue_fleet.gke.bucket_names import bucket_name
+from kueue_fleet.settings.dispatch import bucket_name
 
 BucketName = Annotated[Text, syntax_of(bucket_name)]
 """Name of a bucket of Cloud Storage."""

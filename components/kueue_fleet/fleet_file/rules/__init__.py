@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.kernel.form_rules import FORM_RULES
+from kueue_admission.kernel import job_rules
 from kueue_admission.kernel.problem import Rule, by_code, rules_of
 from kueue_fleet.fleet_file.rules import clusters, commands, files, queues, teams
+from kueue_fleet.gke.google_syntax import NO_PROJECT
 from kueue_fleet.gke.pool_rules import POOL_RULES
 from kueue_fleet.settings.dispatch import IMAGE, WINDOWS_OVERLAP
 
@@ -27,9 +28,9 @@ POOL: Final = {
 }
 """The rules of one node pool, by name; the policies have them too."""
 FLEET_RULES: Final = by_code(
-    FORM_RULES.values(),
+    job_rules.RULES.values(),
     *(rules_of(section) for section in (files, clusters, queues, teams, commands)),
-    (IMAGE, WINDOWS_OVERLAP),
+    (IMAGE, NO_PROJECT, WINDOWS_OVERLAP),
     POOL.values(),
 )
 """All rules there are, by code; a code that two have is refused when this is imported."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.kernel.form_rules import JOB, NEEDED
+from kueue_admission.kernel.form_rules import NEEDED
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside, key_of
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.manifests import label_of

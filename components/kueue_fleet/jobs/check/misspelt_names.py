@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.kernel import suggest, syntax
-from kueue_admission.kernel.form_rules import JOB, MISSPELT, UNKNOWN_NAME, Fault
+from kueue_admission.kernel.form_rules import MISSPELT, UNKNOWN_NAME, Fault
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside, maps_in
 from kueue_admission.kernel.names import (
     ELASTIC_ANNOTATION,

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kueue_admission.kernel import syntax
-from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import (
     ELASTIC_ANNOTATION,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from kueue_admission.kernel.form_rules import JOB
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import inside, maps_in
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity

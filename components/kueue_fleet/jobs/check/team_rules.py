@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.kernel.form_rules import JOB, Fault
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside, maps_in
 from kueue_admission.kernel.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.kernel.problem import Problem
