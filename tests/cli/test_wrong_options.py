@@ -183,6 +183,20 @@ def test_an_option_with_one_value_is_given_once(name: str, command: Command) -> 
     ]
 
 
+@pytest.mark.parametrize("name", [name for name, _ in commands_below(GROUP)])
+def test_the_next_option_is_not_taken_as_a_value(name: str, command: Command) -> None:
+    options = [parameter.opts for parameter in dict(commands_below(GROUP))[name].params if _takes_one(parameter)]
+    answers = [command([*name.split(), opts[0], "--yes"]) for opts in options]
+    assert [(ended.code, "has no value before --yes; give one" in ended.err) for ended in answers] == [
+        (2, True) for _ in options
+    ]
+
+
+def test_a_mistyped_option_names_the_help_of_its_command(command: Command) -> None:
+    ended = command(["init", "lab", "--kubernetes"])
+    assert ended.err == "error: init: Option '--kubernetes' requires an argument; see kueue-fleet init --help\n"
+
+
 def _wrong_about(ended: Ended) -> Iterator[str]:
     if not (ended.out + ended.err).replace("\n", "").isprintable():
         yield f"prints what acts on a terminal: {ended!r:.300}"

@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 the input (or the run) has errors, 2 the command itself wa
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -45,9 +46,14 @@ class Command(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What the arguments say. Raises CommandError for an option with one value that is given again, and for an
-        empty value, but for a part of a program that is run."""
-        values, _, params = self.make_parser(ctx).parse_args(args=list(args))
+        """What the arguments say. Raises CommandError for an option with one value that is given again, for the name of
+        an option where a value belongs, and for an empty value, but for a part of a program that is run."""
+        self._refuse_options_as_values(_own(args))
+        try:
+            values, _, params = self.make_parser(ctx).parse_args(args=list(args))
+        except typer.TyperException as mistyped:
+            mistyped.ctx = ctx  # type: ignore[attr-defined] # The parser does not know the command.
+            raise
         for argument in dict.fromkeys(params):
             value = values.get(argument.name)
             is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
@@ -61,6 +67,21 @@ class Command(TyperCommand):
                     f"{path}: {typed_as(option)} is given {params.count(option)} times; give it once"
                 )
         return super().parse_args(ctx, args)
+
+    def _refuse_options_as_values(self, args: list[str]) -> None:
+        """Raises CommandError where the value of an option was forgotten, so that the next option became its value."""
+        spellings = {spelling for option in self.params for spelling in option.opts}
+        takes_value = {
+            spelling
+            for option in self.params
+            if isinstance(option, TyperOption) and not option.is_flag
+            for spelling in option.opts
+        }
+        for argument, value in pairwise(args):
+            if argument in takes_value and (value in spellings or value.startswith("--")):
+                raise console.mistyped(
+                    f"{argument}: has no value before {value}; give one, or write {argument}={value}"
+                )
 
 
 class Commands(TyperGroup):
