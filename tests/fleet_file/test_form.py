@@ -143,6 +143,12 @@ def test_limits_of_a_pool_get_the_nearest_field() -> None:
         ("clusterQueues/0/weight", "fairSharing.weight"),
         ("clusterQueues/0/nominalQuota", "resourceGroups[].flavors[].resources[].nominalQuota"),
         ("nodePools/0/type", "diskType, accelerator.type or capacity.type"),
+        ("nodePools/0/nodesPerZone", "nodeCount"),
+        ("nodePools/0/maxNodes", "autoscaling"),
+        ("nodePools/0/guest_accelerator", "accelerator"),
+        ("nodePools/0/perCluster/batch/spot", "nodePools[NAME].capacity"),
+        ("clusters/0/kubernetesVersion", "minMasterVersion"),
+        ("clusters/0/subnetwork", "network (top level)"),
     ],
 )
 def test_a_field_of_another_level_gets_the_place_where_it_belongs(place: str, meant: str) -> None:

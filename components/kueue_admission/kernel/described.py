@@ -1,10 +1,13 @@
 """What a model says of its fields to whoever reads a file: what became of former ones, and what to write."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from kueue_admission.kernel.schema_path import is_model
+from kueue_admission.kernel.suggest import plain
+
+_Mark = TypeVar("_Mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +15,16 @@ class Hint:
     """Metadata of a required field: what to do where it is missing and its name does not say."""
 
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlsoCalled:
+    """Metadata of a field: what gcloud, Terraform or another tool calls it, or the value that it holds."""
+
+    names: frozenset[str]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", frozenset(map(plain, names)))
 
 
 class Described:
@@ -30,12 +43,17 @@ class Described:
 
 def hint_of(model: Any, name: str) -> str | None:
     """The hint of a field of `model`, by its name in files; None if it has none, or there is no such model."""
-    if not is_model(model):
-        return None
-    metadata = (
-        metadata
-        for key, field in model.model_fields.items()
-        if name in (key, field.alias)
-        for metadata in field.metadata
-    )
-    return next((hint.fix for hint in metadata if isinstance(hint, Hint)), None)
+    return next((hint.fix for names, hint in _marked(model, Hint) if name in names), None)
+
+
+def known_as(name: str, model: Any, *, in_python: bool = False) -> str | None:
+    """The field of `model` that other tools call `name`; None if there is none."""
+    fields = (names for names, mark in _marked(model, AlsoCalled) if plain(name) in mark.names)
+    return next((key if in_python else alias for key, alias in fields), None)
+
+
+def _marked(model: Any, mark: type[_Mark]) -> Iterator[tuple[tuple[str, str], _Mark]]:
+    """The fields of `model` with metadata of that type, each by its names in Python and in files."""
+    for key, field in model.model_fields.items() if is_model(model) else ():
+        names = key, field.alias or key
+        yield from ((names, metadata) for metadata in field.metadata if isinstance(metadata, mark))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.described import Described, hint_of
+from kueue_admission.kernel.described import Described, hint_of, known_as
 from kueue_admission.kernel.form_rules import (
     MISSING,
     NOT_ALLOWED,
@@ -130,8 +130,8 @@ def unknown_field(
         return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value.strip()}")
     strange = strange_character(name)
     wrong = f"is not a known field{strange and f', as it has the character {strange}'}"
-    near = suggest.nearest(name, known_names, _MUCH_ALIKE)
-    meant = [near] if near else _around(name, above or {})
+    near = known_as(name, model, in_python=names is not None) or suggest.nearest(name, known_names, _MUCH_ALIKE)
+    meant = [near] if near else _around(path, name, above or {})
     if not meant:
         meant = paths_below(model, name) if is_model(model) else []
         if near := suggest.nearest(name, known_names):
@@ -145,10 +145,11 @@ def unknown_field(
     )
 
 
-def _around(name: str, above: Mapping[str, Any]) -> list[str]:
-    """The path of the nearest field of that name around."""
+def _around(path: str, name: str, above: Mapping[str, Any]) -> list[str]:
+    """The path of the nearest field of that name around; not one that the unknown field is in."""
     for outer, place in above.items():
-        if is_model(place) and (field := respelt(name, place)) is not None:
+        field = respelt(name, place) or known_as(name, place)
+        if field is not None and not path.startswith(f"{join_path(outer, field)}."):
             return [join_path(outer, field) if outer else f"{field} (top level)"]
     return []
 

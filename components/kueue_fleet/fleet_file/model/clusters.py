@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text
-from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.described import AlsoCalled, Hint
 from kueue_admission.kernel.duration import DurationField, OptionalDurationField, duration
 from kueue_admission.kernel.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
 from kueue_admission.kernel.given import NOT_GIVEN, Given, ListOf, ListOfText
@@ -68,11 +68,15 @@ class ClusterEntry(RuledModel):
 
     name: GkeClusterName = Field(kw_only=False)
     """Name of the cluster and of its kubeconfig context."""
-    role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
+    role: Annotated[
+        Literal["manager", "worker", "standalone"],
+        Hint("add role: manager, worker or standalone"),
+        AlsoCalled("manager", "type", "worker"),
+    ]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
     region: Annotated[Region, GKE_ONLY] = Field("", kw_only=False, exclude_if=operator.not_)
     """Region of Google Cloud; needed, unless `kubernetes` is set. The control plane is regional."""
-    kubernetes: KubernetesConnection | None = None
+    kubernetes: Annotated[KubernetesConnection | None, AlsoCalled("context", "endpoint", "kubeconfig", "server")] = None
     """How an existing cluster that is not of GKE is reached, `{}` for the defaults."""
     location: DnsLabel | None = None
     """Where a cluster with `kubernetes` is, for `allowedRegions` and the dispatcher: a region, or a name of your own;
@@ -90,11 +94,15 @@ class ClusterEntry(RuledModel):
     """Whether `pulumi up` takes over objects of the same names, such as queues; default: it fails."""
     zones: Annotated[ListOfText[Zone], STANDARD_ONLY] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
-    mode: Annotated[Literal["Autopilot", "Standard"], GKE_ONLY] = "Autopilot"
+    mode: Annotated[Literal["Autopilot", "Standard"], GKE_ONLY, AlsoCalled("autopilot", "enableAutopilot")] = (
+        "Autopilot"
+    )
     """Who manages the nodes: GKE, or the pools of this file."""
     release_channel: Annotated[Literal["RAPID", "REGULAR", "STABLE", "EXTENDED"], OF_ITS_OWNER] = "REGULAR"
     """GKE's release channel; default REGULAR."""
-    min_master_version: Annotated[GkeVersion | None, OF_ITS_OWNER] = None
+    min_master_version: Annotated[
+        GkeVersion | None, OF_ITS_OWNER, AlsoCalled("clusterVersion", "kubernetesVersion", "nodeVersion", "version")
+    ] = None
     """Least version of the control plane, and that of a new cluster, such as "1.34" or 1.34.1-gke.1829001; default: the
     channel's. GKE upgrades from there, unless `exclusions` with `endTimeBehavior` keep a minor version.
     """

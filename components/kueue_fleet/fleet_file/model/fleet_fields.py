@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kueue_admission.api.manifests import namespace_labels
 from kueue_admission.kernel.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
-from kueue_admission.kernel.described import Hint
+from kueue_admission.kernel.described import AlsoCalled, Hint
 from kueue_admission.kernel.given import ListOf
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, MultiKueueArgs
@@ -51,7 +51,7 @@ class FleetFields(SpecModel):
     """Whether the fleet enables the APIs of Google Cloud that it uses, for good; default true."""
     labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
-    network: NetworkArgs = Field(default_factory=NetworkArgs)
+    network: Annotated[NetworkArgs, AlsoCalled("subnet", "subnetwork", "vpc")] = Field(default_factory=NetworkArgs)
     """The VPC network, and how control planes are reached."""
     kueue: KueueInstallation = Field(default_factory=KueueInstallation)
     """How Kueue is installed and configured."""
@@ -66,7 +66,7 @@ class FleetFields(SpecModel):
     """
     clusters: Annotated[ListOf[ClusterEntry], Hint("add a manager and its workers, or one cluster of role standalone")]
     """One manager with up to 100 workers, at most 20 for a queue; or one standalone cluster."""
-    node_pools: ListOf[NodePoolEntry] = ()
+    node_pools: Annotated[ListOf[NodePoolEntry], AlsoCalled("pools", "nodeConfig")] = ()
     """Nodes of Standard clusters."""
     reservations: ListOf[ReservationEntry] = ()
     """Reserved machines; the fleet creates and protects them, and keeps them when it is destroyed."""

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.kernel.base import AtLeastOne, Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_admission.kernel.described import AlsoCalled
 from kueue_admission.kernel.given import ListOf, ListOfText
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
@@ -202,19 +203,26 @@ class NodePoolFields(RuledModel):
     rules use it; default false."""
     clusters: ClusterNames | None = None
     """Default: every Standard cluster that runs jobs."""
-    zones: ListOfText[Zone] = ()
+    zones: Annotated[ListOfText[Zone], AlsoCalled("locations", "nodeLocations", "region")] = ()
     """Zones of the nodes; default: the cluster's."""
-    machine_type: Text = Field(kw_only=False)
+    machine_type: Annotated[Text, AlsoCalled("instanceType", "vmType")] = Field(kw_only=False)
     """Type of the machines, such as g2-standard-24."""
-    accelerator: Accelerator | None = None
+    accelerator: Annotated[
+        Accelerator | None, AlsoCalled("gpu", "gpus", "gpuType", "gpuCount", "guestAccelerator", "guestAccelerators")
+    ] = None
     """GPUs; default: the machine type's own, with GKE's default driver."""
-    node_count: Count | None = None
+    node_count: Annotated[Count | None, AlsoCalled("nodes", "nodesPerZone", "numNodes", "replicas", "size")] = None
     """Nodes in each zone, fixed; not together with autoscaling."""
-    autoscaling: PoolAutoscaling | None = None
+    autoscaling: Annotated[
+        PoolAutoscaling | None,
+        AlsoCalled("max", "maxCount", "maxNodes", "maxNodesPerZone", "min", "minCount", "minNodes"),
+    ] = None
     """Limits of the number of nodes; not together with nodeCount."""
     initial_node_count: Count | None = None
     """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
-    disk_size_gb: Annotated[Count, Field(ge=10, le=MOST_DISK_GB)] = BOOT_DISK_GB
+    disk_size_gb: Annotated[Count, Field(ge=10, le=MOST_DISK_GB), AlsoCalled("bootDisk", "bootDiskSizeGb")] = (
+        BOOT_DISK_GB
+    )
     """Boot disk; default 100."""
     disk_type: Text | None = None
     """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
@@ -235,7 +243,7 @@ class NodePoolFields(RuledModel):
     """Node labels beyond GKE's own."""
     taints: ListOf[Taint] = ()
     """Node taints beyond those that GKE sets."""
-    compact_placement: Flag = False
+    compact_placement: Annotated[Flag, AlsoCalled("placement", "placementPolicy")] = False
     """Whether the nodes stand close together; one zone only."""
     tpu_topology: Text | None = None
     """Shape of the TPU slice, such as 2x2x4; default: that of one node. A pool of several nodes is one slice of
@@ -256,13 +264,28 @@ class NodePoolFields(RuledModel):
     nccl_plugin: Flag | None = None
     """Whether the fleet installs Google's NCCL plugin for these networks on the nodes, with the device injector;
     default: with acceleratorNetworks, unless the pool exists."""
-    management: PoolManagement = Field(default_factory=PoolManagement)
+    management: Annotated[PoolManagement, AlsoCalled("autoRepair", "autoUpgrade")] = Field(
+        default_factory=PoolManagement
+    )
     """Repair and upgrades."""
-    upgrade: PoolUpgrade | None = None
+    upgrade: Annotated[PoolUpgrade | None, AlsoCalled("maxSurge", "surge", "upgradeSettings")] = None
     """How nodes are upgraded, but not of flex-start; default: one additional node at a time, with a reservation one
     node less.
     """
-    capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
+    capacity: Annotated[
+        Capacity,
+        AlsoCalled(
+            "flexStart",
+            "maxRunDuration",
+            "preemptible",
+            "provisioningModel",
+            "queuedProvisioning",
+            "reservation",
+            "reservationAffinity",
+            "reservationName",
+            "spot",
+        ),
+    ] = Field(default_factory=lambda: OnDemand(type="onDemand"))
     """Where the nodes come from; default: on demand."""
     deletion_protection: Flag | None = None
     """Whether Pulumi refuses to delete or replace the pool, with its nodes and their jobs; default: as its cluster. To
