@@ -125,11 +125,14 @@ def interrupted(arguments: list[str], output: str) -> tuple[int, str, str]:
     ) as process:
         os.close(its)
         shown = ""
-        while not re.search(r"second [1-9][\d,]* of 100,000,000", shown):
-            assert select.select([ours], [], [], 60)[0], shown
-            shown += os.read(ours, 65536).decode()
-        process.send_signal(signal.SIGINT)
-        stdout, _ = process.communicate(timeout=60)
+        try:
+            while not re.search(r"second [1-9][\d,]* of 100,000,000", shown):
+                assert select.select([ours], [], [], 60)[0], shown
+                shown += os.read(ours, 65536).decode()
+            process.send_signal(signal.SIGINT)
+            stdout, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
         while select.select([ours], [], [], 0)[0]:
             try:
                 shown += os.read(ours, 65536).decode()
