@@ -47,11 +47,11 @@ class Mixed:
 
     def active(self, worker: str) -> int:
         """How many of a worker's jobs have pods that run."""
-        return sum(job.get("status", {}).get("active", 0) > 0 for job in _jobs(self.lab, worker))
+        return sum(job.get("status", {}).get("active", 0) > 0 for job in jobs_on(self.lab, worker))
 
     def have_one_worker_each(self, names: Sequence[str]) -> bool:
         """These jobs run, and no worker has a copy of another one's."""
-        jobs = [job for worker in (GKE, PARIS) for job in _jobs(self.lab, worker)]
+        jobs = [job for worker in (GKE, PARIS) for job in jobs_on(self.lab, worker)]
         copies = Counter(job["metadata"]["name"] for job in jobs)
         running = {job["metadata"]["name"] for job in jobs if job.get("status", {}).get("active", 0) > 0}
         assert ({name: copies[name] for name in names}, running >= set(names)) == (dict.fromkeys(names, 1), True)
@@ -61,7 +61,7 @@ class Mixed:
         """All jobs have succeeded on the manager."""
 
         def finished() -> bool:
-            jobs = {job["metadata"]["name"]: job for job in _jobs(self.lab, MANAGER)}
+            jobs = {job["metadata"]["name"]: job for job in jobs_on(self.lab, MANAGER)}
             assert set(names) <= jobs.keys()
             waiting = [name for name in names if condition(jobs[name], "Complete") != "True"]
             workloads = self.lab.objects(MANAGER, "workloads").values() if waiting else ()
@@ -87,7 +87,7 @@ class Mixed:
         wait_until(has_state, RECONNECTED_SECONDS)
 
 
-def _jobs(lab: FleetInRehearsal, cluster: str) -> list[dict[str, Any]]:
+def jobs_on(lab: FleetInRehearsal, cluster: str) -> list[dict[str, Any]]:
     return [dict(job) for job in lab.clients.list(cluster, "batch", "v1", "jobs")]
 
 
@@ -226,7 +226,7 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
         [made] = submit_jobs(lab.clients, "lab", [job])
 
         def is_complete() -> bool:
-            [there] = [each for each in _jobs(lab, "lab") if each["metadata"]["uid"] == made["metadata"]["uid"]]
+            [there] = [each for each in jobs_on(lab, "lab") if each["metadata"]["uid"] == made["metadata"]["uid"]]
             return condition(there, "Complete") == "True"
 
         wait_until(is_complete, PATIENCE_SECONDS)
