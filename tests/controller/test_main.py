@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -8,13 +9,16 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from tests.controller.build import Fixture
+from tests.controller.build import Fixture, workload
 
-from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, read_configuration
+from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, collect_rarely, read_configuration
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.kube.answers import ApiError
+
+OFTEN = (100, 10, 10)
+"""Thresholds of Python's garbage collector; its own begin with 700."""
 
 
 def settings(folder: Path) -> Settings:
@@ -90,3 +94,27 @@ async def test_health_readiness_and_metrics(tmp_path: Path) -> None:
     assert b"kueue_fleet_leader 0.0" in cast("bytes", (await controller._metrics(request)).body)
     controller._leading, controller._alive_at = True, time.monotonic() - 61
     assert (await controller._health(request)).status == 503
+
+
+def test_no_collection_looks_at_all_workloads_while_they_become_more() -> None:
+    """With 20,000 of them, nominations waited for a second."""
+    full: list[int] = []
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "start" and about["generation"] == 2:
+            full.append(len(fixture.manager.records))
+
+    fixture, before = Fixture(), gc.get_threshold()
+    try:
+        gc.set_threshold(*OFTEN)
+        collect_rarely()
+        # Python waits until a quarter of what the last one saw is new.
+        gc.collect()
+        gc.callbacks.append(note)
+        for number in range(5000):
+            fixture.manager.take_workload(f"ns/{number}", workload(str(number)))
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+        gc.unfreeze()
+    assert full == []

@@ -145,11 +145,8 @@ class ConfiguredQuota:
 
 def _slim(item: Json) -> Json:
     """The object without what changes all the time and decides nothing."""
-    metadata = {
-        name: item["metadata"][name]
-        for name in ("name", "namespace", "labels", "deletionTimestamp")
-        if name in item["metadata"]
-    }
+    kept = ("name", "namespace", "labels", "deletionTimestamp")
+    metadata = {name: item["metadata"][name] for name in kept if name in item["metadata"]}
     slim = {"kind": item["kind"], "apiVersion": item["apiVersion"], "metadata": metadata, "spec": item.get("spec", {})}
     if item["kind"] == "AdmissionCheck":
         conditions = Printed.of(item).conditions.items()

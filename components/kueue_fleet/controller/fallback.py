@@ -121,10 +121,8 @@ class Fallback:
             if not worker.followed or copy is None or copy.reserved_at is None or workload is None:
                 continue
             if record.admitted_at is None and not record.assigned:
-                yield (
-                    workload.status,
-                    waits_on_workers_since(reservation_time, copy.reserved_at, given_up, self._timeout),
-                )
+                since = waits_on_workers_since(reservation_time, copy.reserved_at, given_up, self._timeout)
+                yield workload.status, since
             elif record.admitted_at is not None and name == record.cluster_name:
                 yield workload.status, record.admitted_at
 

@@ -206,7 +206,8 @@ class Reconciler:
         waits = report.said if report is not None and report.reason in _WAITS else None
         with self._fleet.metrics.decide_seconds.time():
             request = self._request(record, stuck, waits, now)
-            decision = decide(request, self._candidates(record, names, stuck, now), self._settings, now)
+            workers = [self._candidate(record, name, stuck, now) for name in names]
+            decision = decide(request, workers, self._settings, now)
         self._keep_quota(record, decision)
         changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(stuck.clusters)
         news = decision.action is Action.REMIND or (stuck.stays and not record.retries_used)
@@ -244,9 +245,6 @@ class Reconciler:
 
     def _has_copy(self, worker: str, key: str) -> bool:
         return worker in self._fleet.workers and self._fleet.workers[worker].has_copy(key)
-
-    def _candidates(self, record: Record, names: tuple[str, ...], state: _Taken, now: float) -> list[Worker]:
-        return [self._candidate(record, name, state, now) for name in names]
 
     def _candidate(self, record: Record, name: str, taken_state: _Taken, now: float) -> Worker:
         state = self._fleet.workers.get(name)
@@ -292,7 +290,7 @@ class Reconciler:
 
     def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
         """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
-        workers = self._candidates(record, names, _NOTHING_TAKEN, now)
+        workers = [self._candidate(record, name, _NOTHING_TAKEN, now) for name in names]
         request = Request(workload=record.workload, residency=self.residency(record), given_up=record.given_up)
         scores = {
             one.cluster: one.score for one in judge(request, workers, self._settings, now) if isinstance(one, Scored)
