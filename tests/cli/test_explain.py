@@ -222,7 +222,7 @@ class TestBadInput:
 
     def test_an_object_without_metadata(self, tmp_path: Path) -> None:
         dump = tmp_path / "dump.yaml"
-        dump.write_text("kind: ClusterQueue\nmetadata: 3\n---\n" + yaml.safe_dump_all([*cluster(), job("train")]))
+        dump.write_text("kind: ClusterQueue\nmetadata: 3\n")
         said = refused("train", "--objects", str(dump))
         assert said == f"{dump}:1: ClusterQueue has no metadata; give it a name there"
 

@@ -362,3 +362,26 @@ def test_a_job_with_concurrent_admission_moves_to_the_better_flavor(tmp_path: Pa
     done = call("simulate", "fleet", fleet, "--workload", ROOT / "examples/fallback/stock-out.yaml", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert {each["state"] for each in json.loads(done.stdout)["workloads"]} == {"Finished"}
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"cpu": "1 core"}, "left out: jobs.yaml:1: Job team-vision/bad.spec.template.spec.containers[0].resources"),
+        ({"queue-name": "gone"}, "left out: jobs.yaml:1: workload team-vision/bad: there is no LocalQueue"),
+    ],
+    ids=["quantity", "queue"],
+)
+def test_one_job_that_cannot_be_read_ends_no_simulation_of_a_fleet(
+    bad: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    jobs = [job("good", 0, "60", cpu="1", **{"queue-name": "gpu"}), job("bad", 0, "60", **{"queue-name": "gpu", **bad})]
+    for each in jobs:
+        each["metadata"]["namespace"] = "team-vision"
+    Path("jobs.yaml").write_text(yaml.safe_dump_all([jobs[1], jobs[0], {"just": "text"}]))
+    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--jobs", "jobs.yaml"])
+    assert (done.exit_code, "team-vision/good" in done.stdout, "/bad " in done.stdout) == (1, True, False)
+    assert said in done.stderr
+    assert "has no kind, but just" in done.stderr
+    assert "a start of theirs may be too early" in done.stderr

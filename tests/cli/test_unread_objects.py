@@ -175,8 +175,31 @@ def test_jobs_of_a_local_queue_that_is_gone_end_nothing(run: Any) -> None:
     assert "default/other  cq     rf       Finished" in done.out
 
 
-def test_what_is_yet_to_be_created_is_refused(run: Any) -> None:
-    new = job("bad", 0, cpu="1 core")
+@pytest.mark.parametrize("seconds", ["60", "soon"])
+def test_a_job_that_is_yet_to_be_created_is_left_out_too(run: Any, seconds: str) -> None:
+    new = job("bad", 0, seconds, cpu="1 core" if seconds == "60" else "1")
     del new["metadata"]["creationTimestamp"]
+    done = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, "60", cpu="1")])
+    assert (done.code, "default/other  cq     rf       Finished" in done.out) == (0, True)
+    said = "'1 core' is not a valid quantity" if seconds == "60" else "'soon' is not a number of seconds"
+    assert "left out: Job default/bad: " in done.err
+    assert said in done.err
+    alone = run("simulate", "objects", objects=[*cluster(), new])
+    assert (alone.code, said in alone.err) == (1, True)
+
+
+def test_a_queue_that_is_yet_to_be_created_is_refused(run: Any) -> None:
+    new = queue("q", queueingStrategy="LastInFirstOut")
     done = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, cpu="1")])
-    assert (done.code, "'1 core' is not a valid quantity" in done.err) == (1, True)
+    assert (done.code, "LastInFirstOut" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("arguments", [("explain", "other", "--objects"), ("simulate", "objects")], ids="-".join)
+@pytest.mark.parametrize("text", ["kind: Node\nmetadata: {", "- a list", "kind: Node", "Name: x of kubectl describe"])
+def test_a_file_that_is_no_object_ends_no_answer(arguments: Any, text: str, tmp_path: Path, command: Any) -> None:
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([*cluster(), job("other", 0, "60", cpu="1")]))
+    (tmp_path / "b.yaml").write_text(text)
+    done = command([*arguments, str(tmp_path)])
+    assert (done.code, "other" in done.out) == (0, True)
+    assert f"left out: {tmp_path}/b.yaml" in done.err
+    assert "; what depends on it is not known" in done.err

@@ -176,12 +176,10 @@ def test_generated_names_are_numbered() -> None:
 
 
 def test_everything_wrong_is_said_at_once() -> None:
-    bad = job("neg", 0, "-5")
-    word = job("word", 0, "soon")
-    quantity = job("q", 0, "1", cpu="two")
-    del quantity["metadata"]["creationTimestamp"]
-    large = job("large", 0, "1e20")
-    text = problems_of(*cluster(), bad, word, quantity, large)
+    jobs = [job("neg", 0, "-5"), job("word", 0, "soon"), job("q", 0, "1", cpu="two"), job("large", 0, "1e20")]
+    for each in jobs:
+        del each["metadata"]["creationTimestamp"]
+    text = problems_of(*cluster(), *jobs)
     assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: '-5' is not" in text
     assert "test.yaml:5: Job default/word" in text
     assert "test.yaml:6: Job default/q" in text

@@ -41,20 +41,23 @@ class Dump:
         self._read()
 
     def _read(self) -> None:
+        left_out: list[Problem] = []
         with well_formed(self._path):
-            self._index_documents(read_objects(self._path))
+            documents = read_objects(self._path, left_out=left_out)
+        self._index_documents(documents, left_out)
 
-    def _index_documents(self, documents: list[Document]) -> None:
+    def _index_documents(self, documents: list[Document], left_out: Sequence[Problem] = ()) -> None:
         from kueue_admission.api.conversion import as_v1beta2
         from kueue_admission.explain.relevance import WorkloadIndex
         from kueue_admission.read.dumped_configuration import dumped_configuration
         from kueue_admission.read.dumps import missing_kinds, take
+        from kueue_admission.read.readable import notes_of_problems
         from kueue_admission.simulate.documents import Document as Read
         from kueue_admission.simulate.job_documents import one_for_each_job, with_names
 
-        problems: list[Problem] = []
+        problems = [*left_out]
         self._documents = list(with_names((Read(where, as_v1beta2(data)) for where, data in documents), problems))
-        if problems:
+        if not self._documents:
             raise console.wrong_input(self._path, problems)
         self._manifests = [document.data for document in self._documents]
         settings = [manifest for manifest in self._manifests if manifest["kind"] == "ConfigMap"]
@@ -62,7 +65,8 @@ class Dump:
         dump = take([*settings, *(document.data for document in jobs)])
         configuration = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
         self._configuration = configuration.configuration
-        self._notes = (*missing_kinds(self._manifests).values(), *dump.left_out, *configuration.notes)
+        missing_names = missing_kinds(self._manifests).values()
+        self._notes = (*notes_of_problems(problems), *missing_names, *dump.left_out, *configuration.notes)
         self._index = WorkloadIndex(dump.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
 
@@ -309,7 +313,9 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool, kueue: Relea
 
     engines: dict[str, Engine] = {}
     with well_formed(path):
-        raw = read_raw(read_objects(path), fair_sharing=fair_sharing, kueue=kueue)
+        left_out: list[Problem] = []
+        documents = read_objects(path, left_out=left_out)
+        raw = read_raw(documents, left_out=left_out, fair_sharing=fair_sharing, kueue=kueue)
         tell_notes(raw.notes)
         result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
     simulate_ends.tell([result])

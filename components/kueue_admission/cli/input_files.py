@@ -167,14 +167,15 @@ def well_formed(source: object = None) -> Iterator[None]:
         raise console.wrong_input(source or "the input", refused.problems) from None
 
 
-def read_objects(path: Path, *, may_be_empty: bool = False) -> list[Document]:
+def read_objects(path: Path, *, may_be_empty: bool = False, left_out: list[Problem] | None = None) -> list[Document]:
     """The Kubernetes objects in a file, in the YAML and JSON files of a folder, or on standard input for `-`.
 
-    `may_be_empty`: no object is an answer too.
+    `may_be_empty`: no object is an answer too. `left_out` takes what is wrong with whatever cannot be read, where
+    other objects can.
 
     Raises:
         CommandError: there is nothing to read.
-        SimulationError: what there is holds no objects.
+        SimulationError: what there is holds no objects; without `left_out`, something that is none.
     """
     from kueue_admission.simulate.documents import read_documents
     from kueue_admission.simulate.errors import SimulationError
@@ -190,13 +191,27 @@ def read_objects(path: Path, *, may_be_empty: bool = False) -> list[Document]:
     problems: list[Problem] = []
     for file in files:
         try:
-            documents += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))
+            text, name = read_text(file, "one with Kubernetes objects"), console.source_name(file)
+            documents += read_documents(text, name, problems)
         except SimulationError as refused:
             problems += refused.problems
-    if problems:
+    if problems and (left_out is None or not documents):
         raise SimulationError(problems)
+    if left_out is not None:
+        left_out += problems
     if not documents and not may_be_empty:
         raise console.CommandError(
             f"{console.source_name(path)}: holds no objects; write Kueue's objects and jobs into it"
         )
+    return documents
+
+
+def read_what_can_be(path: Path, *, may_be_empty: bool = False) -> list[Document]:
+    """As `read_objects`, with a warning of what cannot be read where other objects can."""
+    from kueue_admission.read.readable import notes_of_problems
+
+    left_out: list[Problem] = []
+    documents = read_objects(path, may_be_empty=may_be_empty, left_out=left_out)
+    for note in notes_of_problems(left_out):
+        console.warning(note)
     return documents

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from kueue_admission.cli import console, simulate_ends, simulate_goals, simulate_report, simulate_tables
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import Output, read_objects, well_formed
@@ -20,6 +22,7 @@ from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_to_documents, comparison, parse_change
 
 if TYPE_CHECKING:
+    from kueue_admission.kernel.problem import Problem
     from kueue_admission.releases import Release
     from kueue_admission.simulate.result import Result
 
@@ -78,11 +81,16 @@ def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool, kueue: Releas
     """The Kubernetes objects in a file or a folder, with the release that decides; None: that of the objects."""
     from kueue_admission.simulate.raw import prepare_objects, read_raw
 
-    documents = read_objects(path)
+    left_out: list[Problem] = []
+    documents = read_objects(path, left_out=left_out)
 
     def prepare(changes: Sequence[Change]) -> Prepared:
         raw = read_raw(
-            apply_to_documents(documents, changes), fair_sharing=fair_sharing, kueue=kueue, changed=bool(changes)
+            apply_to_documents(documents, changes),
+            left_out=left_out,
+            fair_sharing=fair_sharing,
+            kueue=kueue,
+            changed=bool(changes),
         )
         if not changes:
             tell_notes(raw.notes)
@@ -101,7 +109,7 @@ def simulate(source: Path, made_prepare: Callable[[], Prepare], options: Options
 
     Raises:
         CommandError: the input is wrong; or a goal is missed, exit code 3.
-        Exit: the user ended it.
+        Exit: the user ended it; or jobs are left out, exit code 1.
     """
     with well_formed():
         prepare = made_prepare()
@@ -126,6 +134,8 @@ def simulate(source: Path, made_prepare: Callable[[], Prepare], options: Options
         simulate_tables.show_difference(*results)
     simulate_ends.tell(results)
     simulate_goals.enforce(verdicts[-1], quiet=options.output is Output.json)
+    if simulations[0].left_out:
+        raise typer.Exit(1)
 
 
 def _run(simulations: Sequence[Prepared], until: float | None) -> list[Result]:

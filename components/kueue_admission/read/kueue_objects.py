@@ -33,7 +33,7 @@ from kueue_admission.read.workloads import Context, parse_workload
 
 
 class LeftOut(NamedTuple):
-    """An object of a live cluster that cannot be read, and why."""
+    """An object of a live cluster, or a job, that cannot be read, and why."""
 
     manifest: Manifest
     problems: tuple[Problem, ...]
@@ -65,7 +65,8 @@ def parse_objects(
 
     `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2. `more` gives
     workloads that are not among the objects, and adds what is wrong with them to its problems; they come last.
-    `live`: what is wrong with an object that a cluster has leaves that one out. Raises ObjectError, NotModelledError.
+    `live`: what is wrong with an object that a cluster has, or with a job, leaves that one out.
+    Raises ObjectError, NotModelledError.
     """
     problems: list[Problem] = []
     by_kind: dict[str, dict[str, Fields]] = {}
@@ -166,12 +167,15 @@ class _Reader:
                 fields.problems += error.problems
             except NotModelledError as refused:
                 self.leave_out(fields, refused)
-            if len(fields.problems) > before and self._live and is_live(fields.data):
+            if len(fields.problems) > before and self._may_be_left_out(fields):
                 self.left_out.append(LeftOut(fields.data, tuple(fields.problems[before:])))
                 del fields.problems[before:]
                 models_there.clear()
             all_models += models_there
         return tuple(all_models)
+
+    def _may_be_left_out(self, fields: Fields) -> bool:
+        return self._live and (is_live(fields.data) or is_job(fields.data))
 
     def named(self, place: str) -> Fields | None:
         """The object at such a place, of a Workload the job that it is made of; None: it is not among the objects."""
@@ -181,7 +185,7 @@ class _Reader:
 
     def leave_out(self, fields: Fields | None, refused: NotModelledError) -> None:
         """Leave an object out that is not modelled. Raises NotModelledError where that is not to be."""
-        if fields is None or not (self._live and is_live(fields.data)):
+        if fields is None or not self._may_be_left_out(fields):
             raise refused
         self.left_out.append(LeftOut(fields.data, (refused.problem,)))
 

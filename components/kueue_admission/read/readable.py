@@ -1,8 +1,8 @@
 """What a live cluster holds, without what cannot be read: that ends no answer about the rest.
 
 A cluster may hold what this release does not know, or what Kueue itself passes over, such as a job whose priority class
-is gone. What names such an object cannot be judged either, and is left out with it. What is yet to be created has no
-creationTimestamp and no uid; it is in the hand of who gives it, and an error.
+is gone. What names such an object cannot be judged either, and is left out with it. So is a job that is yet to be
+created; of queues and flavors without creationTimestamp and uid, on which all depends, it is an error.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kueue_admission.decide.model import Configuration
 from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.manifest import Manifest, inside, key_of, maps_in
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.dumps import queue_of_job
 from kueue_admission.read.kueue_objects import LeftOut, Parsed, parse_objects
 from kueue_admission.read.manifests import QUEUED, label_of
@@ -26,7 +27,7 @@ def parse_readable(
 ) -> Parsed:
     """`parse_objects` without what was left out before, what cannot be read, and what names either of them.
 
-    Raises ObjectError, NotModelledError for what is yet to be created.
+    Raises ObjectError, NotModelledError for what is yet to be created, and is no job.
     """
     manifest_list = list(manifests)
     readable_objects = parse_objects(_without(manifest_list, left_out), configuration, live=True)
@@ -65,6 +66,12 @@ def notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
             yield f"{note_text}; what it takes from others of its queue and cohort is not known"
         else:
             yield f"{note_text}; what depends on it is not known"
+
+
+def notes_of_problems(problems: Iterable[Problem]) -> Iterator[str]:
+    """The same for what is no object."""
+    for problem in problems:
+        yield f"left out: {problem}; what depends on it is not known"
 
 
 def _without(manifests: Iterable[Manifest], left_out: Iterable[LeftOut]) -> list[Manifest]:

@@ -37,10 +37,11 @@ class Document(NamedTuple):
     data: Mapping[str, Any]
 
 
-def read_documents(text: str, source: str) -> list[Document]:
+def read_documents(text: str, source: str, left_out: list[Problem] | None = None) -> list[Document]:
     """The objects in `text`, Lists unpacked, empty documents left out.
 
-    Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
+    What is wrong with something else than an object, which is left out, is added to `left_out`.
+    Raises SimulationError for text that is neither YAML nor JSON; without `left_out`, with every problem.
     """
     if len(text) > _LARGE and "kind" not in text:
         wrong = "holds no Kubernetes object: the word kind is not in it"
@@ -51,7 +52,9 @@ def read_documents(text: str, source: str) -> list[Document]:
     look_over(text, source, of_objects=True)
     problems: list[Problem] = []
     documents = list(_unpack(_load(text, source), problems))
-    if problems:
+    if left_out is not None:
+        left_out += problems
+    elif problems:
         raise SimulationError(problems)
     return documents
 

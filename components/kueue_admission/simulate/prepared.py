@@ -15,7 +15,8 @@ from kueue_admission.simulate.result import Result
 class Prepared:
     """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`.
 
-    `fleet` is its name, and `goals` are those that it has, where the input is a fleet; `warnings` are of its jobs.
+    `fleet` is its name, and `goals` are those that it has, where the input is a fleet; `warnings` are of its jobs, and
+    `left_out` is what is wrong with those that are not in it.
     """
 
     queues: frozenset[str]
@@ -23,6 +24,7 @@ class Prepared:
     fleet: str = ""
     goals: Sequence[Goal] = ()
     warnings: Sequence[Problem] = ()
+    left_out: Sequence[Problem] = ()
 
     def run(self, watch: Watch | None = None) -> Result:
         """What happens, up to the end that was asked for, or until `watch` ends it. May be called once."""

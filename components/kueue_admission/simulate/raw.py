@@ -32,7 +32,7 @@ from kueue_admission.read.kueue_objects import LeftOut, Parsed
 from kueue_admission.read.manifests import JOBS, NAMESPACED, QUEUED, is_job, label_of, owners_of, with_place
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_admission.read.readable import notes as notes_of
-from kueue_admission.read.readable import parse_readable
+from kueue_admission.read.readable import notes_of_problems, parse_readable
 from kueue_admission.releases import Release
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
@@ -91,19 +91,25 @@ def read_raw(
     documents: Iterable[Document],
     configuration: Configuration | None = None,
     *,
+    left_out: Iterable[Problem] = (),
     fair_sharing: bool = False,
     kueue: Release | None = None,
     changed: bool = False,
 ) -> RawInput:
     """The objects and workloads in `documents`. Raises SimulationError with every problem.
 
+    `left_out` is what is wrong with what was read beside them and is no object.
+
     `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says. `kueue` is the
     release that decides; None: that in `documents`. `changed`: the
     objects are not those with which Kueue left workloads without quota, so all of these are tried again.
     """
     problems: list[Problem] = []
+    unnamed = list(left_out)
     current_documents = [Document(where, as_v1beta2(data)) for where, data in documents]
-    items = list(_items(current_documents, problems))
+    items = list(_items(current_documents, unnamed))
+    if not items:
+        raise SimulationError(unnamed)
     places = {item.label: item.where for item in items}
     places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
     settings = [
@@ -120,8 +126,10 @@ def read_raw(
         [*settings, *(item.data for item in items)], fair_sharing=fair_sharing, kueue=kueue
     )
     said = dumped_settings.notes if configuration is None else ()
-    notes = (*missing_names.values(), *dump.left_out, *queued_dump.left_out, *said)
-    stated_problems, seen_keys, left_out = [], set(), []
+    notes = (*notes_of_problems(unnamed), *missing_names.values(), *dump.left_out, *queued_dump.left_out, *said)
+    stories, untimed = _stories(items)
+    stated_problems, seen_keys = [], set()
+    excluded = [LeftOut(item.data, untimed[item.label]) for item in items_left if item.label in untimed]
     live = {item.label: item for item in items_left if is_live(item.data)}
     for problem in errors_of(check_objects([item.data for item in items_left])):
         label = problem.path.partition("]")[0].replace("[", " ", 1)
@@ -131,11 +139,11 @@ def read_raw(
         elif (
             problem.rule is CHECKS_EXCLUDE
         ):  # Kueue keeps the queue inactive, for a reason that the core does not know.
-            left_out.append(LeftOut(item.data, (problem,)))
+            excluded.append(LeftOut(item.data, (problem,)))
     readable_objects = None
     try:
         readable_objects = parse_readable(
-            [item.data for item in items_left], configuration or dumped_settings.configuration, left_out
+            [item.data for item in items_left], configuration or dumped_settings.configuration, excluded
         )
     except ObjectError as error:
         stated_problems += [
@@ -148,18 +156,18 @@ def read_raw(
         gone = {id(object_left_out.manifest) for object_left_out in readable_objects.left_out}
         items_left = [item for item in items_left if id(item.data) not in gone]
         items = [item for item in items if id(item.data) not in gone]
-        notes = (*notes, *notes_of(readable_objects.left_out))
-    stories = _stories(items, problems)
-    if readable_objects is not None:
-        there = [item for item in items_left if is_live(item.data)]
-        named_labels = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
-        for problem in check_references(readable_objects):
-            if any(
-                problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named_labels
-            ):
-                notes = (*notes, f"{problem.path}: {problem.wrong}, and the cluster has it all the same")
-            else:
-                problems.append(with_place(problem, places))
+        notes = (
+            *notes,
+            *notes_of(readable_objects.left_out),
+            *_dangling(readable_objects, items_left, places, problems),
+        )
+        if not readable_objects.workloads:  # Nothing is left to simulate of what is in the hand of who gives it.
+            problems += [
+                with_place(problem, places)
+                for object_left_out in readable_objects.left_out
+                if not is_live(object_left_out.manifest)
+                for problem in object_left_out.problems
+            ]
     if problems or readable_objects is None:
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
@@ -229,19 +237,36 @@ class _Story:
     finished_at: float | None
 
 
-def _stories(items: Iterable[_Item], problems: list[Problem]) -> dict[str, _Story]:
+def _dangling(
+    fleet_objects: Parsed, items: Iterable[_Item], places: Mapping[str, str], problems: list[Problem]
+) -> Iterator[str]:
+    """A note on each reference to nothing that a cluster has; others are added to the problems."""
+    there = [item for item in items if is_live(item.data)]
+    named_labels = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
+    for problem in check_references(fleet_objects):
+        if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named_labels):
+            yield f"{problem.path}: {problem.wrong}, and the cluster has it all the same"
+        else:
+            problems.append(with_place(problem, places))
+
+
+def _stories(items: Iterable[_Item]) -> tuple[dict[str, _Story], dict[str, tuple[Problem, ...]]]:
+    """The story of each by its label, and what is wrong with the run times of some."""
     by_key = {(item.kind, key_of(item.data)): item for item in items}
-    stories = {}
+    stories, faults = {}, {}
     for item in by_key.values():
         if item.kind != "Workload" and not is_job(item.data):
             continue
         owner = _owner(item) if item.kind == "Workload" else None
         job = by_key.get(owner) if owner else None
+        problems: list[Problem] = []
         seconds = _run_seconds(item, problems)
         if seconds is None and job is not None:
             seconds = _run_seconds(job, problems)
         stories[item.label] = _Story(owner[1].partition("/")[2] if owner else item.name, seconds, _finished_at(item))
-    return stories
+        if problems:
+            faults[item.label] = tuple(problems)
+    return stories, faults
 
 
 def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
@@ -260,8 +285,8 @@ def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
         seconds = as_seconds(text)
         if seconds is None:
             at = f"{place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
-            wrong = JOB.at(at, f"{text!r} is not a number of seconds", f"write 0 to {MOST_SECONDS:,}, in quotes")
-            problems.append(wrong.behind(item.where))
+            wrong, fix = f"{text!r} is not a number of seconds", f"write 0 to {MOST_SECONDS:,}, in quotes"
+            problems.append(JOB.at(at, wrong, fix))
             continue
         if place is job:
             return seconds
@@ -269,11 +294,14 @@ def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
     return max(own, default=None)
 
 
-def name_documents(documents: Iterable[Document]) -> list[Document]:
-    """One for each job, and each with a name: those with generateName get its numbers. Raises SimulationError."""
-    problems: list[Problem] = []
+def name_documents(documents: Iterable[Document], left_out: list[Problem] | None = None) -> list[Document]:
+    """One for each job, and each with a name: those with generateName get its numbers.
+
+    `left_out` takes what is wrong with those that have none; without it that raises SimulationError.
+    """
+    problems: list[Problem] = [] if left_out is None else left_out
     named_documents = [Document(item.where, item.data) for item in _items(documents, problems)]
-    if problems:
+    if problems and left_out is None:
         raise SimulationError(problems)
     return named_documents
 
@@ -284,7 +312,7 @@ def run_seconds_of(document: Document) -> float | None:
     items = list(_items([document], problems))
     seconds = _run_seconds(items[0], problems) if items else None
     if problems:
-        raise SimulationError(problems)
+        raise SimulationError(problem.behind(document.where) for problem in problems)
     return seconds
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_args
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
+from kueue_admission.cli.input_files import is_there, read_text, read_what_can_be, well_formed, write_text
 from kueue_admission.kernel import SpecError
 from kueue_admission.kernel.yaml_text import YamlDocument, dump_yaml, load_documents, load_yaml
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
@@ -331,7 +331,7 @@ def _of_clusters(what: str, values: list[str], clusters: list[str]) -> dict[str,
 
 def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
     with well_formed(path):
-        return [document.data for document in read_objects(path)]
+        return [document.data for document in read_what_can_be(path)]
 
 
 def _descriptions(files: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import read_objects, read_text, well_formed
+from kueue_admission.cli.input_files import read_text, read_what_can_be, well_formed
 from kueue_admission.kernel.manifest import inside
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable, context_name, files_of
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -258,11 +258,14 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
             return recorder.take()
     with well_formed():
         given_objects = [
-            manifest for manifest in read_objects(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
+            manifest for manifest in read_what_can_be(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
         ]
-    if problems := [problem for manifest in given_objects for problem in _unprinted(manifest)]:
+    problems = [problem for manifest in given_objects for problem in _unprinted(manifest)]
+    documents = [manifest.data for manifest in given_objects if not any(_unprinted(manifest))]
+    if problems and not documents:
         raise console.wrong_input(source, problems)
-    documents = [manifest.data for manifest in given_objects]
+    for problem in problems:
+        console.warning(f"left out: {problem}; it is not recorded")
     if not documents:
         raise console.CommandError(f"{source}: holds no Workloads; print them with kubectl get workloads -A -o yaml")
     for item in documents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
 from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
-from kueue_admission.kernel import SpecError, errors_of
+from kueue_admission.kernel import Problem, SpecError, errors_of
 from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
@@ -25,6 +26,7 @@ from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.gke.prices import Prices
 
 if TYPE_CHECKING:
+    from kueue_admission.simulate.documents import Document
     from kueue_fleet.jobs.workload_file import WorkloadFile
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "snapshots", "begin")
@@ -60,7 +62,9 @@ def of_stack(
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
         fix = "--workload takes the jobs, STACK the fleet"
         raise SimulationError([OBJECT.at("", "is a fleet, not a workload file", fix, source=source)])
-    documents = [] if manifests is None else read_objects(manifests)
+    left_out: list[Problem] = []
+    documents = [] if manifests is None else read_objects(manifests, left_out=left_out)
+    documents = readable(fleet, documents, left_out, alone=not jobs)
     if (
         begin is None
         and workload is None
@@ -91,9 +95,29 @@ def of_stack(
         )
         for problem in preparation.warnings if not changes else ():
             console.warning(str(problem))
-        return preparation
+        return replace(preparation, left_out=left_out)
 
     return prepare
+
+
+def readable(fleet: FleetSpec, documents: list[Document], left_out: list[Problem], *, alone: bool) -> list[Document]:
+    """The jobs that can be submitted; what is wrong with the others is added to `left_out`, and said.
+
+    Raises SimulationError with every problem where no job is left, and there are no others (`alone`).
+    """
+    from kueue_fleet.fleet_simulation.job_findings import readable_jobs
+
+    if not documents:
+        return documents
+    of_fleet, problems = readable_jobs(fleet, documents)
+    left_out += problems
+    if not of_fleet and alone:
+        raise SimulationError(left_out)
+    for problem in left_out:
+        console.warning(f"left out: {problem.coded}")
+    if left_out:
+        console.warning("what is left out takes nothing from others here: a start of theirs may be too early")
+    return of_fleet
 
 
 def changed_fleet(

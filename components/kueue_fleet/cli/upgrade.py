@@ -13,7 +13,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import sarif_log
 from kueue_admission.cli.dumps import tell_notes
-from kueue_admission.cli.input_files import read_objects, read_text, well_formed
+from kueue_admission.cli.input_files import read_objects, read_text, read_what_can_be, well_formed
 from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.read.manifests import QUEUED
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -94,9 +94,13 @@ def upgrade(
         )
     source_fleet = given_fleet(file)
     fleet = load_fleet(source_fleet)
+    from kueue_fleet.cli.simulate_input import readable
+
     with well_formed():
-        dump = [] if objects is None else read_objects(objects)
-        job_documents = [document for job in jobs or () for document in read_objects(job)]
+        dump = [] if objects is None else read_what_can_be(objects)
+        left_out: list[Problem] = []
+        job_documents = [document for job in jobs or () for document in read_objects(job, left_out=left_out)]
+        job_documents = readable(fleet, job_documents, left_out, alone=workload is None)
         comparison = _compare(source_fleet, to, dump, job_documents, workload)
     advice = upgrade_of(fleet, to, [document.data for document in dump])
     of_objects = (object_problem.behind(one.where) for one in dump for object_problem in object_problems(one.data, to))
@@ -112,7 +116,7 @@ def upgrade(
         console.json_document(sarif_log([*advice.problems, *decided_problems]))
     else:
         _print(advice, comparison)
-    if errors_of([*advice.problems, *decided_problems]):
+    if errors_of([*advice.problems, *decided_problems, *left_out]):
         raise typer.Exit(1)
     if rehearse:
         from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
+from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, read_what_can_be, well_formed
 from kueue_admission.kernel.known_messages import with_code
 from kueue_admission.kernel.manifest import inside, is_object
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
@@ -143,7 +143,7 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     from kueue_admission.simulate.raw import name_documents
 
     workloads = name_documents(
-        manifest for manifest in read_objects(objects, may_be_empty=True) if manifest.data["kind"] == "Workload"
+        manifest for manifest in read_what_can_be(objects, may_be_empty=True) if manifest.data["kind"] == "Workload"
     )
     wrong = []
     for workload in workloads:

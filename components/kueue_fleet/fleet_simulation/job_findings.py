@@ -41,8 +41,8 @@ from kueue_fleet.settings.windows import together
 
 _UNREAD: Final = "see yourself that its queue has what its pods ask for"
 _FIX: Final = "change what it asks for, or the quotas and nodes of its queue"
-_READINGS: Final = 3
-"""Forms are refused before references, so that the jobs are read once more after each."""
+_READINGS: Final = 100
+"""At most: forms are refused before references, and what is not modelled one by one, and jobs are read again."""
 
 
 class JobFindings(NamedTuple):
@@ -100,6 +100,22 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         elif fault := uncounted(fleet, queue, dict(workload.requests)):
             job_findings.warnings.append(of_job(document, fault.rule, fault.wrong, fault.fix, "warning"))
     return job_findings
+
+
+def readable_jobs(fleet: FleetSpec, manifests: Sequence[Document]) -> tuple[list[Document], list[Problem]]:
+    """What of the objects can be submitted to the fleet, and what is wrong with the others.
+
+    Raises SimulationError where it is not known which are wrong.
+    """
+    problems: list[Problem] = []
+    named_documents, claims = claims_apart(name_documents(manifests, problems))
+    problems += [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
+    reading = _read_jobs(fleet, claims, by_kind(_others(named_documents, problems)))
+    problems += reading.problems
+    if reading.objects is None:
+        raise SimulationError(problems)
+    readable = {id(document) for document in (*reading.documents, *claims)}
+    return [document for document in (*named_documents, *claims) if id(document) in readable], problems
 
 
 class _Read(NamedTuple):
