@@ -96,6 +96,16 @@ async def test_health_readiness_and_metrics(tmp_path: Path) -> None:
     assert (await controller._health(request)).status == 503
 
 
+async def test_a_new_workload_does_not_wait_for_all_others_when_a_worker_is_lost(tmp_path: Path) -> None:
+    controller, queue, manager = Controller(settings(tmp_path)), WorkQueue(time.monotonic), Fixture().manager
+    for number in range(100):
+        manager.take_workload(f"ns/{number}", workload(str(number)))
+    controller._add(queue, manager, None)
+    controller._add(queue, manager, "ns/new")
+    assert "ns/new" in [await queue.take(), await queue.take()]
+    assert len(queue) == 99
+
+
 def test_no_collection_looks_at_all_workloads_while_they_become_more() -> None:
     """With 20,000 of them, nominations waited for a second."""
     full: list[int] = []

@@ -257,7 +257,7 @@ class Controller:
             return
         for record in manager.records.values():
             if record.holds_quota and record.admitted_at is None:
-                queue.add(record.key)
+                queue.add_behind(record.key)
 
     async def _reconcile(self, queue: WorkQueue, reconciler: Reconciler) -> None:
         while True:

@@ -1,6 +1,7 @@
 """Keys to look at, each once however often it was added, and never by two at a time.
 
-Keys that changed and keys whose time has come take turns: thousands that wait for a moment hold no new job up.
+Keys that changed take turns with those whose time has come, or whose clusters changed: thousands that wait hold no new
+job up.
 """
 
 from __future__ import annotations
@@ -39,6 +40,14 @@ class WorkQueue:
         elif key not in self._changed:
             self._timed.pop(key, None)
             self._changed[key] = None
+            self._wake.set()
+
+    def add_behind(self, key: str) -> None:
+        """Look at the key in turn with those that changed themselves."""
+        if key in self._active:
+            self._again.add(key)
+        elif key not in self._changed:
+            self._timed[key] = None
             self._wake.set()
 
     def add_after(self, key: str, seconds: float) -> None:
@@ -94,7 +103,4 @@ class WorkQueue:
             when, key = heapq.heappop(self._heap)
             if self._due.get(key) == when:
                 del self._due[key]
-                if key in self._active:
-                    self._again.add(key)
-                elif key not in self._changed:
-                    self._timed[key] = None
+                self.add_behind(key)
