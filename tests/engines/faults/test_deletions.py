@@ -13,6 +13,7 @@ import pytest
 from controller_faults import no_worker_recorded
 from controller_lab import JOBS, MANAGER, apply_object
 from faulty_fleet import EU, REGIONS, Fleet
+from kueue_fleet.dispatch.rescue import LOST_JOB
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 QUEUE = f"{KUEUE}/namespaces/team/localqueues/gpu"
@@ -64,21 +65,35 @@ def delete(cluster: OneCluster, path: str) -> None:
     cluster.request("DELETE", path, BACKGROUND)
 
 
+def over(fleet: Fleet, name: str, namespace: str = "team") -> bool:
+    """It has ended; or `status` says that it never will, and its user deletes it: docs/found-in-kueue.md, 13."""
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
+    there = fleet.lab.manager.find(path)
+    if there is not None and name in [each.name for each in fleet.held.stuck() if each.why == LOST_JOB]:
+        fleet.forgotten.add(name)
+        fleet.lab.manager.delete(path)
+    return there is None or condition(there, "Complete") == "True"
+
+
 @pytest.mark.parametrize(
     "objects",
     [("workloads", "jobs"), ("remote workloads", "remote jobs", "remote pods")],
     ids=["the manager's", "a worker's"],
 )
 def test_objects_of_running_jobs_are_deleted(fleet: Fleet, objects: tuple[str, ...]) -> None:
+    struck: set[str] = set()
+
     def strike() -> None:
-        struck: set[str] = set()
         for what in objects:
             one = running(fleet, struck)
             struck.add(one.name)
             one.delete(what, fleet)
         fleet.restarted |= fleet.bound.keys()
 
-    fleet.survive(strike, restarts=True)
+    def settle() -> None:
+        wait_until(lambda: all(over(fleet, name) for name in struck))
+
+    fleet.survive(strike, settle, restarts=True)
 
 
 def test_the_queues_of_running_jobs_are_deleted(fleet: Fleet) -> None:
@@ -125,6 +140,7 @@ def test_the_namespaces_of_running_jobs_are_deleted(fleet: Fleet) -> None:
     def again() -> None:
         wait_until(lambda: fleet.lab.workers[EU].find(f"/api/v1/namespaces/{on_worker}") is None)
         make(fleet.lab.workers[EU], on_worker)
+        wait_until(lambda: over(fleet, on_worker, on_worker))
 
     fleet.survive(strike, again)
 
