@@ -36,7 +36,7 @@ class Listed(NamedTuple):
     group: str = "Commands"
     """Above it in `--help`; a command with an empty one is not there."""
     instead: str = ""
-    """Of an old name: what to write. Whoever uses the old name is warned."""
+    """Of an old name: what to write. The old name works, with a warning."""
 
 
 class Command(TyperCommand):

@@ -5,7 +5,7 @@
     DIR/followed/CLUSTER/BEGIN-END      empty: nothing of it was missed between these milliseconds since 1970
     DIR/clusters/CLUSTER/UID            empty: kube-system of a cluster that had this name has this uid
 
-A file is there as a whole or not at all. The same event may be in two files, after a crash; whoever reads takes one.
+A file is there as a whole or not at all. The same event may be in two files, after a crash; readers take one.
 """
 
 from __future__ import annotations

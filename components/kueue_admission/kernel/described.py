@@ -1,4 +1,4 @@
-"""What a model says of its fields to whoever reads a file: what became of former ones, and what to write."""
+"""What a model says of its fields to readers of a file: what became of former ones, and what to write."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

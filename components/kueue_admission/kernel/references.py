@@ -1,6 +1,6 @@
 """Fields that name another object: they take the name, or what a program declares the object with.
 
-A name that came from a declaration keeps it, so that whoever declares the object that refers can wait for the other.
+A name that came from a declaration keeps it, so that what declares the object that refers can wait for the other.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def refuse_deep_text(text: str, source: str, loader: Any) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
     except yaml.YAMLError:
-        return  # Whoever reads it says what is wrong.
+        return  # The parser says what is wrong.
 
 
 def _may_be_deep(text: str) -> bool:

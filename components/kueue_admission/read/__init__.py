@@ -3,7 +3,7 @@
 An object stays what JSON and YAML made of it, a `forms.manifest.Manifest`. It is read through one of two lenses:
 
 - `fields.Fields` is one object within it, its path, and the list of what is wrong. People write jobs and Kueue's
-  objects, so whoever reads these keeps the list and refuses them with it (`kueue_objects`, `workloads`, `pods`).
+  objects, so readers of these keep the list and refuse them with it (`kueue_objects`, `workloads`, `pods`).
 - `printed.Printed` and its kinds are typed views on Fields: where a Workload stands, whether a Job is over, which Node
   a Pod is on. Clusters write what these say, so most readers ignore the list (`Printed.of`), and what has a wrong type
   is missing. `workloads.parse_status` reads a Workload through the same view, with the list.

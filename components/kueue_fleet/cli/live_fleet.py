@@ -244,7 +244,7 @@ def _read(
             error_text = f"{plural}: {error.status} {error.reason}" if error.status else error.message
             return ClusterObjects(role, objects, error_text)
     if nodes:
-        # Whoever may not list nodes sees the rest; what is not there is shown as not known.
+        # Users who may not list nodes see the rest; what is not there is shown as not known.
         with suppress(ApiError):
             objects["nodes"] = [node for selector in nodes for node in listed("/api/v1/nodes", selector)]
     return ClusterObjects(role, objects, views=views)

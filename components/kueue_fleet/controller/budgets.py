@@ -1,6 +1,6 @@
 """What teams use of budgets that hold jobs back, and which of their jobs may go on.
 
-Counted from the Workloads of the manager, and kept in a ConfigMap: whoever leads next goes on from there with what the
+Counted from the Workloads of the manager, and kept in a ConfigMap: the next leader goes on from there with what the
 Workloads say since. What ran while no replica led, and was deleted meanwhile, is not counted. Without a ledger that can
 be read, all is counted that Workloads still say of the week or month. So a budget may be taken for less used up than it
 is, never for more: jobs pass rather than wait for an error of ours.

@@ -111,7 +111,7 @@ class LeaseLock(BaseLock):
     async def release(self) -> None:
         """Release the Lease, if it is held, so that another replica need not wait until it expires.
 
-        It takes a few seconds at most: whoever ends the process does not wait for long.
+        It takes a few seconds at most, so that the process ends soon.
         """
         spec = self._lease.get("spec") or {}
         if spec.get("holderIdentity") != self.identity:

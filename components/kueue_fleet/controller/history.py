@@ -59,7 +59,7 @@ class Following:
     """What is new in the clusters of `places`, by what watches of them say; `tell` gets what cannot be followed.
 
     A name may lead to another cluster, for a moment or for good. Nothing of the former is said to be gone then, as it
-    may be there again. If it is not, whoever compares next notices.
+    may be there again. If it is not, the next comparison notices.
     """
 
     def __init__(self, places: Mapping[str, Place], clock: Callable[[], float], tell: Callable[[str], None]) -> None:

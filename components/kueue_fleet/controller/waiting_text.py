@@ -1,4 +1,4 @@
-"""What is said to whoever reads a Workload that waits: of this job, and of the queue and clusters that it is for."""
+"""What a Workload that waits says to its readers: of this job, and of the queue and clusters that it is for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Teams that have used up their budgets: what their jobs may still have, and until when.
 
-What is used grows by what runs, and is counted in steps: so it can be kept, and whoever leads next counts on from what
+What is used grows by what runs, and is counted in steps: so it can be kept, and the next leader counts on from what
 the cluster still says. A job that was let in is not taken back, and what runs goes on: a budget is exceeded by what the
 last jobs use.
 

@@ -34,7 +34,7 @@ class _Line:
     total: float = 0.0
 
 
-_NOBODY: Final = _Line()
+_EMPTY_LINE: Final = _Line()
 
 
 class WaitingTimes:
@@ -97,7 +97,7 @@ class WaitingTimes:
         # One that is far in the future is garbage.
         recent = [seconds for at, seconds, _ in samples if abs(now - at) <= MEMORY_SECONDS]
         mean = sum(recent) / len(recent) if recent else None
-        line = self._waiting.get((worker, queue), _NOBODY)
+        line = self._waiting.get((worker, queue), _EMPTY_LINE)
         late = len(line.times) if mean is None else bisect_left(line.times, now - mean)
         if mean is None and not late:
             return None

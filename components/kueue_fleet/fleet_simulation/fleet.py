@@ -86,9 +86,11 @@ def prepare_fleet(
     jobs, claims = claims_apart(named_documents)
     dispatch_problems = as_in_files(warn_of_undispatched(fleet, run.jobs.values()), file.jobs, jobs, sources)
     queued_list = tuple(queued_jobs(fleet, jobs, claims))
+    pending = [[tuple(check(fleet, job)) for job in queued_list] for check in _PENDING]
+    running = [job for job, *waits in zip(queued_list, *pending, strict=True) if not any(waits)]
     warnings = (
-        *(warning for check in _PENDING for job in queued_list for warning in check(fleet, job)),
-        *_refused_elsewhere(fleet, queued_list),
+        *(warning for of_check in pending for of_job in of_check for warning in of_job),
+        *_refused_elsewhere(fleet, running),
         *_closed_pools(fleet, file),
         *dispatch_problems,
         *warn_of_many(fleet, file.jobs, jobs),
@@ -102,7 +104,7 @@ def _refused_elsewhere(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[
     for job in jobs:
         metadata = inside(job.data, "metadata")
         alike = repr((job.queue, job.pod_sets, metadata.get("labels"), metadata.get("annotations")))
-        if alike not in seen and not any(warning for check in _PENDING for warning in check(fleet, job)):
+        if alike not in seen:
             for problem in errors_of(check_job(fleet, job)):
                 yield replace(problem, wrong=f"{problem.wrong} (the simulation may run it)", severity="warning")
         seen.add(alike)

@@ -1,4 +1,4 @@
-"""Which pods of a node are never run, and what they belong to, for whoever waits for them."""
+"""Which pods of a node are never run, and what they belong to, for commands that wait for them."""
 
 from __future__ import annotations
 
