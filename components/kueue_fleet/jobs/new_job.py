@@ -32,6 +32,7 @@ from kueue_fleet.fleet_file.model.job_forms import BUCKET, form_problems
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.storage import GcsFuse
+from kueue_fleet.fleet_file.model.teams import JobTemplate
 from kueue_fleet.gke.labels import ACCELERATOR, GCS_FUSE_VOLUMES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.jobs.check.gpu_networks import add_networks
 from kueue_fleet.jobs.check.provisioning_request import requests_of
@@ -83,6 +84,10 @@ class JobRequest:
     """By absolute path: the name of a PersistentVolumeClaim of the namespace, or `gs://BUCKET`."""
 
 
+_OF_TEMPLATES: Final = JobTemplate.model_fields.keys() - {"name", "time"}
+"""The fields that are those of a template; `seconds` is its `time`."""
+
+
 def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
     """A job as a team's template has it; `given` are fields of `JobRequest` that take precedence, unless None.
 
@@ -106,22 +111,16 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
         raise SimulationError([JOB.at("template", f"{template} {several if templates else 'is not in the file'}", fix)])
     [(owner, new_job)] = templates
     says = {
+        **{field_name: getattr(new_job, field_name) for field_name in _OF_TEMPLATES},
         "queue": f"{owner.namespace_names[0]}/{new_job.queue}" if new_job.queue else None,
         "seconds": None if new_job.time is None else int(new_job.time.seconds),
-        **{
-            field_name: getattr(new_job, field_name)
-            for field_name in ("image", "nodes", "gpus", "cpu", "memory", "priority")
-        },
     }
-    fields = {name: value for name, value in (says | _without_none(given)).items() if value is not None}
-    return JobRequest(
-        **fields
-        | {
-            "command": (*new_job.command, *(given.get("command") or ())),
-            "env": {**new_job.env, **(given.get("env") or {})},
-            "mounts": {**new_job.mounts, **(given.get("mounts") or {})},
-        }
-    )
+    both = {
+        "command": (*new_job.command, *(given.get("command") or ())),
+        "env": {**new_job.env, **(given.get("env") or {})},
+        "mounts": {**new_job.mounts, **(given.get("mounts") or {})},
+    }
+    return JobRequest(**_without_none(says) | _without_none(given) | both)
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
