@@ -47,7 +47,7 @@ def _of(*templates: str) -> str:
     return "[" + ", ".join(_spec(template) for template in templates) + "]"
 
 
-def _each(items: str, template: str) -> str:
+def _pods_of_items(items: str, template: str) -> str:
     """The pods of a list, each item of which has a template."""
     return f"{items}.orValue([]).map(item, {_spec(f'item.{template}')})"
 
@@ -68,7 +68,7 @@ def _kubeflow(kind: str, replicas: str, version: str = "v1") -> JobKind:
 def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
     """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
     head = _of(f"{cluster}.?headGroupSpec.?template", *further)
-    pods = f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}"
+    pods = f"{head} + {_pods_of_items(f'{cluster}.?workerGroupSpecs', '?template')}"
     return JobKind("ray.io", plural, kind, "v1", pods, managed_by=_MANAGED_BY, counts_more=True)
 
 
@@ -79,7 +79,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
         "jobsets",
         "JobSet",
         "v1alpha2",
-        _each("object.spec.?replicatedJobs", "?template.?spec.?template"),
+        _pods_of_items("object.spec.?replicatedJobs", "?template.?spec.?template"),
         managed_by=_MANAGED_BY,
     ),
     "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs", "v2beta1"),
@@ -102,7 +102,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
         "AppWrapper",
         "v1beta2",
         " + ".join(
-            _each("object.spec.?components", template)
+            _pods_of_items("object.spec.?components", template)
             for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
         ),
         managed_by=_MANAGED_BY,

@@ -27,7 +27,7 @@ def crowd_changes(trials: Trials) -> None:
     _more_quota(trials, entry.queue, outlook.short)
     _priority(trials, entry.info.priority, blockers)
     finishing(trials, entry)
-    _gone(trials, blockers)
+    _remove_waiting(trials, blockers)
 
 
 def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
@@ -80,7 +80,7 @@ def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
             return
 
 
-def _gone(trials: Trials, blockers: Iterable[Blocker]) -> None:
+def _remove_waiting(trials: Trials, blockers: Iterable[Blocker]) -> None:
     """Those that wait themselves have started and ended, or are deleted."""
     holders = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
     keys = [blocker.workload for blocker in blockers if blocker.workload not in holders]

@@ -39,8 +39,8 @@ class _Nothing:
 class Recorder:
     """One cluster. What it keeps grows with what is in the cluster, not with the history."""
 
-    def __init__(self, place: Place, known_known: Known | None = None) -> None:
-        self._place, self._known = place, known_known or _Nothing()
+    def __init__(self, place: Place, known: Known | None = None) -> None:
+        self._place, self._known = place, known or _Nothing()
         self._first: dict[str, Event] = {}
         """The first event of each Workload and node that is in the cluster, by its path."""
         self._requests: dict[str, str] = {}

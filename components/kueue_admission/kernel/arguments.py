@@ -135,7 +135,7 @@ def misfits(
     function: Callable[..., Any], where: str, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> Iterator[Problem]:
     """What is wrong with the arguments of a call; `where` begins the paths."""
-    takes = _taken(function)
+    takes = _parameters_of(function)
     names = [name for name in takes.hints if name not in ("self", "cls")]
     if len(args) > len(takes.by_position):
         own = " and ".join(name for name in takes.by_position if name in names)
@@ -166,7 +166,7 @@ def _in_a_model(name: str, hints: Mapping[str, Any]) -> str | None:
 
 
 @cache
-def _taken(function: Callable[..., Any]) -> _Parameters:
+def _parameters_of(function: Callable[..., Any]) -> _Parameters:
     hints: dict[str, Any] = {}
     takes_any = False
     parameters_there = declared(function).parameters
@@ -189,7 +189,7 @@ def _unfit(value: Any, hint: Any) -> Iterator[Problem]:
     """Where a value, or a part of it, is not what is taken."""
     fitting = [member for member in _members(hint) if _is_of(value, member)]
     if not fitting:
-        yield WRONG_TYPE.at("", f"{_shown(value)} is given", _fix(value, hint))
+        yield WRONG_TYPE.at("", f"{_text_of(value)} is given", _fix(value, hint))
         return
     unfit_parts = [list(_unfit_parts(value, fitting_type)) for fitting_type in fitting]
     yield from min(unfit_parts, key=len)
@@ -269,7 +269,7 @@ def _plain(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _shown(value: object) -> str:
+def _text_of(value: object) -> str:
     if value is None:
         return "None"
     if isinstance(value, type):

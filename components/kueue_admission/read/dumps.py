@@ -111,11 +111,11 @@ def take(manifests: Iterable[Manifest]) -> Taken:
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
     gone = {id(m) for m in (*unmanaged_manifests, *passed_over, *apart, *unread, *live)}
     notes = [
-        *_said(unmanaged_manifests, "Kueue does not manage what names no LocalQueue"),
-        *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
-        *_said(apart, "managedJobsNamespaceSelector of Kueue's Configuration leaves their namespace out"),
-        *_said(not_read, "the pods of their kinds are not read"),
-        *_said(without, "none of the Workloads of their pods is among the objects"),
+        *_notes_of(unmanaged_manifests, "Kueue does not manage what names no LocalQueue"),
+        *_notes_of(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
+        *_notes_of(apart, "managedJobsNamespaceSelector of Kueue's Configuration leaves their namespace out"),
+        *_notes_of(not_read, "the pods of their kinds are not read"),
+        *_notes_of(without, "none of the Workloads of their pods is among the objects"),
     ]
     return Taken([m for m in single if id(m) not in gone], notes)
 
@@ -134,8 +134,8 @@ def without_queue(manifests: Sequence[Manifest]) -> Taken:
         return Taken(manifests, ())
     gone = {id(m) for m in (*lost, *dangling)}
     notes = [
-        *_said(dangling, "their ClusterQueue is not there"),
-        *_said(lost, "their LocalQueue is not there"),
+        *_notes_of(dangling, "their ClusterQueue is not there"),
+        *_notes_of(lost, "their LocalQueue is not there"),
     ]
     return Taken([m for m in manifests if id(m) not in gone], notes)
 
@@ -219,7 +219,7 @@ def _has_pods(manifest: Manifest, owners: Iterable[str]) -> bool:
     return any(owner == key or owner.startswith(f"{key}-") for owner in owners)
 
 
-def _said(manifests: Sequence[Manifest], why: str) -> Iterator[str]:
+def _notes_of(manifests: Sequence[Manifest], why: str) -> Iterator[str]:
     if manifests:
         names = ", ".join(label_of(m) for m in manifests[:_MOST_NAMED])
         more = f" and {len(manifests) - _MOST_NAMED} more" if len(manifests) > _MOST_NAMED else ""

@@ -165,12 +165,12 @@ def _unpack(documents: Iterable[tuple[Place, Any]], problems: list[Problem]) -> 
             problem = OBJECT.at("", f"is a list of {len(data)}", "write objects, or a List with items")
             problems.append(problem.behind(where))
         elif not isinstance(data, Mapping):
-            problem = OBJECT.at("", f"is {_shown(data)}, not a Kubernetes object", "write apiVersion and kind")
+            problem = OBJECT.at("", f"is {_text_of(data)}, not a Kubernetes object", "write apiVersion and kind")
             problems.append(problem.behind(where))
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data, problems)
         elif data.get("kind") == "List":
-            wrong = f"is {_shown(data['items'])}" if data.get("items") is not None else "is missing or empty"
+            wrong = f"is {_text_of(data['items'])}" if data.get("items") is not None else "is missing or empty"
             problems.append(
                 OBJECT.at("items", wrong, "write a list of objects, each with a '- ' before it").behind(where)
             )
@@ -206,7 +206,7 @@ def _items(where: Place, list_data: Mapping[str, Any], problems: list[Problem]) 
         elif isinstance(item, Mapping) and "kind" in item:
             yield from _document(place, item, problems)
         else:
-            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, not a Kubernetes object"
+            what = "has no kind" if isinstance(item, Mapping) else f"is {_text_of(item)}, not a Kubernetes object"
             problems.append(OBJECT.at("", what, "write apiVersion and kind").behind(place))
 
 
@@ -214,19 +214,19 @@ def _document(where: Place, data: Mapping[str, Any], problems: list[Problem]) ->
     """The object, unless its labels or annotations are not maps: whatever reads them relies on that."""
     kind, metadata = data["kind"], data.get("metadata")
     if not isinstance(kind, str) or not kind:
-        problems.append(OBJECT.at("kind", f"is {_shown(kind)}", "write a kind, such as Job").behind(where))
+        problems.append(OBJECT.at("kind", f"is {_text_of(kind)}", "write a kind, such as Job").behind(where))
         return
     fields = metadata if isinstance(metadata, Mapping) else {}
     for field in ("labels", "annotations"):
         value = fields.get(field)
         if value is not None and not isinstance(value, Mapping):
-            problem = OBJECT.at(f"{kind}.metadata.{field}", f"is {_shown(value)}", "write a map of names to text")
+            problem = OBJECT.at(f"{kind}.metadata.{field}", f"is {_text_of(value)}", "write a map of names to text")
             problems.append(problem.behind(where))
             return
     yield Document(where, data)
 
 
-def _shown(data: object) -> str:
+def _text_of(data: object) -> str:
     text = " ".join(str(data)[:200].split())
     return f"the text {text[:40]!r}{'...' if len(text) > 40 else ''}" if isinstance(data, str) else _plain(data)[:40]
 

@@ -166,13 +166,13 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
             kind = {Phase.QUOTA: "waiting", Phase.CHECKS: "checks"}.get(phase)
             for resource, amount in record.requests if kind else ():
                 changes_by_series.setdefault(Series(kind or "", resource), []).extend(
-                    _held(resource, amount, begin, until)
+                    _use_changes(resource, amount, begin, until)
                 )
         for run in record.runs:
             begin = run.admitted_at - result.origin
             until = end if run.ended_at is None else run.ended_at - result.origin
             for (flavor, resource), amount in run.usage.items():
-                changes_held = _held(resource, amount, begin, min(until, end))
+                changes_held = _use_changes(resource, amount, begin, min(until, end))
                 key = run.cluster or "", run.admission.cluster_queue, flavor, resource
                 by_queue.setdefault(key, []).extend(changes_held)
                 by_team.setdefault(resource, {}).setdefault(team, []).extend(changes_held)
@@ -206,7 +206,7 @@ def _amount(resource: str, amount: float) -> float:
     return amount / _UNITS.get(resource, ("", 1.0))[1]
 
 
-def _held(resource: str, amount: int, begin: float, until: float) -> Changes:
+def _use_changes(resource: str, amount: int, begin: float, until: float) -> Changes:
     value = _amount(resource, amount)
     return [(begin, value), (until, -value)] if value and until > begin else []
 

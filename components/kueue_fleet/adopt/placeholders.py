@@ -28,7 +28,7 @@ def lower_placeholders(data: Data, fleet: FleetSpec) -> Iterator[str]:
             for flavor in group["flavors"]:
                 for quota in flavor["resources"]:
                     quantity = quota["nominalQuota"]
-                    most = max((_held(fleet, flavor["name"], name, quota["name"]) for name in clusters), default=0)
+                    most = max((_capacity(fleet, flavor["name"], name, quota["name"]) for name in clusters), default=0)
                     if most and _is_placeholder(quota):
                         quota["nominalQuota"] = f"{most // _GIB}Gi" if _in_bytes(quota["name"]) else most
                         yield (
@@ -46,7 +46,7 @@ def _in_bytes(resource: str) -> bool:
     return resource in ("memory", "ephemeral-storage")
 
 
-def _held(fleet: FleetSpec, flavor: str, cluster: str, resource: str) -> int:
+def _capacity(fleet: FleetSpec, flavor: str, cluster: str, resource: str) -> int:
     """What the nodes of a flavor on a cluster hold at most; 0 if that is not known, or limits nothing."""
     entry = fleet.flavor(flavor)
     pools = fleet.flavor_nodes(entry, cluster) if entry is not None and flavor in fleet.flavors_on(cluster) else ()

@@ -62,7 +62,7 @@ def cost(
         raise console.mistyped("--per: is for what teams used; give --store too")
     fleet = load_fleet(file)
     if store is not None:
-        _used(fleet, store, load_prices(prices), (per or Per.month).value, output)
+        _show_use(fleet, store, load_prices(prices), (per or Per.month).value, output)
         return
     costs = cost_of(fleet, load_prices(prices))
     if output is Output.json:
@@ -77,7 +77,7 @@ def cost(
             console.line(f"  {part}")
 
 
-def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Output) -> None:
+def _show_use(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Output) -> None:
     from kueue_admission.cli.tables import Column, Table
     from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_fleet.fleet_file.spending import without_price

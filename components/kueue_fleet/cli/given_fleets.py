@@ -192,11 +192,11 @@ def check_same(file: Path, in_file: Mapping[str, Any], declared_fleet: DeclaredF
     differs = first_difference(one.wire(), other.wire())
     if differs is not None:
         path, here, there = differs
-        wrong = f"{path}: is {_shown(here)}, but in the program's Fleet {declared_fleet.name} {_shown(there)}"
+        wrong = f"{path}: is {_text_of(here)}, but in the program's Fleet {declared_fleet.name} {_text_of(there)}"
         raise UnreadableError(str(file), wrong, f"write the same in both, or remove {PULUMI_KEY} from the file")
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if value is None:
         return "not there"
     return (

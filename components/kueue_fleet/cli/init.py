@@ -118,10 +118,10 @@ def init(
     _refuse(starter, [answer for answer in answers if answer in ANSWERS])
     for answer in starter.answers:
         if answer not in answers and not yes and console.on_a_terminal():
-            starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
+            starter = _ask(answer, starter, lambda made: None if force else _refusal(made, directory))
     # An answer that is right by itself may be wrong beside the others, and the project may be missing.
     _refuse(starter, starter.answers)
-    if not force and (refusal := _taken(starter, directory)):
+    if not force and (refusal := _refusal(starter, directory)):
         raise console.CommandError(refusal)
     _write(starter, directory, force=force)
 
@@ -148,7 +148,7 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
     return list(dict.fromkeys(f"{problem.wrong}; {problem.fix}" for problem in errors))
 
 
-def _taken(starter: Starter, directory: Path) -> str | None:
+def _refusal(starter: Starter, directory: Path) -> str | None:
     """What to say where the fleet's file is there already."""
     file = _file(starter, directory)
     return f"{file}: already exists; give another name, or --force to replace it" if is_there(file) else None

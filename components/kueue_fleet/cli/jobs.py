@@ -332,10 +332,10 @@ def _pods(
         )
     if not pods:
         raise console.CommandError(f"{job_name} has no pods on {live_job.where} yet; try again, or look with describe")
-    return live_job, pods if pod_name is None else [_chosen(pods, pod_name)]
+    return live_job, pods if pod_name is None else [_choose_pod(pods, pod_name)]
 
 
-def _chosen(pods: Sequence[PrintedPod], pod_name: str) -> PrintedPod:
+def _choose_pod(pods: Sequence[PrintedPod], pod_name: str) -> PrintedPod:
     names = [pod.name for pod in pods]
     if pod_name in names:
         return pods[names.index(pod_name)]

@@ -139,7 +139,7 @@ class FleetReader:
         job_clusters = fleet.job_clusters if nodes else ()
         self._nodes = {name: _EVERY_NODE if name in fleet.plain_clusters else _WITH_DEVICES for name in job_clusters}
         self._roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
-        self._kept = {name: _Kept() for name in fleet.cluster_names} if again else {}
+        self._kept = {name: _Memory() for name in fleet.cluster_names} if again else {}
         self._asked: dict[str, Future[ClusterObjects]] = {}
         self._last: dict[str, tuple[ClusterObjects, datetime]] = {}
         """What was read of each, and when; before that, nothing, and when it was asked."""
@@ -160,9 +160,9 @@ class FleetReader:
                 kept = self._kept.get(name)
                 read_arguments = (self._command, name, role, self._kubeconfig, self._fleet, nodes, kept)
                 self._asked[name] = beside(partial(_read, *read_arguments))
-        return {name: self._found(name, end) for name in self._roles}
+        return {name: self._cluster_objects(name, end) for name in self._roles}
 
-    def _found(self, name: str, end: float) -> ClusterObjects:
+    def _cluster_objects(self, name: str, end: float) -> ClusterObjects:
         from kueue_fleet.status import ClusterObjects
 
         last, since = self._last[name]
@@ -188,7 +188,7 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the edge has the clock
 
 
-class _Kept:
+class _Memory:
     """What is kept of a cluster between two looks: its client, and its Workloads."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ def _read(
     kubeconfig: Path | None,
     fleet: FleetSpec,
     nodes: Sequence[Mapping[str, str]],
-    kept: _Kept | None,
+    kept: _Memory | None,
 ) -> ClusterObjects:
     client = (kept and kept.client) or connect(command, cluster, kubeconfig, fleet)
     from kueue_fleet.status import ClusterObjects

@@ -39,7 +39,7 @@ def what_if(cluster: str, manifests: Sequence[Manifest], changes: Mapping[str, s
     ]
     before, after = (prepare_objects(raw, Delays()).run() for raw in raws)
     lines = [f"{change.text}: {now} -> {change.value or 'no limit'}"]
-    lines += _told(differences(before, after), raws[0].moment - raws[0].origin)
+    lines += _outcome_paragraphs(differences(before, after), raws[0].moment - raws[0].origin)
     if {before.end.reason, after.end.reason} != {EndReason.NOTHING_MORE}:
         lines.append("How it ends is not known: jobs preempt each other again and again.")
     end = f"So Kueue would go on with the jobs that are on {cluster} now, without others. Nothing was changed."
@@ -66,7 +66,7 @@ def _change(manifests: Sequence[Manifest], changes: Mapping[str, str]) -> tuple[
     raise console.CommandError(f"{wrong}; choose one of the quotas that the page shows")
 
 
-def _told(outcomes: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
+def _outcome_paragraphs(outcomes: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
     """A paragraph each for the jobs that lose, that gain, and that fare otherwise; `now` is a second of the result."""
     kinds: dict[str, list[str]] = {"Lose": [], "Gain": [], "Neither": []}
     for start in outcomes:

@@ -110,7 +110,7 @@ def plan(
         source_fleet
     )  # What is wrong with it is said first; calendars are looked at when the window begins.
     check_teams("--growth", grown.teams, fleet)
-    document, text = _written(source_fleet)
+    document, text = _fleet_document(source_fleet)
     from kueue_fleet.fleet_file.goals import goals_of
     from kueue_fleet.planning.plan import Question
 
@@ -146,16 +146,16 @@ def plan(
         raise console.CommandError(f"--budget: {nothing_text}; the best one is shown", simulate_goals.MISSED)
 
 
-def _written(given_given_fleet: GivenFleet) -> tuple[YamlDocument, str]:
+def _fleet_document(source_fleet: GivenFleet) -> tuple[YamlDocument, str]:
     """The fleet's part of the file, and the text. Raises CommandError for a program."""
     from kueue_admission.kernel.yaml_text import load_document
     from kueue_fleet.fleet_file.parse import fleet_part
 
-    if given_given_fleet.declared is not None:
+    if source_fleet.declared is not None:
         raise console.CommandError(
-            f"{given_given_fleet.source}: is a program; give the fleet as a file, which plan can change"
+            f"{source_fleet.source}: is a program; give the fleet as a file, which plan can change"
         )
-    return fleet_part(load_document(given_given_fleet.text, given_given_fleet.source)), given_given_fleet.text
+    return fleet_part(load_document(source_fleet.text, source_fleet.source)), source_fleet.text
 
 
 def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, source: str) -> list[Knob]:

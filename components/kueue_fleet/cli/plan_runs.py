@@ -68,12 +68,12 @@ class Runs:
     def __call__(self, point: Point, *, whole: bool, window: Window | None = None) -> list[Tried]:
         """The simulations of a point."""
         keys = [(point, seed, whole, window or self._question.window) for seed in self._seeds]
-        missing_keys = [key for key in keys if self._found(key) is None]
+        missing_keys = [key for key in keys if self._lookup(key) is None]
         for key, trial in zip(missing_keys, self._run(missing_keys), strict=False):
             self._keep(key, trial)
             if trial.stopped and self._pool is None:
                 return [trial]
-        return [found for key in keys if (found := self._found(key)) is not None]
+        return [found for key in keys if (found := self._lookup(key)) is not None]
 
     def _run(self, keys: Sequence[_Key]) -> Iterator[Tried]:
         if self._pool is not None:
@@ -82,7 +82,7 @@ class Runs:
         for point, seed, whole, window in keys:
             yield self._question.simulate(point, seed, whole=whole, window=window)
 
-    def _found(self, key: _Key) -> Tried | None:
+    def _lookup(self, key: _Key) -> Tried | None:
         """One that went to its end says more than one that may be stopped."""
         point, seed, whole, window = key
         return self._known.get((point, seed, True, window)) or (None if whole else self._known.get(key))

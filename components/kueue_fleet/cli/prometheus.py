@@ -53,7 +53,7 @@ def _answer(address: str, begin: float, end: float) -> Manifest:
             answer_data = json.loads(answer.read())
     except urllib.error.HTTPError as refusal:
         with refusal:
-            answer_data = _said(refusal.read())
+            answer_data = _refusal(refusal.read())
         if answer_data is None:
             raise _unreachable(address, f"{refusal.code} {refusal.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as failed:
@@ -61,7 +61,7 @@ def _answer(address: str, begin: float, end: float) -> Manifest:
     return answer_data if is_object(answer_data) else {}
 
 
-def _said(content: bytes) -> object:
+def _refusal(content: bytes) -> object:
     """What a refusal says in Prometheus' own form; None: it has another one."""
     try:
         answer_data = json.loads(content)

@@ -191,7 +191,7 @@ def _is_prometheus(source: str) -> bool:
     return is_address(source) or is_address(source.partition("=")[2])
 
 
-def _asked(fleet: FleetSpec, source: str, back: float) -> list[Event]:
+def _prometheus_events(fleet: FleetSpec, source: str, back: float) -> list[Event]:
     """What a Prometheus says that Kueue counted now, and on each of the days before. Raises CommandError."""
     from kueue_admission.kernel.suggest import instead
     from kueue_fleet.cli.prometheus import ask, is_address
@@ -229,7 +229,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
 
     if _is_prometheus(given_source):
         recorder = _recorder(fleet, fleet.home, store, labels)
-        recorder.note(_asked(fleet, given_source, back))
+        recorder.note(_prometheus_events(fleet, given_source, back))
         return recorder.take()
     cluster, separator, path = given_source.partition("=")
     has_known_cluster = bool(separator) and cluster in fleet.cluster_names

@@ -213,7 +213,7 @@ def _observed(
             if worker and _seconds(fault, drill) < (patience := worker_lost_seconds(fleet)):
                 line("", f"Kueue moves its jobs after {patience:.0f} s: multiKueue.workerLostTimeout")
             began = time.monotonic()
-            gone = _made(fault, scene, observation, drill)
+            gone = _run_fault(fault, scene, observation, drill)
             repair_time = time.monotonic()
             observation.stream.close()
             jobs = [job for job in observation.stream.submitted if not gone or clients.has(fleet.home, job)]
@@ -275,7 +275,7 @@ def _seconds(fault: Fault, drill: Drill) -> int:
     return LASTS_SECONDS if drill.lasts is None else drill.lasts
 
 
-def _made(fault: Fault, scene: Scene, seen: Seen, drill: Drill) -> bool:
+def _run_fault(fault: Fault, scene: Scene, seen: Seen, drill: Drill) -> bool:
     """Have the fault for as long as it lasts, or until a job is taken again; whether jobs are gone with it."""
     from kueue_rehearsal.faults import wait_for
 

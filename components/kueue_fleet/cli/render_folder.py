@@ -21,7 +21,7 @@ def write_folders(fleet: FleetSpec, clusters: list[str], folder: Path) -> None:
     Raises CommandError.
     """
     for cluster in clusters:
-        documents, place = _wanted(fleet, cluster), folder / cluster
+        documents, place = _files_of(fleet, cluster), folder / cluster
         try:
             place.mkdir(parents=True, exist_ok=True)
             for name in _earlier(place) - documents.keys():
@@ -39,7 +39,7 @@ def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None
 
     differs = False
     for cluster in clusters:
-        documents, place = _wanted(fleet, cluster), folder / cluster
+        documents, place = _files_of(fleet, cluster), folder / cluster
         for name in sorted(documents.keys() | _earlier(place)):
             old, new = _text(place / name), documents.get(name, "")
             labels = (f"{place / name}", f"{place / name} of the fleet")
@@ -52,7 +52,7 @@ def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None
     console.line("no difference")
 
 
-def _wanted(fleet: FleetSpec, cluster: str) -> dict[str, str]:
+def _files_of(fleet: FleetSpec, cluster: str) -> dict[str, str]:
     values, before = {}, "the objects here"
     for chart in reversed(charts_on(fleet, cluster)):
         name = _values_file(chart.release)

@@ -104,9 +104,14 @@ def replay(
     with counting("replaying") as say, well_formed():
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(source_fleet, changes, at), past, window, queues) if changes else before
-        runs = [before.run(seed, begun=_told(say, f"simulation {seed + 1} of {seeds}")) for seed in range(seeds)]
+        runs = [
+            before.run(seed, begun=_with_progress(say, f"simulation {seed + 1} of {seeds}")) for seed in range(seeds)
+        ]
         changed_runs = (
-            [after.run(seed, grown, _told(say, f"simulation {seed + 1} of {seeds}, changed")) for seed in range(seeds)]
+            [
+                after.run(seed, grown, _with_progress(say, f"simulation {seed + 1} of {seeds}, changed"))
+                for seed in range(seeds)
+            ]
             if changes or growth
             else []
         )
@@ -119,7 +124,7 @@ def replay(
     _show(before, runs, after, changed_runs, change_texts, output)
 
 
-def _told(say: Callable[[str], None], what: str) -> Callable[[list[Replayed]], Watch]:
+def _with_progress(say: Callable[[str], None], what: str) -> Callable[[list[Replayed]], Watch]:
     """Tells of a simulation how far it is."""
 
     def begun(jobs: list[Replayed]) -> Watch:

@@ -134,7 +134,7 @@ def submit(
         from kueue_fleet.jobs.new_job import job_for
 
         mounts = (_split("--mount", value, ":/", "CLAIM:/PATH") for value in mount or ())
-        new_job = _wanted(
+        new_job = _job_request(
             spec,
             template,
             name=name or _usual_name(command or ([template.rpartition("/")[2]] if template else None)),
@@ -171,7 +171,7 @@ def submit(
         raise typer.Exit(_follow(clusters, spec.home, job_object, kubectl))
 
 
-def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
+def _job_request(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
     """The options, and a template for the rest. Raises CommandError."""
     from kueue_fleet.jobs.new_job import JobRequest, from_template
 

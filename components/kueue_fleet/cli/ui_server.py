@@ -151,12 +151,12 @@ class PageServer:
             (row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()
         ):
             raise web.HTTPNotFound
-        return await self._told(partial(detail, namespace, name))
+        return await self._text_answer(partial(detail, namespace, name))
 
     async def _quota(self, request: web.Request) -> web.Response:
-        return await self._told(partial(self._what_if, request.query))
+        return await self._text_answer(partial(self._what_if, request.query))
 
-    async def _told(self, work: Callable[[], str]) -> web.Response:
+    async def _text_answer(self, work: Callable[[], str]) -> web.Response:
         """What `work` finds; one at a time, as each may take the whole of a core."""
         async with self._explaining:
             return web.json_response({"text": await asyncio.to_thread(work)})

@@ -101,7 +101,7 @@ class Fallback:
         if rules is None:
             return None
         waits: dict[str, float] = {}
-        for status, since in self._held(record):
+        for status, since in self._node_waits(record):
             has_started = status.pods_ready or status.waits_for_recovery or status.pods_ready_since is None
             if status.admission is None or (record.admitted_at is not None and has_started):
                 continue
@@ -109,7 +109,7 @@ class Fallback:
                 waits[flavor] = min(since, waits.get(flavor, math.inf))
         return decide_fallback(rules, waits, record.workload.allowed_flavors, self._fleet.clock())
 
-    def _held(self, record: Record) -> Iterator[tuple[WorkloadStatus, float]]:
+    def _node_waits(self, record: Record) -> Iterator[tuple[WorkloadStatus, float]]:
         """Where it has quota on flavors, and since when it waits for nodes there."""
         reservation_time = record.reserved_at or 0.0
         if self._fleet.manager.dispatch_check(record) is None:

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _Withdrawal:
     """Clusters that the workload is taken back from now, and when to look at the others again."""
 
     given_up: Mapping[str, GivenUp]
@@ -68,7 +68,7 @@ class _Taken:
     retry_at: float
 
 
-_NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
+_NO_WITHDRAWAL: Final = _Withdrawal({}, frozenset(), (), "", math.inf)
 
 
 def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decision: Decision) -> bool:
@@ -216,7 +216,7 @@ class Reconciler:
             self._asked[record.key] = now
         return min(stuck.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
-    def _request(self, record: Record, state: _Taken, waits: ParsedReport | None, now: float) -> Request:
+    def _request(self, record: Record, state: _Withdrawal, waits: ParsedReport | None, now: float) -> Request:
         """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
         residency = self.residency(record)
@@ -246,7 +246,7 @@ class Reconciler:
     def _has_copy(self, worker: str, key: str) -> bool:
         return worker in self._fleet.workers and self._fleet.workers[worker].has_copy(key)
 
-    def _candidate(self, record: Record, name: str, taken_state: _Taken, now: float) -> Worker:
+    def _candidate(self, record: Record, name: str, taken_state: _Withdrawal, now: float) -> Worker:
         state = self._fleet.workers.get(name)
         connection, problem = self._fleet.manager.connection(name)
         if state is None:
@@ -266,7 +266,7 @@ class Reconciler:
             fits_later=self._later.may_fit(record.workload, record.cluster_queue, name),
         )
 
-    def _look_for_stuck(self, record: Record, names: tuple[str, ...], now: float) -> _Taken:
+    def _look_for_stuck(self, record: Record, names: tuple[str, ...], now: float) -> _Withdrawal:
         given_up, clusters, messages, stays, again = dict(record.given_up), set(), [], [], math.inf
         for name in record.nominated:
             state = self._fleet.workers.get(name)
@@ -286,11 +286,11 @@ class Reconciler:
             elif verdict.message:
                 stays.append(verdict.message)
             again = min(again, *(one.retry_at for one in (verdict, stuck) if one.retry_at is not None), math.inf)
-        return _Taken(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
+        return _Withdrawal(given_up, frozenset(clusters), tuple(messages), "; ".join(stays), again)
 
     def _is_better_elsewhere(self, record: Record, cluster: str, names: tuple[str, ...], now: float) -> bool:
         """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
-        workers = [self._candidate(record, name, _NOTHING_TAKEN, now) for name in names]
+        workers = [self._candidate(record, name, _NO_WITHDRAWAL, now) for name in names]
         request = Request(workload=record.workload, residency=self.residency(record), given_up=record.given_up)
         scores = {
             one.cluster: one.score for one in judge(request, workers, self._settings, now) if isinstance(one, Scored)
@@ -306,7 +306,7 @@ class Reconciler:
             else:
                 worker.forget(record.key)
 
-    async def _write(self, record: Record, decision: Decision, state: _Taken, *, changes: bool) -> None:
+    async def _write(self, record: Record, decision: Decision, state: _Withdrawal, *, changes: bool) -> None:
         """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
         body = patches.dispatch_body(record, decision, state.given_up, state.stays)
         await self._fleet.write_status(record, body, patches.DISPATCH_MANAGER)

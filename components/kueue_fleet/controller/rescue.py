@@ -93,7 +93,7 @@ class Rescue:
             return
         body = {**_head(record, job), "spec": {"suspend": False}}
         await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
-        self._done(record, ENDED_SUSPENDED, "It has ended on its worker, was still suspended here, and is resumed")
+        self._report(record, ENDED_SUSPENDED, "It has ended on its worker, was still suspended here, and is resumed")
 
     async def look_at_copy(self, key: str, record: Record | None, now: float) -> float:
         """Help a job whose copy has ended or is gone, and of which Kueue makes nothing; when to look again.
@@ -113,7 +113,7 @@ class Rescue:
             why = f"{record.cluster_name} has no copy of it any more"
             body = patches.check_body(record, {check: (CheckDecision(CheckState.RETRY, why), None)}, now)
             await self._fleet.write_status(record, body, patches.REJECT_MANAGER)
-            self._done(record, LOST_COPY, f"{why}, and it is taken back")
+            self._report(record, LOST_COPY, f"{why}, and it is taken back")
             del self._missed[key]
         return max(due, now + self._patience / 2)
 
@@ -125,7 +125,7 @@ class Rescue:
             return end.at + self._patience
         job = await self._job(record)
         if job is not None and await self._end(record, job, end):
-            self._done(record, LOST_END, "It has ended on its worker, which Kueue could not copy, and ends here too")
+            self._report(record, LOST_END, "It has ended on its worker, which Kueue could not copy, and ends here too")
         return now + self._patience
 
     async def _end(self, record: Record, job: PrintedJob, end: End | None) -> bool:
@@ -148,7 +148,7 @@ class Rescue:
             raise
         return job if job.uid == record.owner.uid else None
 
-    def _done(self, record: Record, reason: str, why: str) -> None:
+    def _report(self, record: Record, reason: str, why: str) -> None:
         self._fleet.metrics.rescued.labels(reason).inc()
         log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
         self._fleet.tell(record, reason, why, True)
@@ -166,7 +166,7 @@ class Rescue:
         if job is None or not job.is_suspended:
             return False
         await self._fleet.api.apply(f"{path_of_job(record)}/status", status_of_job(record, job), RESCUE_MANAGER)
-        self._done(record, STUCK_EVICTION, why)
+        self._report(record, STUCK_EVICTION, why)
         return True
 
     def forget(self, key: str) -> None:

@@ -20,7 +20,7 @@ from kueue_fleet.controller import patches
 from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.waiting_text import Said, about_waiting, asked_most
+from kueue_fleet.controller.waiting_text import WaitingMessage, about_waiting, asked_most
 from kueue_fleet.dispatch import Residency
 from kueue_fleet.dispatch.waiting import Estimate, Pace
 from kueue_fleet.kube.answers import ApiError
@@ -84,7 +84,7 @@ class WaitingReasons:
         self._round: OrderedDict[str, None] = OrderedDict()
         self._lines: dict[str, _Line] = {}
         self._places: dict[str, tuple[str, Place]] = {}
-        self._said: dict[str, tuple[str, Said, float]] = {}
+        self._messages: dict[str, tuple[str, WaitingMessage, float]] = {}
         self._paced: dict[str, str] = {}
         self._ticks = 0
 
@@ -139,12 +139,12 @@ class WaitingReasons:
         is_counted = record is not None and record.status.admission is not None and not record.finished
         quota.keep(key, record.workload if record is not None and is_counted and not record.unreadable else None)
         if record is None:
-            for known_reasons in (self._said, self._paced, self._new, self._round, self._left):
+            for known_reasons in (self._messages, self._paced, self._new, self._round, self._left):
                 known_reasons.pop(key, None)
             return
         if not _waits(record):
             self._note_pace(record)
-            self._said.pop(key, None)
+            self._messages.pop(key, None)
             if record.waiting:
                 self._left[key] = None
             return
@@ -154,7 +154,7 @@ class WaitingReasons:
         place = ((int(record.reserved_at is None), *order), key, _size(record.workload))
         insort(self._lines.setdefault(queue, _Line()).waiting, place)
         self._places[key] = queue, place
-        if key not in self._said:
+        if key not in self._messages:
             self._new.setdefault(key)
 
     def _leave(self, key: str) -> None:
@@ -175,7 +175,7 @@ class WaitingReasons:
             record.cluster_queue, at, max(0.0, at - reservation_time), _size(record.workload), queued=is_queued
         )
 
-    def _about(self, record: Record, now: float) -> Said:
+    def _about(self, record: Record, now: float) -> WaitingMessage:
         queue, place = self._places[record.key]
         line, quota = self._lines[queue], self._quota.quota
         assert quota is not None
@@ -196,22 +196,22 @@ class WaitingReasons:
         residency = self._residency(record)
         return [name for name, worker in self._fleet.workers.items() if residency.forbids(worker.region) is None]
 
-    def _is_due(self, record: Record, said_said: Said, now: float) -> bool:
-        uid, before, at = self._said.get(record.key, ("", None, 0.0))
+    def _is_due(self, record: Record, message: WaitingMessage, now: float) -> bool:
+        uid, before, at = self._messages.get(record.key, ("", None, 0.0))
         if before is None or uid != record.uid:
-            return now - said_said.since >= YOUNG_SECONDS
-        if (said_said.reason, said_said.lasting) != (before.reason, before.lasting):
+            return now - message.since >= YOUNG_SECONDS
+        if (message.reason, message.lasting) != (before.reason, before.lasting):
             return now - at >= YOUNG_SECONDS
-        return said_said.passing != before.passing and (now - at >= REFRESH_SECONDS or now >= before.until)
+        return message.passing != before.passing and (now - at >= REFRESH_SECONDS or now >= before.until)
 
-    async def _write(self, key: str, said_said: Said | None) -> None:
+    async def _write(self, key: str, message: WaitingMessage | None) -> None:
         """Write why a Workload waits, or that it waits no longer; what fails is tried again when its turn comes."""
         record = self._fleet.manager.records.get(key)
         if record is None:
             return
         now, before = self._fleet.clock(), record.waiting
         body = patches.waiting_body(
-            record, *((said_said.reason, said_said.text, said_said.since) if said_said is not None else ())
+            record, *((message.reason, message.text, message.since) if message is not None else ())
         )
         try:
             await self._fleet.write_status(record, body, patches.WAITING_MANAGER)
@@ -220,13 +220,13 @@ class WaitingReasons:
                 self.note(key)
                 return
             log.warning("not said", extra={"fields": {"workload": key, "error": str(error)[:500]}})
-        if said_said is None:
+        if message is None:
             return
-        self._said[key] = record.uid, said_said, now
+        self._messages[key] = record.uid, message, now
         self._new.pop(key, None)
         self._round[key] = None
-        if said_said.reason != before:
-            self._tell_job(record, said_said.reason, said_said.text, False)
+        if message.reason != before:
+            self._tell_job(record, message.reason, message.text, False)
 
 
 def _waits(record: Record) -> bool:

@@ -27,7 +27,7 @@ _LONGEST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WaitingMessage:
     """`reason` is Kueue's token; `lasting` is written again at once when it changes, `passing` after a while, or
     when the estimate is past."""
 
@@ -53,7 +53,7 @@ def about_waiting(
     place: tuple[int, int],
     start: Estimate | None,
     now: float,
-) -> Said:
+) -> WaitingMessage:
     """Why a Workload waits. `allowed_regions`: the workers that it may run on.
 
     `place`: its number in its queue and how many wait there; `start`: in how many seconds it may start.
@@ -68,7 +68,7 @@ def about_waiting(
         if has_quota
         else (f"{POSITION}: {place[0]} of {place[1]} in ClusterQueue {quota.place(record.workload)[0]}",)
     )
-    return Said(
+    return WaitingMessage(
         str(reason),
         since,
         (f"Waits for: {'; '.join(_waits_for(fleet, record))}", *_goes_on(record)),
@@ -158,7 +158,7 @@ def _about_checks(fleet: Fleet, record: Record) -> tuple[str, str]:
     if record.nominated and not any(copy is not None and copy.reserved_at is not None for copy in copies):
         there = ", ".join(record.nominated)
         room = _room_on(fleet, record.nominated, record.workload, asked_most(record.workload)[0])
-        headline = f"It asks for {_asked(record.workload)} on {there}, and waits there.{room}"
+        headline = f"It asks for {_request_text(record.workload)} on {there}, and waits there.{room}"
     where = record.cluster_name or ", ".join(record.nominated)
     return headline, f"Wait for {where} to admit it." if where else f"Wait for whoever answers AdmissionCheck {name}."
 
@@ -170,7 +170,7 @@ def asked_most(workload: Workload) -> tuple[str, int]:
     return resource, names.get(resource, 0)
 
 
-def _asked(workload: Workload) -> str:
+def _request_text(workload: Workload) -> str:
     resource, amount = asked_most(workload)
     return f"{format_amount(resource, amount)} {resource}"
 
@@ -179,7 +179,7 @@ def _waits_for(fleet: Fleet, record: Record) -> Iterator[str]:
     """What it waits for, and since when: quota, nodes, a cluster."""
     if record.reserved_at is None:
         since = max(record.workload.created, record.evicted_at or 0.0)
-        yield f"quota of {_asked(record.workload)} since {format_time(since)}"
+        yield f"quota of {_request_text(record.workload)} since {format_time(since)}"
         return
     places = {"": fleet.manager.requests.of(record.key, record.uid)}
     places |= {name: worker.provisioning(record.key) for name, worker in fleet.workers.items()}
@@ -196,7 +196,7 @@ def _waits_for(fleet: Fleet, record: Record) -> Iterator[str]:
         if copy is not None and copy.reserved_at is not None
     ]
     checks = [name for name, one in sorted(record.checks.items()) if one.state is not CheckState.READY]
-    of_workers = f"quota of {_asked(record.workload)} on {', '.join(record.nominated)}"
+    of_workers = f"quota of {_request_text(record.workload)} on {', '.join(record.nominated)}"
     rest = of_workers if record.nominated else ", ".join(checks) or "admission"
     yield from nodes or quota or [f"{rest} since {format_time(record.reserved_at)}"]
 

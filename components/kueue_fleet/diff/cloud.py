@@ -408,7 +408,7 @@ def _reservations(change: CloudPlan) -> Iterator[Difference]:
             path = f"{section}[{entry.name}]"
             other = others.get(entry.name)
             if other is None:
-                yield consequence(path, _gone(old, entry))
+                yield consequence(path, _removal_text(old, entry))
                 continue
             if change.step(kind, entry.name).replaces():
                 text = f"it is {_AGAIN}, and Google may have no machines for it then"
@@ -470,7 +470,7 @@ def _not_asked_for(
         yield "it stays shared as it is: write the numbers of all projects, not their ids"
 
 
-def _gone(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> str:
+def _removal_text(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> str:
     machines = f"{entry.count} {entry.machine_type} in {entry.zone}"
     if isinstance(entry, FutureReservationEntry) and entry.planning_status == "SUBMITTED":
         return f"{machines}: Google does not take the request back, and what it grants is paid"

@@ -72,7 +72,7 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     problems += _between(fleet, to, moves)
     problems += _other_release(before, manifests)
     changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded_fleet, name))
-    steps = _steps(fleet, to, moves, goes_out=bool(_gone(before, after)))
+    steps = _steps(fleet, to, moves, goes_out=bool(_api_losses(before, after)))
     return Upgrade(before, to, problems, list(changes), list(steps))
 
 
@@ -122,7 +122,7 @@ def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
     return FleetSpec(**{**fields, "clusters": clusters, "kueue": kueue})
 
 
-def _gone(before: Mapping[str, str], after: Release) -> list[str]:
+def _api_losses(before: Mapping[str, str], after: Release) -> list[str]:
     """Versions of Kueue's API that are served now and no longer after it."""
     now = [api for version in before.values() for api in nearest(version).served]
     return [api for api in dict.fromkeys(now) if api not in after.served]

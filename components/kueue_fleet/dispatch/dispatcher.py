@@ -259,10 +259,10 @@ def _rest(request: Request, workers: Sequence[Worker], settings: Dispatch, now: 
 def report_of(decision: Decision) -> ParsedReport:
     """What is written of a decision."""
     nominated_names = decision.nominated if decision.reason in (Reason.NOMINATED, Reason.WIDENED) else ()
-    return ParsedReport(one_line(decision.message), tuple(map(_written, decision.verdicts)), nominated_names)
+    return ParsedReport(one_line(decision.message), tuple(map(_report_entry, decision.verdicts)), nominated_names)
 
 
-def _written(verdict: Verdict) -> Verdict:
+def _report_entry(verdict: Verdict) -> Verdict:
     message = one_line(verdict.message)
     if isinstance(verdict, Filtered):
         return replace(verdict, message=message)

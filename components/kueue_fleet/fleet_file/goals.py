@@ -84,7 +84,7 @@ def judge_recorded(fleet: FleetSpec, recorded_past: Recorded | None) -> list[Jud
         if row.cluster == fleet.home and recorded_past.begin <= row.time <= recorded_past.end
     ]
     verdicts = judge(
-        goals, list(_seen(fleet, recorded_past)), recorded_past.begin, recorded_past.end, recorded_past.past.end
+        goals, list(_goal_jobs(fleet, recorded_past)), recorded_past.begin, recorded_past.end, recorded_past.past.end
     )
     return [
         judge_counted(verdict.goal, counted_rows)
@@ -94,7 +94,7 @@ def judge_recorded(fleet: FleetSpec, recorded_past: Recorded | None) -> list[Jud
     ]
 
 
-def _seen(fleet: FleetSpec, recorded_past: Recorded) -> Iterable[Seen]:
+def _goal_jobs(fleet: FleetSpec, recorded_past: Recorded) -> Iterable[Seen]:
     queues: dict[str, str] = dict(cluster_queue_of(fleet))
     past, begin, end = recorded_past
     for job in past.jobs:

@@ -58,8 +58,8 @@ def room_for_quota(fleet: FleetSpec, snapshot: Snapshot, cluster: str) -> dict[t
     workloads have it.
     """
     return {
-        pair: max(0, have - promised if pair[1] in ACCELERATOR_RESOURCES else have - _used(snapshot, *pair))
-        for pair, have, promised in _held(fleet, cluster)
+        pair: max(0, have - promised if pair[1] in ACCELERATOR_RESOURCES else have - _use(snapshot, *pair))
+        for pair, have, promised in _capacities(fleet, cluster)
     }
 
 
@@ -69,11 +69,11 @@ def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explan
         (figures.flavor, each.resource): each.missing for figures in explanation.flavors for each in figures.resources
     }
     room = room_for_quota(fleet, snapshot, explanation.cluster) if any(missing_amounts.values()) else {}
-    for (flavor, resource), have, promised in _held(fleet, explanation.cluster) if room else ():
+    for (flavor, resource), have, promised in _capacities(fleet, explanation.cluster) if room else ():
         if missing_amounts.get((flavor, resource), 0) > room[flavor, resource]:
             taken, whose = promised, "the nominalQuota of all queues is"
             if resource not in ACCELERATOR_RESOURCES:
-                taken, whose = _used(snapshot, flavor, resource), "workloads use"
+                taken, whose = _use(snapshot, flavor, resource), "workloads use"
             yield (
                 f"Flavor {flavor}: by the fleet file, its nodes on {explanation.cluster} hold "
                 f"{format_amount(resource, have)} {resource}, and {whose} {format_amount(resource, taken)}: "
@@ -81,7 +81,7 @@ def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explan
             )
 
 
-def _held(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str], int, int]]:
+def _capacities(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str], int, int]]:
     """Flavor and resource, what its nodes can ever hold, and the nominal quota of all queues and cohorts."""
     for name, by_resource in promises_on(Scope(fleet), cluster).items():
         flavor = fleet.flavor(name)
@@ -94,7 +94,7 @@ def _held(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str], int
                 yield (name, resource), have, sum(by_entry.values())
 
 
-def _used(snapshot: Snapshot, flavor: str, resource: str) -> int:
+def _use(snapshot: Snapshot, flavor: str, resource: str) -> int:
     return sum(
         dict(pod_set.usage).get(resource, 0)
         for workload in snapshot.workloads

@@ -89,7 +89,7 @@ class RunTimes:
 
     def find(self, workload: PrintedWorkload) -> tuple[str, Distribution | Sequence[float]] | None:
         """Where the run time of a workload is from, and what it is drawn from; None: nothing is known."""
-        reasons = list(_said(workload))
+        reasons = list(_run_times(workload))
         if reasons:
             return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(reasons))
         names = [workload.name, *(owner.name for owner in workload.owners)]
@@ -290,7 +290,7 @@ def _rests_on(fleet: FleetSpec, queue: str, plan: _Plan, file: WorkloadFile) -> 
     yield "no job is submitted after it"
 
 
-def _said(workload: PrintedWorkload) -> Iterator[float]:
+def _run_times(workload: PrintedWorkload) -> Iterator[float]:
     """The run times that its pods say."""
     for pod_set in workload.pod_sets:
         text = inside(pod_set.data, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)

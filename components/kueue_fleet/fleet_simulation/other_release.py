@@ -125,7 +125,7 @@ def _place(metadata: Mapping[str, Any]) -> _Place:
 
 def _problem(problem_data: Mapping[str, Any], versions: Sequence[str], places: Mapping[_Place, str]) -> Problem:
     key = problem_data["namespace"], problem_data["name"]
-    texts = [_told(problem_data[side]) for side in ("before", "after")]
+    texts = [_side_text(problem_data[side]) for side in ("before", "after")]
     if texts[0] == texts[1]:
         texts = [f"{text}, {_when(problem_data[side])}" for text, side in zip(texts, ("before", "after"), strict=True)]
     wrong = "; ".join(f"with Kueue {version} {text}" for version, text in zip(versions, texts, strict=True))
@@ -134,7 +134,7 @@ def _problem(problem_data: Mapping[str, Any], versions: Sequence[str], places: M
     return problem.behind(places[key]) if key in places else problem
 
 
-def _told(side: Mapping[str, Any] | None) -> str:
+def _side_text(side: Mapping[str, Any] | None) -> str:
     if side is None:
         return "not submitted"
     flavors = dict.fromkeys(name for pod_set in side["flavors"].values() for name in pod_set.values())

@@ -39,7 +39,7 @@ def simulated_budgets(
 ) -> Iterator[SimulatedBudget]:
     """Each amount of each budget, where it is used up most; `end` is when the simulation is over."""
     budgeted_teams = [team for team in fleet.teams if team.budget is not None]
-    usage = list(_held(fleet, records, end)) if budgeted_teams else []
+    usage = list(_gpu_use(fleet, records, end)) if budgeted_teams else []
     for team in budgeted_teams:
         assert team.budget is not None
         length = _SECONDS[team.budget.per]
@@ -65,7 +65,7 @@ def _nth(time: float, length: float) -> int:
     return int(time // length)
 
 
-def _held(fleet: FleetSpec, records: Sequence[Record], end: float) -> Iterator[Held]:
+def _gpu_use(fleet: FleetSpec, records: Sequence[Record], end: float) -> Iterator[Held]:
     for record in records:
         team = fleet.team_of.get(record.namespace)
         for run in record.runs if team is not None else ():

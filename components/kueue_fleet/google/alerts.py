@@ -75,7 +75,7 @@ def alert_policies(
             "continue too, but the manager sends it no more.\n\n"
             f"First: `kubectl --context CLUSTER -n {kueue_namespace} get pods,leases`. If that does not answer either, "
             "the cluster is gone or cannot be reached: `gcloud container clusters list`.",
-            _prometheus("KueueGone", _gone(clusters), 600),
+            _prometheus("KueueGone", _absence_query(clusters), 600),
             severity="CRITICAL",
         ),
     }
@@ -246,7 +246,7 @@ def _inactive(clusters: Sequence[str], stopped_queues: Sequence[str]) -> str:
     return f"max by (cluster, cluster_queue) (kueue_cluster_queue_status{{{','.join(labels)}}}) > 0"
 
 
-def _gone(clusters: Sequence[str]) -> str:
+def _absence_query(clusters: Sequence[str]) -> str:
     """A cluster without any replica, or one where all of them have queues to look after and none leads."""
     absent = " or ".join(f'absent(kueue_build_info{{cluster="{cluster}"}})' for cluster in clusters)
     following = f'kueue_cluster_queue_status{{replica_role="follower",{_matching(clusters)}}}'

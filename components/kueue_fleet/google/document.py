@@ -22,11 +22,11 @@ def document(resource: CloudResource) -> dict[str, Any]:
     for field in fields(resource):
         if field.name not in _NO_OPTIONS:
             value = getattr(resource, field.name)
-            options[to_camel(field.name)] = _references(value) if field.name in _KEYS else _written(value)
+            options[to_camel(field.name)] = _references(value) if field.name in _KEYS else _escape(value)
     options_there = {option: value for option, value in options.items() if value not in (None, [])}
     return {
         **data,
-        "properties": _written(resource.properties),
+        "properties": _escape(resource.properties),
         **({"options": options_there} if options_there else {}),
     }
 
@@ -35,6 +35,6 @@ def _references(keys: Any) -> Any:
     return [_references(key) for key in keys] if isinstance(keys, tuple) else keys and f"${{{rooted(keys)}}}"
 
 
-def _written(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     """Plain JSON, in which a text that looks like an expression is none."""
     return filled(value, str, leaf=lambda each: each.replace("${", "$${") if isinstance(each, str) else each)

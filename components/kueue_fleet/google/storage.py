@@ -77,7 +77,7 @@ def storage(
     mode = "PRIVATE_SERVICE_ACCESS" if shared_vpc else "DIRECT_PEERING"
     for place in places:
         at = f"{name}/{place.entry.name}"
-        resources = list(_made(at, place, there, network, mode, options)) if place.made else []
+        resources = list(_resources_of(at, place, there, network, mode, options)) if place.made else []
         if isinstance(place.entry.volume, Lustre):
             resources = [
                 replace(resource, needs=tuple(peering.key for peering in peering_resources)) for resource in resources
@@ -87,7 +87,7 @@ def storage(
     return [*peering_resources, *cloud_resources.values()]
 
 
-def _made(
+def _resources_of(
     name: str,
     place: StoragePlace,
     there: Mapping[str, Any],

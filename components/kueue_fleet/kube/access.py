@@ -176,7 +176,7 @@ def _of_user(user: Entry, server: Access) -> Access:
     """The access of a user with what the kubeconfig itself has."""
     if user.fields.get("auth-provider"):
         raise user.error("auth-provider", "is not supported", "use an exec plugin, such as kubelogin")
-    token = _sent(user, "token", user.file("tokenFile").strip() or user.text("token"))
+    token = _header_value(user, "token", user.file("tokenFile").strip() or user.text("token"))
     name, password = user.text("username"), user.text("password")
     login = f"{name}:{password}" if name or password else ""
     if token and login:
@@ -193,7 +193,7 @@ def _of_user(user: Entry, server: Access) -> Access:
     )
 
 
-def _sent(entry: Entry, name: str, value: str) -> str:
+def _header_value(entry: Entry, name: str, value: str) -> str:
     """The value, as a header can have it. Raises AccessError."""
     if not (value.isascii() and value.isprintable()):
         raise entry.error(name, "has characters that a header cannot have")
@@ -210,11 +210,11 @@ def _impersonation(user: Entry) -> Iterator[tuple[str, str]]:
         if uid or groups or extra:
             raise user.error("as", "is missing beside as-uid, as-groups or as-user-extra", "name a user")
         return
-    yield "Impersonate-User", _sent(user, "as", name)
+    yield "Impersonate-User", _header_value(user, "as", name)
     if uid:
-        yield "Impersonate-Uid", _sent(user, "as-uid", uid)
-    yield from (("Impersonate-Group", _sent(user, "as-groups", group)) for group in groups)
+        yield "Impersonate-Uid", _header_value(user, "as-uid", uid)
+    yield from (("Impersonate-Group", _header_value(user, "as-groups", group)) for group in groups)
     inside = replace(user, path=f"{user.path}.as-user-extra", fields=extra)
     for key in map(str, extra):
         header = f"Impersonate-Extra-{quote(key, safe=_IN_NAMES)}"
-        yield from ((header, _sent(inside, key, value)) for value in inside.texts(key))
+        yield from ((header, _header_value(inside, key, value)) for value in inside.texts(key))

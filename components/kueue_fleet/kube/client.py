@@ -191,9 +191,9 @@ class KubeApi:
             self._access = access
             return access
 
-    def _drop_token(self, refused_refusal: str) -> None:
+    def _drop_token(self, refused_token: str) -> None:
         """Forgets a token that the server has refused, unless another request has already."""
-        if self._access is not None and self._access.token == refused_refusal:
+        if self._access is not None and self._access.token == refused_token:
             self._access = None
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Json:

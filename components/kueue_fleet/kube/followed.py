@@ -49,7 +49,7 @@ class FollowedList(Generic[T]):
         params = {"limit": _PAGE}
         while True:
             page = request(self._client, "GET", self._path, params=params, seconds=READ_SECONDS)
-            known_objects |= {object_key(item): self._taken(item) for item in list_of(page)}
+            known_objects |= {object_key(item): self._entry(item) for item in list_of(page)}
             metadata = page.get("metadata") or {}
             if not metadata.get("continue"):
                 return known_objects, str(metadata.get("resourceVersion", ""))
@@ -65,7 +65,7 @@ class FollowedList(Generic[T]):
                     if kind == "DELETED":
                         known_items.pop(object_key(item), None)
                     elif kind != "BOOKMARK":
-                        known_items[object_key(item)] = self._taken(item)
+                        known_items[object_key(item)] = self._entry(item)
         except (ApiError, ValueError, LookupError, TypeError):
             pass  # Refused, broken off, or not what API servers send: the next list says what is wrong.
         finally:
@@ -73,6 +73,6 @@ class FollowedList(Generic[T]):
                 if self._known is known_items:
                     self._known = None
 
-    def _taken(self, item: Json) -> T:
+    def _entry(self, item: Json) -> T:
         item["metadata"].pop("managedFields", None)  # As large as the rest, and of interest to no reader.
         return self._made(item)

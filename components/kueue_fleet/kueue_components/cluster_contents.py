@@ -146,11 +146,11 @@ class ClusterContents:
         self._made: dict[str, pulumi.Resource] = {}
         self._install()
         self._platform()
-        self._each("PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor", "AdmissionCheck")
+        self._declare_alone("PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor", "AdmissionCheck")
         self._checks(workers)
-        self._each("Cohort", "ClusterQueue")
+        self._declare_alone("Cohort", "ClusterQueue")
         self._teams()
-        self._each("LocalQueue")
+        self._declare_alone("LocalQueue")
         self._access(workers)
 
     @property
@@ -303,7 +303,7 @@ class ClusterContents:
                 opts = self._opts(*after[part.after])
                 self.parts[part.name] = component(self._name(part.name), objects, opts=opts)
 
-    def _each(self, *kinds: str) -> None:
+    def _declare_alone(self, *kinds: str) -> None:
         """The objects of these kinds that are declared alone, each after what it needs."""
         for manifest in self._objects:
             if not manifest.part and manifest.manifest["kind"] in kinds:

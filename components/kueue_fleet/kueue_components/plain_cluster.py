@@ -87,7 +87,7 @@ class PlainCluster(Component):
         if given is not None:
             context_name = given.context or connection.context
             known_config = pulumi.Output.secret(given.kubeconfig).apply(
-                lambda text: _chosen(spec.name, text, context_name)
+                lambda text: _single_context(spec.name, text, context_name)
             )
         own = pulumi.Output.unsecret(
             known_config.apply(lambda config: dict(config["clusters"][0]["cluster"]) if config else {})
@@ -131,7 +131,7 @@ def _of(
     return found_value
 
 
-def _chosen(name: str, text: str, context: str | None) -> dict[str, Any]:
+def _single_context(name: str, text: str, context: str | None) -> dict[str, Any]:
     """The kubeconfig with one context alone, called NAME. Raises RunError, from within Pulumi."""
     where = f"kubernetes_clusters[{name}].kubeconfig"
     try:

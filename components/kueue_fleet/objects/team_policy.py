@@ -81,8 +81,8 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         "labels": "object.metadata.?labels.orValue({})",
         "oldLabels": f"{_NEW} ? {{}} : oldObject.metadata.?labels.orValue({{}})",
         "queue": f"variables.labels[?'{QUEUE_LABEL}'].orValue('')",
-        "queues": _here(_queues(fleet, team, cluster)),
-        "queuesOfQueuedNodes": _here(_queues(fleet, team, cluster, queued_nodes=True)),
+        "queues": _of_namespace(_queues(fleet, team, cluster)),
+        "queuesOfQueuedNodes": _of_namespace(_queues(fleet, team, cluster, queued_nodes=True)),
         "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
         "pods": _by_kind({kind.kind: kind.pod_specs for kind in kinds}, "[]"),
         **({"podAnnotations": _by_kind({kind.kind: kind.pod_annotations for kind in kinds}, "[]")} if broken else {}),
@@ -238,7 +238,7 @@ def _queued_nodes() -> dict[str, str]:
 
 def _queue(team: TeamEntry) -> dict[str, str]:
     return _rule(
-        f"(variables.owned && variables.byController) || variables.queue in variables.queues || {_kept(QUEUE_LABEL)}",
+        f"(variables.owned && variables.byController) || variables.queue in variables.queues || {_stays(QUEUE_LABEL)}",
         f"metadata.labels[{QUEUE_LABEL}]",
         f"(variables.queue == '' ? 'is missing' : variables.queue + ' is not a LocalQueue of team {team.name}')",
         "(size(variables.queues) == 0 ? 'the team has none here; ask the owner of the fleet for one' : "
@@ -249,7 +249,7 @@ def _queue(team: TeamEntry) -> dict[str, str]:
 def _priority(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
     return _rule(
         f"variables.priorityClass == '' || variables.priorityClass in variables.priorityClasses || "
-        f"{_kept(PRIORITY_LABEL)}",
+        f"{_stays(PRIORITY_LABEL)}",
         f"metadata.labels[{PRIORITY_LABEL}]",
         f"variables.priorityClass + ' is not a priority class for team {team.name}'",
         _text(_one_of(classes, "remove the label")),
@@ -336,7 +336,7 @@ def _printable(text: str) -> str:
 def _regions(team: TeamEntry, words: Sequence[str]) -> dict[str, str]:
     label = f"variables.labels['{REGIONS_LABEL}']"
     return _rule(
-        f"!('{REGIONS_LABEL}' in variables.labels) || {_kept(REGIONS_LABEL)} || "
+        f"!('{REGIONS_LABEL}' in variables.labels) || {_stays(REGIONS_LABEL)} || "
         f"{label}.split('_').all(word, word in variables.regions)",
         f"metadata.labels[{REGIONS_LABEL}]",
         f"{label} + ' is not within the regions of team {team.name}'",
@@ -373,7 +373,7 @@ def _held(item: str) -> str:
     return f"{item}.spec.?suspend.orValue(false) || {item}.spec.?runPolicy.?suspend.orValue(false) || {gates}"
 
 
-def _kept(label: str) -> str:
+def _stays(label: str) -> str:
     """Whether an update leaves the label as it is, so that what was there before a rule can still be changed."""
     return f"(!({_NEW}) && variables.labels[?'{label}'] == variables.oldLabels[?'{label}'])"
 
@@ -393,7 +393,7 @@ def _rule(expression: str, path: str, wrong: str, fix: str) -> dict[str, str]:
     }
 
 
-def _here(table: Mapping[str, Sequence[str]]) -> str:
+def _of_namespace(table: Mapping[str, Sequence[str]]) -> str:
     """CEL: what the table has for the namespace of the request."""
     return _at_namespace({namespace: _list(items) for namespace, items in table.items()})
 

@@ -164,7 +164,7 @@ class Question:
         if stop.is_missed:
             return Tried(stopped=True)
         hours = (replay.window.end - replay.window.begin) / 3600
-        usage, unpriced_usage = _used(fleet, jobs, 3600 * hours, self.prices)
+        usage, unpriced_usage = _use(fleet, jobs, 3600 * hours, self.prices)
         verdicts = list(_judged(replay, jobs) if is_recorded else goals_in(replay, [jobs]))
         goals = tuple(GoalFound(verdict.standing, verdict.why) for verdict in verdicts)
         wait = _mean_wait(jobs, 3600 * hours)
@@ -260,7 +260,7 @@ def _mean_wait(jobs: Sequence[Replayed], length: float) -> float:
     return sum(waits) / len(waits) if waits else 0.0
 
 
-def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Prices) -> tuple[float, float]:
+def _use(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Prices) -> tuple[float, float]:
     """USD for the GPU hours of the window beyond those that are paid anyway, and GPU hours without a price."""
     edges: dict[tuple[str, str], list[tuple[float, int]]] = {}
     for run in (run for job in jobs for run in job.record.runs):

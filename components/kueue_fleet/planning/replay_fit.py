@@ -127,10 +127,10 @@ def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]
 def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
     """The jobs of a simulation as goals look at them, without those that were deleted while they waited."""
     length = replay.window.end - replay.window.begin
-    return [_seen(replay, job, length) for job in run if not has_left(job)]
+    return [_goal_job(replay, job, length) for job in run if not has_left(job)]
 
 
-def _seen(replay: Replay, job: Replayed, length: float) -> Seen:
+def _goal_job(replay: Replay, job: Replayed, length: float) -> Seen:
     job_seen = seen(job.record, replay.fleet.team_of.get(job.record.namespace, ""), length)
     early = job.job.arrival.time - replay.window.begin
     return dataclasses.replace(job_seen, arrived=early) if early < 0 else job_seen

@@ -149,14 +149,14 @@ def _resource(
     outputs = {key: {"description": doc, **schema} for key, (_, doc, schema) in outputs_of(component).items()}
     return {
         "isComponent": True,
-        "description": inspect.cleandoc(_written(component)),
+        "description": inspect.cleandoc(_docstring(component)),
         "inputProperties": inputs,
         "requiredInputs": sorted(definition.get("required", ())),
         "properties": outputs,
     }
 
 
-def _written(component: type[Any]) -> str:
+def _docstring(component: type[Any]) -> str:
     """The docstring of a component without its attributes, which a schema has as outputs."""
     doc = vars(component).get("__doc__")
     return doc.written if isinstance(doc, Described) else doc or ""

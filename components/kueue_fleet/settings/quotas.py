@@ -47,10 +47,10 @@ class FleetResourceQuota(ResourceQuota):
     def in_window(self, name: str) -> "FleetResourceQuota":
         """The quota while a window is open."""
         clusters = {
-            cluster: other.model_copy(update=_given(other.during.get(name)))
+            cluster: other.model_copy(update=_own_amounts(other.during.get(name)))
             for cluster, other in self.per_cluster.items()
         }
-        return self.model_copy(update={**_given(self.during.get(name)), "per_cluster": clusters})
+        return self.model_copy(update={**_own_amounts(self.during.get(name)), "per_cluster": clusters})
 
     def on(self, cluster: str) -> ResourceQuota:
         """The quota as it holds on `cluster`."""
@@ -65,7 +65,7 @@ class FleetResourceQuota(ResourceQuota):
         )
 
 
-def _given(other: QuotaAmounts | None) -> dict[str, Quantity]:
+def _own_amounts(other: QuotaAmounts | None) -> dict[str, Quantity]:
     """What is set of it, by field."""
     values = {name: getattr(other, name, None) for name in QuotaAmounts.model_fields}
     return {name: value for name, value in values.items() if value is not None}

@@ -210,14 +210,14 @@ def timeline(workload: PrintedWorkload) -> list[str]:
     for kind, condition in workload.conditions.items():
         if kind != WAITING_CONDITION:
             state = kind if workload.is_true(kind) else f"not {kind}"
-            events.append((str(condition.get("lastTransitionTime", "")), _told(state, workload.message(kind))))
+            events.append((str(condition.get("lastTransitionTime", "")), _state_text(state, workload.message(kind))))
     for check in workload.checks:
         state = f"AdmissionCheck {check.text('name')}: {check.text('state')}"
-        events.append((check.text("lastTransitionTime"), _told(state, check.text("message"))))
+        events.append((check.text("lastTransitionTime"), _state_text(state, check.text("message"))))
     return [f"{at or 'not known when'}  {what}" for at, what in sorted(events)]
 
 
-def _told(state: str, message: str) -> str:
+def _state_text(state: str, message: str) -> str:
     return ": ".join(filter(None, (state, " ".join(message.split()))))
 
 
@@ -230,7 +230,7 @@ def runs_on(home: str, workload: PrintedWorkload) -> str:
 def latest_event(events: Sequence[Mapping[str, Any]]) -> str:
     """Reason and message of the latest of some events, in one line."""
     latest = max(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
-    return _told(str(latest.get("reason", "")), str(latest.get("message", "")))
+    return _state_text(str(latest.get("reason", "")), str(latest.get("message", "")))
 
 
 def _pod(pod: PrintedPod, event: str) -> PodStatus:

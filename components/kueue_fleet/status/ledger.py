@@ -29,7 +29,7 @@ class Entry:
 
 def ledger(fleet: FleetSpec, past: Past, prices: Prices, per: Period) -> Iterator[Entry]:
     """Each team that used something, in the order of time. Teams that are not in the file any more are left out."""
-    usage = list(_held(fleet, past))
+    usage = list(_gpu_use(fleet, past))
     if not usage:
         return
     begin, end = period_of(min(entry.begin for entry in usage), per)
@@ -51,7 +51,7 @@ def without_times(fleet: FleetSpec, past: Past) -> int:
     return sum(bool(ACCELERATOR_RESOURCES & (job.arrival.requests or {}).keys()) for job in known_jobs)
 
 
-def _held(fleet: FleetSpec, past: Past) -> Iterator[Held]:
+def _gpu_use(fleet: FleetSpec, past: Past) -> Iterator[Held]:
     teams, queues = {team.name for team in fleet.teams}, cluster_queue_of(fleet)
     for job in past.jobs:
         arrival = job.arrival

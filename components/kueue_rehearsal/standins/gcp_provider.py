@@ -192,7 +192,7 @@ class GcpProvider(StandInProvider):
             inputs = parse_struct(request.properties)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
-            resource_inputs = _asked(request, {}, inputs)
+            resource_inputs = _request_body(request, {}, inputs)
             if request.type not in kinds():
                 notice = (
                     f"{request.type} {_pulumi_name(request.urn)}: is not simulated; it is kept as the program gives it"
@@ -265,7 +265,7 @@ class GcpProvider(StandInProvider):
         if request.type == NODE_POOL and "nodeCount" in inputs:
             # GKE's own answer, and not asked for.
             olds.pop("initialNodeCount", None)
-        resource_inputs = _asked(request, olds, inputs)
+        resource_inputs = _request_body(request, olds, inputs)
         if request.preview or holds_unknown(reveal(inputs)):
             return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(resource_inputs, inputs)))
         if request.type in (FILESTORE, LUSTRE):
@@ -284,7 +284,7 @@ class GcpProvider(StandInProvider):
         """
         state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
         if not state and request.type in _IDS:
-            return self._found(request)
+            return self._read_by_id(request)
         if not state:
             raise PluginError(
                 f"{request.type}: the stand-in of the Google Cloud provider cannot import it; let Pulumi create it"
@@ -300,7 +300,7 @@ class GcpProvider(StandInProvider):
                 state = with_secrets_of(answered(CLUSTER, reveal(state), request.id, live), inputs)
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
 
-    def _found(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
+    def _read_by_id(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
         """A cluster or pool that the state does not have, by its id; empty where there is none."""
         match = _IDS[request.type].fullmatch(request.id)
         if match is None:
@@ -355,7 +355,7 @@ def _pulumi_name(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
-def _asked(
+def _request_body(
     request: provider_pb2.CreateRequest | provider_pb2.UpdateRequest, olds: dict[str, Any], inputs: dict[str, Value]
 ) -> dict[str, Any]:
     """What Google is asked for; what is not simulated has a name, as most types have."""

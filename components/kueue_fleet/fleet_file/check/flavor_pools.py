@@ -57,7 +57,7 @@ def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
         yield from _known_pool(scope, flavor)
         yield from _each_cluster(scope, flavor)
     for pool in scope.entries("nodePools"):
-        yield from _used(scope, pool)
+        yield from _use_problems(scope, pool)
 
 
 @where_read
@@ -74,7 +74,7 @@ def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 
 @where_read
-def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
+def _use_problems(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
     is_used = any(

@@ -131,7 +131,7 @@ def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     yield from _one_zone(path, entry)
     yield from _location(path, entry)
     for place in places:
-        yield from _made(path, place)
+        yield from _new_volume(path, place)
         yield from _allowed(scope, place)
         for cluster in place.clusters:
             yield from _mounted(scope, entry, cluster)
@@ -160,7 +160,7 @@ def _location(path: str, entry: StorageEntry) -> Iterator[Problem]:
         yield UNKNOWN_REGION.at(f"{path}.volume.location", wrong, fix, "warning" if newer else "error")
 
 
-def _made(path: str, place: StoragePlace) -> Iterator[Problem]:
+def _new_volume(path: str, place: StoragePlace) -> Iterator[Problem]:
     volume = place.entry.volume
     if not place.made or isinstance(volume, Bucket):
         return

@@ -214,7 +214,7 @@ class ClusterEntry(RuledModel):
                     fix = f"remove it, and use {instead}; or add kubernetes, if it is another one"
                     yield EXCLUDED.at(alias, "set, but the cluster is of GKE", fix)
             return
-        for alias in dict.fromkeys(alias for mark in Mark for alias in self._said(mark)):
+        for alias in dict.fromkeys(alias for mark in Mark for alias in self._fields_marked(mark)):
             wrong = "set, but kubernetes says that the cluster is not of GKE"
             yield EXCLUDED.at(alias, wrong, "write location instead" if alias == "region" else "remove it")
 
@@ -255,10 +255,10 @@ class ClusterEntry(RuledModel):
 
     @where_read
     def _of_its_owner(self) -> Iterator[Problem]:
-        for alias in self._said(OF_ITS_OWNER) if self.existing else ():
+        for alias in self._fields_marked(OF_ITS_OWNER) if self.existing else ():
             yield EXCLUDED.at(alias, "set, but existing says that the cluster is there", "remove it, or existing")
 
-    def _said(self, mark: Mark) -> Iterator[str]:
+    def _fields_marked(self, mark: Mark) -> Iterator[str]:
         """The fields with that mark that are not as they are by default."""
         for alias, name in fields_marked(mark).items():
             if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
@@ -268,7 +268,7 @@ class ClusterEntry(RuledModel):
     def _standard_only(self) -> Iterator[Problem]:
         if self.mode != "Autopilot":
             return
-        for alias in self._said(STANDARD_ONLY):
+        for alias in self._fields_marked(STANDARD_ONLY):
             drivers = set(self.storage_drivers) if alias == "storageDrivers" else set()
             if not {"Lustre"} <= drivers <= {"Lustre", *FIRST_DRIVERS}:
                 yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")

@@ -42,11 +42,11 @@ def check_team_limits(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     teams = _teams(fleet)
     if (team := teams.get(job.namespace)) is None:
         return
-    totals = _asked(job.data)
+    totals = _counts_of(job.data)
     for name, limit in _limits(team).items():
         where = f"resourceQuota[{name}] of team {team.name}"
         if totals[name] > limit:
-            wrong = f"has {_shown(name, totals[name])}, and {where} gives {_shown(name, limit)}"
+            wrong = f"has {_amount_text(name, totals[name])}, and {where} gives {_amount_text(name, limit)}"
             yield of_job(
                 job.document, JOB, f"{wrong}: Kueue admits it, and not all of it is made", "request less, or raise it"
             )
@@ -59,7 +59,7 @@ def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Itera
     """What a simulation does not say of the jobs of teams: that together they are more than a ResourceQuota takes."""
     totals_by_team: dict[str, _Amounts] = defaultdict(_none)
     for job in manifests:
-        _add(totals_by_team[_namespace(job)], _asked(job.data))
+        _add(totals_by_team[_namespace(job)], _counts_of(job.data))
     for entry in entries:
         pods = Decimal(entry.count * entry.pods)
         totals = {name: Quantity(str(request)).decimal * pods for name, request in entry.requests.items()}
@@ -72,7 +72,10 @@ def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Itera
         sums, limits = totals_by_team[namespace], _limits(team)
         over = [name for name, limit in limits.items() if sums[name] > limit]
         if over:
-            amounts = [f"{_shown(name, sums[name])} (of {_shown(name, limits[name])})" for name in over[:_MOST_NAMED]]
+            amounts = [
+                f"{_amount_text(name, sums[name])} (of {_amount_text(name, limits[name])})"
+                for name in over[:_MOST_NAMED]
+            ]
             wrong = f"all jobs in namespace {namespace} together have {', '.join(amounts)}, and what its ResourceQuota "
             wrong += "refuses while others are there, ended jobs included, is not simulated"
             fix = "let ended jobs be deleted by ttlSecondsAfterFinished, or raise it"
@@ -93,7 +96,7 @@ def _limits(team: TeamEntry) -> dict[str, Decimal]:
     return {name: Quantity(str(value)).decimal for name, value in limits.items()}
 
 
-def _asked(job: Mapping[str, Any]) -> _Amounts:
+def _counts_of(job: Mapping[str, Any]) -> _Amounts:
     """What the job counts as in a ResourceQuota, by the name of the limit."""
     totals = _none()
     for pod_set in pod_set_templates(job):
@@ -143,5 +146,5 @@ def _defaults(team: TeamEntry, field: str, resource: str) -> bool:
     return any(resource in amount for amount in amounts)
 
 
-def _shown(name: str, amount: Decimal) -> str:
+def _amount_text(name: str, amount: Decimal) -> str:
     return f"{Quantity(amount)} {name}"
