@@ -135,13 +135,19 @@ def _of_clusters(fleet: FleetSpec, kubeconfig: Path | None) -> Iterator[Finding]
     from kueue_fleet.preflight.live_clusters import read_cluster
     from kueue_fleet.preflight.plain_clusters import ClusterFacts, plain_cluster_findings, plain_cluster_needs
 
+    unreadable: console.CommandError | None = None
+    try:
+        check_readable(kubeconfig)
+    except console.CommandError as refused:
+        if refused.exit_code == 2:
+            raise  # The option itself is wrong.
+        unreadable = refused
     for needs in plain_cluster_needs(fleet):
         try:
-            check_readable(kubeconfig)
+            if unreadable is not None:
+                raise unreadable
             facts = read_cluster(needs, connect_to("preflight", needs.cluster, kubeconfig, fleet))
         except (console.CommandError, AccessError) as refused:
-            if isinstance(refused, console.CommandError) and refused.exit_code == 2:
-                raise  # The option itself is wrong.
             facts = ClusterFacts(wrong=str(refused), fix=needs.fix)
         yield from plain_cluster_findings(needs, facts)
 
