@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from kueue_fleet.fleet_file import FleetSpec
 
-T = TypeVar("T")
 
 Kubeconfig = Annotated[
     Path | None,
@@ -71,23 +68,6 @@ def connect(command: str, cluster: str, kubeconfig: Path | None, fleet: FleetSpe
         return CommandClient(files_of(kubeconfig), context_name(kubeconfig, cluster, fleet))
     except AccessError as refused:
         raise console.CommandError(str(refused)) from None
-
-
-def beside(work: Callable[[], T]) -> Future[T]:
-    """What `work` finds or raises, in a thread of its own.
-
-    Ctrl-C ends a command while it waits for these; a pool's threads would be waited for.
-    """
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(work())
-        except BaseException as failure:
-            answer.set_exception(failure)
-
-    Thread(target=run, daemon=True).start()
-    return answer
 
 
 def context_name(kubeconfig: Path | None, cluster: str, fleet: FleetSpec | None) -> str:

@@ -17,11 +17,11 @@ from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output
 from kueue_admission.cli.interrupts import interruptible
 from kueue_admission.kernel.names import KUEUE_API
-from kueue_fleet.cli.contexts import beside, connect
+from kueue_fleet.cli.contexts import connect
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
 from kueue_fleet.kube.answers import ApiError, list_of
-from kueue_fleet.kube.requests import READ_SECONDS, request
+from kueue_fleet.kube.requests import READ_SECONDS, beside, request
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubernetes import config
 
 from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
-from kueue_fleet.kube.requests import request
+from kueue_fleet.kube.requests import api_path, request
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_rehearsal.paths import RehearsalError
 
@@ -143,7 +143,7 @@ def _path_of(job: Mapping[str, Any]) -> str:
 
 
 def _api(group: str, version: str) -> str:
-    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+    return api_path(f"{group}/{version}" if group else version)
 
 
 def _path(group: str, version: str, plural: str, body: Mapping[str, Any]) -> str:

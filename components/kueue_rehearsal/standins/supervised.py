@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from concurrent.futures import wait
+from threading import Event
 from typing import Final, TypeVar
 
+from kueue_fleet.kube.requests import beside
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.standins.plugin_errors import PluginError
 
@@ -18,34 +19,21 @@ CANCEL_POLL_SECONDS: Final = 0.2
 T = TypeVar("T")
 
 
-def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Callable[[float], None]) -> T:
+def call_supervisor(ask: Callable[[], T], stop: Event, progress: Callable[[float], None]) -> T:
     """What `ask` returns; `progress` gets the seconds waited so far, every two seconds.
 
     Raises PluginError with the supervisor's own sentence, or when `stop` is set before it has answered.
     """
-    results: SimpleQueue[T | RehearsalError] = SimpleQueue()
-    done = threading.Event()
-
-    def work() -> None:
-        try:
-            results.put(ask())
-        except RehearsalError as error:
-            results.put(error)
-        finally:
-            done.set()
-
-    threading.Thread(target=work, daemon=True).start()
+    answer = beside(ask)
     wait_seconds, last_notice = 0.0, 0.0
-    while not done.wait(CANCEL_POLL_SECONDS):
+    while not wait([answer], CANCEL_POLL_SECONDS).done:
         if stop.is_set():
             raise PluginError("cancelled while waiting for the rehearsal's supervisor")
         wait_seconds += CANCEL_POLL_SECONDS
         if wait_seconds - last_notice >= PROGRESS_SECONDS:
             last_notice = wait_seconds
             progress(wait_seconds)
-    if results.empty():
-        raise PluginError("the request to the rehearsal's supervisor failed; see the error above")
-    result = results.get()
-    if isinstance(result, RehearsalError):
-        raise PluginError(str(result)) from result
-    return result
+    try:
+        return answer.result()
+    except RehearsalError as error:
+        raise PluginError(str(error)) from error
