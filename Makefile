@@ -172,7 +172,7 @@ browser: ## find the Chromium that looks at the report in the tests; as root on 
 	$(call found_or_installed,$${KUEUE_FLEET_BROWSER:-chromium} chromium-browser google-chrome google-chrome-stable,chromium)
 
 .PHONY: screenshots
-screenshots: $(READY) browser ## take the pictures that the pages show, of the report and the live page: light, dark, 390 px wide
+screenshots: $(READY) browser test-engines ## take the pictures that the pages show, of the report, the live page and the dashboard in Grafana: light, dark, 390 px wide
 	@PYTHONPATH=tests/support $(BIN)/python -m tests.browser.screenshots
 
 .PHONY: buildah

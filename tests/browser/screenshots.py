@@ -1,4 +1,4 @@
-"""The report of an example and the live page, and their pictures for the pages: `make screenshots`."""
+"""The report of an example, the live page and the dashboard, and their pictures for the pages: `make screenshots`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from playwright.sync_api import Browser, sync_playwright
+from tests.browser.grafana.dashboard_page import page, shown
 from tests.cli.test_ui_server import SUMMARY, job, running
 from typer.testing import CliRunner
 
@@ -102,18 +103,20 @@ def main() -> None:
         take(browser, "report", write_report([*SHOWN], Path(folder)).as_uri(), "h1", date)
         with running(LIVE) as url:
             take(browser, "live-page", url, "[data-job]")
+        with page(shown(MANAGER)) as url:
+            take(browser, "dashboard", url, "[data-panel] canvas", height=740)
         browser.close()
 
 
-def take(browser: Browser, name: str, url: str, ready: str, script: str = "null") -> None:
+def take(browser: Browser, name: str, url: str, ready: str, script: str = "null", height: int = HEIGHT) -> None:
     """A picture for each look, once what `ready` selects is there and `script` has run."""
     for look, (width, colours) in PICTURE_LOOKS.items():
-        page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=colours)
-        page.goto(url)
-        page.wait_for_selector(ready)
-        page.evaluate(script)
+        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=colours)
+        tab.goto(url, wait_until="networkidle")
+        tab.wait_for_selector(ready)
+        tab.evaluate(script)
         file = PICTURES / f"{name}-{look}.png"
-        page.screenshot(path=file)
+        tab.screenshot(path=file)
         print(file)
 
 

@@ -330,11 +330,13 @@ def test_what_cannot_be_read_is_found(window: Window, written: Written) -> None:
         assert any(says in wrong for wrong in page.evaluate(READABLE)), script
 
 
-@pytest.mark.parametrize("name", ["report", "live-page"])
+@pytest.mark.parametrize("name", ["report", "live-page", "dashboard"])
 def test_the_pages_have_a_picture_of_each_look(name: str) -> None:
     """`make screenshots` takes them."""
-    widths = {look: int.from_bytes((PICTURES / f"{name}-{look}.png").read_bytes()[16:20]) for look in PICTURE_LOOKS}
+    pictures = {look: (PICTURES / f"{name}-{look}.png").read_bytes() for look in PICTURE_LOOKS}
+    widths = {look: int.from_bytes(picture[16:20]) for look, picture in pictures.items()}
     assert widths == {look: width for look, (width, _) in PICTURE_LOOKS.items()}
+    assert max(map(len, pictures.values())) < 150_000
 
 
 def test_without_a_browser_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

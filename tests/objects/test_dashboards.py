@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from grafana_foundation_sdk.cog.encoder import JSONEncoder
-from grafana_foundation_sdk.models import heatmap, prometheus, timeseries
-from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.objects.dashboard_charts import sections
@@ -109,52 +104,28 @@ def test_grafana_filters_every_query_by_labels_that_are_chosen() -> None:
     assert [each["type"] for each in grafana_dashboard("lab", "lab")["templating"]["list"]] == ["datasource", "adhoc"]
 
 
-PANELS = {"timeseries": timeseries, "heatmap": heatmap}
-
-
-def schema_problems(board: dict[str, Any]) -> Iterator[str]:
-    """What Grafana's published schema does not know in a dashboard, or reads as something else."""
-    yield from lost(board, Dashboard.from_json(board))
-    for panel in board["panels"]:
-        if panel["type"] != "row":
-            of_kind = PANELS[panel["type"]]
-            yield from lost(panel["options"], of_kind.Options.from_json(panel["options"]), panel["title"])
-            for target in panel["targets"]:
-                yield from lost(target, prometheus.Dataquery.from_json(target), panel["title"])
-
-
-def lost(given: Any, read: Any, path: str = "") -> Iterator[str]:
-    """What is not in `read`, a model of Grafana's or plain data, as it was given."""
-    kept = json.loads(JSONEncoder().encode(read))
-    if isinstance(given, dict) and isinstance(kept, dict):
-        for key, value in given.items():
-            if key in kept:
-                yield from lost(value, kept[key], f"{path}.{key}")
-            else:
-                yield f"{path}.{key}"
-    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        for index, (one, other) in enumerate(zip(given, kept, strict=True)):
-            yield from lost(one, other, f"{path}[{index}]")
-    elif given != kept:
-        yield f"{path}: {given!r}, read as {kept!r}"
-
-
-@pytest.mark.parametrize("controller", [False, True])
-def test_grafanas_schema_knows_all_of_the_dashboard(controller: bool) -> None:
-    assert list(schema_problems(grafana_dashboard("lab", "lab", controller=controller))) == []
-
-
-def test_what_grafanas_schema_does_not_know_is_found() -> None:
-    board = grafana_dashboard("lab", "lab")
-    panel = board["panels"][1]
-    panel["gridPos"]["wide"] = 3
-    panel["options"] = {**panel["options"], "legends": {}}
-    panel["targets"][0]["query"] = "up"
-    assert [*schema_problems(board)][:3] == [
-        ".panels[1].gridPos.wide",
-        f"{panel['title']}.legends",
-        f"{panel['title']}.query",
+@pytest.mark.parametrize(
+    ("title", "legends"),
+    [
+        ("Jobs that wait", ["{{cluster_queue}} {{status}} {{cluster}}"]),
+        ("Time to a nomination", ["median {{cluster}}", "95 % {{cluster}}"]),
+        ("GPU nodes by kind", ["{{modelName}} {{cluster}}"]),
+        ("Workers that are followed", ["{{exported_cluster}}"]),
+    ],
+)
+def test_a_legend_of_grafana_names_what_tells_the_series_apart(title: str, legends: list[str]) -> None:
+    (panel,) = [
+        panel for panel in grafana_dashboard("lab", "lab", controller=True)["panels"] if panel["title"] == title
     ]
+    assert [target["legendFormat"] for target in panel["targets"]] == legends
+
+
+def test_every_series_of_grafana_has_a_legend() -> None:
+    """Without one Grafana writes all labels with their names, in braces."""
+    board = grafana_dashboard("lab", "lab", controller=True, goals=[WaitLimit("gpu", "deadline", 0.9, 7200.0)])
+    legends = [target["legendFormat"] for panel in board["panels"] for target in panel.get("targets", [])]
+    assert all(legends)
+    assert "goal gpu deadline, 90 %" in legends
 
 
 def overlapping(places: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:

@@ -76,11 +76,18 @@ def evaluate(query: str, collectors: Iterable[Collector], minutes: float, step: 
     series = [
         {"metric": dict(labels), "values": values} for each in collectors for labels, values in each.series.items()
     ]
-    asked = {"query": query, "start": 0, "end": minutes * 60, "step": step, "series": series}
+    return evaluate_series(query, series, (0, minutes * 60), step)
+
+
+def evaluate_series(
+    query: str, series: list[dict[str, Any]], between: tuple[float, float], step: float
+) -> list[dict[str, Any]]:
+    """The result of a range query between two seconds: a list of series with `metric` and `values`, as are given."""
+    asked = {"query": query, "start": between[0], "end": between[1], "step": step, "series": series}
     done = subprocess.run([engine()], input=json.dumps(asked), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    found: list[dict[str, Any]] | None = json.loads(done.stdout)
+    return found or []
 
 
 def firing(

@@ -6,6 +6,7 @@ the dashboards cannot tell different stories.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -78,7 +79,7 @@ def grafana_dashboard(
 
     Source: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/.
     """
-    columns, height = 24, 8
+    columns, height = 24, 9
     width = columns // 3
     panels: list[dict[str, Any]] = []
     y = 0
@@ -117,21 +118,28 @@ def grafana_dashboard(
     }
 
 
-_GRAFANA_UNITS: Final[Mapping[Unit, str]] = {
-    "count": "short",
-    "seconds": "s",
-    "ratio": "percentunit",
-    "per hour": "suffix:/h",
-    "bytes": "bytes",
+_GRAFANA_UNITS: Final[Mapping[Unit, Mapping[str, Any]]] = {
+    "count": {"unit": "short", "decimals": 0},
+    "seconds": {"unit": "s"},
+    "ratio": {"unit": "percentunit"},
+    "per hour": {"unit": "suffix:/h"},
+    "bytes": {"unit": "bytes"},
 }
 _LINES: Final[Mapping[str, Any]] = {
-    "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []},
+    "legend": {
+        "showLegend": True,
+        "displayMode": "table",
+        "placement": "bottom",
+        "calcs": ["max", "lastNotNull"],
+        "sortBy": "Max",
+        "sortDesc": True,
+    },
     "tooltip": {"mode": "multi", "sort": "desc"},
 }
 # Its rows are the queries.
 _HEATMAP: Final[Mapping[str, Any]] = {
     "calculate": False,
-    "cellGap": 1,
+    "cellGap": 0,
     "color": {
         "mode": "scheme",
         "scheme": "Oranges",
@@ -143,8 +151,9 @@ _HEATMAP: Final[Mapping[str, Any]] = {
     "rowsFrame": {"layout": "auto"},
     "yAxis": {"axisPlacement": "left", "reverse": False},
     "legend": {"show": True},
-    "tooltip": {"show": True, "yHistogram": False},
+    "tooltip": {"mode": "single", "yHistogram": False},
 }
+_BY: Final = re.compile(r"\bby \(([^)]*)\)")
 _DATA_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -156,19 +165,25 @@ def _grafana_panel(chart: Chart, number: int, place: Mapping[str, int]) -> dict[
         "description": chart.help,
         "datasource": _DATA_SOURCE,
         "gridPos": dict(place),
-        "fieldConfig": {"defaults": {"unit": _GRAFANA_UNITS[chart.unit], "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {**_GRAFANA_UNITS[chart.unit], "min": 0}, "overrides": []},
         "options": _HEATMAP if chart.heatmap else _LINES,
         "targets": [
             {
                 "refId": chr(ord("A") + index),
                 "datasource": _DATA_SOURCE,
                 "expr": query,
-                **({"legendFormat": _grafana_legend(legend, chart)} if legend else {}),
+                "legendFormat": _grafana_legend(legend, query),
             }
             for index, (legend, query) in enumerate(chart.queries.items())
         ],
     }
 
 
-def _grafana_legend(legend: str, chart: Chart) -> str:
-    return legend if chart.heatmap else f"{legend} {{{{cluster}}}} {{{{cluster_queue}}}}"
+def _grafana_legend(legend: str, query: str) -> str:
+    """The legend, and the labels that tell the series of a query apart, the cluster last: what is long is cut off.
+
+    Without one Grafana writes all labels with their names, in braces.
+    """
+    by = _BY.search(query)
+    labels = sorted(by[1].split(", ") if by is not None else [], key=lambda label: label == "cluster")
+    return " ".join([*filter(None, [legend]), *(f"{{{{{label}}}}}" for label in labels if label != "le")])
