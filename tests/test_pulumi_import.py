@@ -203,6 +203,26 @@ def test_a_pool_that_would_be_replaced_stays_its_owners_and_its_cluster_is_taken
     assert any("enableSecureBoot false -> true" in note for note in adopted.notes)
 
 
+def test_taints_that_gke_adds_are_no_change() -> None:
+    """The provider reads back the taints that the program names, and leaves others alone."""
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    _, plan = taken_over(standalone(), put("nodePools/1/config/taints", [taint]))
+    assert [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)] == []
+
+
+def test_what_is_off_there_and_in_the_file_is_no_change() -> None:
+    def flex(description: dict[str, Any]) -> None:
+        [*_, pool] = description["nodePools"]
+        pool["config"] |= {"flexStart": True, "maxRunDuration": "86400s"}
+        pool["config"]["reservationAffinity"] = {"consumeReservationType": "NO_RESERVATION"}
+        pool |= {"management": {"autoUpgrade": True}, "upgradeSettings": {"strategy": "SHORT_LIVED"}}
+
+    adopted, plan = taken_over(standalone(), flex)
+    assert adopted.data["nodePools"][0]["management"]["autoRepair"] is False
+    [pool] = [each for each in plan.adoptions if each.path.endswith(adopted.data["nodePools"][0]["name"])]
+    assert [text for text in pool.differences if not text.startswith(LABELS)] == []
+
+
 def test_nodes_of_another_account_keep_it_with_their_pool() -> None:
     """No file can name it: the account of a project that is used by default."""
     adopted, _ = taken_over(standalone(), put("nodePools/1/config/serviceAccount", "default"))

@@ -148,6 +148,10 @@ def _adoption(path: str, resource: CloudResource, choices: Mapping[str, Any], st
         # The provider leaves labels that the program does not name alone.
         labels = state.get("resourceLabels") or {}
         state["resourceLabels"] = {key: labels[key] for key in choices["resourceLabels"] if key in labels}
+    elif taints := (state.get("nodeConfig") or {}).get("taints"):
+        # So are taints, of which GKE adds some.
+        named = {taint["key"] for taint in choices["nodeConfig"].get("taints") or ()}
+        state["nodeConfig"]["taints"] = [taint for taint in taints if taint["key"] in named]
     inputs = _without_zeros(choices, state, facts)
     changes = planned_changes(resource.type, state, inputs, (*resource.ignore_changes, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
@@ -198,7 +202,7 @@ def _without_zeros(
             inner = _without_zeros(value, there if isinstance(there, Mapping) else {}, facts[name].children)
             if inner or there is not None:
                 kept_values[name] = inner
-        elif value not in _ABSENT or there not in _ABSENT:
+        elif value not in _ABSENT or there not in _ABSENT or value == there:
             kept_values[name] = value
     return kept_values
 

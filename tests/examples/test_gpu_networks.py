@@ -351,8 +351,12 @@ def test_a_domain_names_its_claim_template(channel: object) -> None:
 
 
 def test_claims_without_their_domain_are_named() -> None:
-    [problem] = check_manifests(fleet(), documents("gb200")).problems
-    assert "there is no ResourceClaimTemplate research/nccl-a4x-channel" in problem.wrong
+    """Others may have made it, so that the job is no mistake."""
+    found = check_manifests(fleet(), documents("gb200"))
+    assert found.problems == []
+    [warning] = found.warnings
+    why = "whether it starts is not known: there is no ResourceClaimTemplate research/nccl-a4x-channel"
+    assert (why in warning.wrong, warning.rule.code) == (True, "KF907")
 
 
 def test_machines_of_a_rack_without_a_domain_are_warned_of() -> None:

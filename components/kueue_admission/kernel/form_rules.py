@@ -211,6 +211,13 @@ UNREADABLE_FILE = Rule(
     remedy="Give a file that exists",
     source=THE_INPUT,
 )
+JOB_UNKNOWN = Rule(
+    "KF907",
+    severity="warning",
+    seen="`is not known`",
+    why="What the job asks for depends on nodes or claim templates that the file does not describe.",
+    remedy="Make sure that the cluster has it",
+)
 OBJECT = Rule(
     "KF916",
     seen="`is a list, not an object`",

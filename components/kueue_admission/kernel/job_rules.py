@@ -22,13 +22,6 @@ JOB_NEVER_STARTS = Rule(
     remedy="Change what it asks for, or the quotas and nodes of its queue",
     source="https://kueue.sigs.k8s.io/docs/concepts/workload/",
 )
-JOB_UNKNOWN = Rule(
-    "KF907",
-    severity="warning",
-    seen="`is not known`",
-    why="What the job asks for depends on nodes that the file does not describe.",
-    remedy="Make sure that the nodes have it",
-)
 OPTION = Rule(
     "KF918",
     seen="`--what-if …: there is no NAME`",

@@ -2,9 +2,10 @@
 
 `Quantity`, a value with exact arithmetic whose text is the one the API server would print.
 
-Source: k8s.io/apimachinery pkg/api/resource/{quantity,suffix,amount}.go. Two deliberate differences: what Kubernetes
-silently rounds (finer than 1n) or caps (beyond 2^63-1), this refuses, because a quota that is not what was typed is a
-mistake.
+What is beyond 2^63-1 counts as that, as in Kubernetes and Kueue: people write 1000000000Ti where there is no limit.
+
+Source: k8s.io/apimachinery pkg/api/resource/{quantity,suffix,amount}.go. One deliberate difference: what Kubernetes
+silently rounds (finer than 1n), this refuses, because a quota that is not what was typed is a mistake.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 """How an amount is written out again."""
 
 _NANO: Final = 10**9
-_MAX: Final = (2**63 - 1) * _NANO
+_MAX: Final = 2**63 - 1
 _PATTERN: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?")
 _LONGEST: Final = 400
 """Characters of an amount: as many as the decimal digits of any float have."""
@@ -42,7 +43,7 @@ JSON_PATTERN: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numk
 class Quantity:
     """An amount of a resource: CPUs, bytes, GPUs. Compared and hashed by value: `Quantity("1") == Quantity("1000m")`.
 
-    Raises ValueError for text that is not a valid quantity, is finer than 1n, or is beyond 2^63-1.
+    Raises ValueError for text that is not a valid quantity, or is finer than 1n.
     """
 
     __slots__ = ("_format", "_nano", "_text")
@@ -58,8 +59,6 @@ class Quantity:
 
     @classmethod
     def _of(cls, nano: int, form: Format) -> Quantity:
-        if abs(nano) > _MAX:
-            raise FaultError("is beyond the largest quantity, 2^63-1", "write fewer digits")
         quantity = cls.__new__(cls)
         object.__setattr__(quantity, "_nano", nano)
         object.__setattr__(quantity, "_format", form)
@@ -88,12 +87,12 @@ class Quantity:
     @property
     def milli(self) -> int:
         """The amount in thousandths, rounded up, as Kueue counts CPU."""
-        return -(-self._nano // 10**6)
+        return max(-_MAX, min(-(-self._nano // 10**6), _MAX))
 
     @property
     def value(self) -> int:
         """The amount in whole units, rounded up, as Kueue counts everything but CPU."""
-        return -(-self._nano // _NANO)
+        return max(-_MAX, min(-(-self._nano // _NANO), _MAX))
 
     def counted(self, resource: str) -> int:
         """The amount as Kueue and the scheduler count the resource: CPU in thousandths, all else in whole units."""
@@ -155,7 +154,7 @@ class Quantity:
     @property
     def plain(self) -> str:
         """As people write it: 7000 and 32Gi, where `str` has 7k, as Kubernetes prints it."""
-        return str(self.value) if self._format == "DecimalSI" and self._nano % _NANO == 0 else str(self)
+        return str(self._nano // _NANO) if self._format == "DecimalSI" and self._nano % _NANO == 0 else str(self)
 
     def _canonical(self) -> str:
         nano = self._nano
@@ -209,8 +208,8 @@ def _parse(text: str) -> tuple[int, Format]:
     nano, rest = (numerator * 10**power, 0) if power >= 0 else divmod(numerator, 10**-power)
     if rest:
         raise FaultError("is finer than 1n, the smallest quantity", "write fewer digits")
-    if nano > _MAX:
-        raise FaultError("is beyond the largest quantity, 2^63-1", "write fewer digits")
+    if form == "BinarySI":
+        nano = min(nano, _MAX * _NANO)
     return (-nano if sign == "-" else nano), form
 
 

@@ -23,6 +23,7 @@ from typing import Final
 from kueue_admission.decide.amounts import resource_order
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.pods import PodSet, ResourceRules
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, raise_to
 
@@ -172,7 +173,7 @@ def _requests(namespace: str, claims: Iterable[Fields], templates: Mapping[str, 
             yield list(templates[key].child("spec").child("spec").child("devices").children("requests"))
         elif "resourceClaimTemplateName" in claim:
             wrong = f"there is no ResourceClaimTemplate {key} among the objects"
-            claim.wrong("resourceClaimTemplateName", wrong, "add it")
+            claim.wrong("resourceClaimTemplateName", wrong, "add it", JOB_UNKNOWN)
 
 
 def _problem(request: Fields, exactly: Fields, rules: ResourceRules) -> str:

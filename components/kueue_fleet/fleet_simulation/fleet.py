@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Workload
-from kueue_admission.kernel.job_rules import JOB_UNKNOWN
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN
 from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.names import RUN_DURATION_ANNOTATION
 from kueue_admission.kernel.problem import Problem, errors_of

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, UNKNOWN_NAME
 from kueue_admission.kernel.job_rules import JOB, JOB_NEVER_STARTS
 from kueue_admission.kernel.problem import Place, Problem, errors_of
 from kueue_admission.read.kueue_objects import Parsed
@@ -74,7 +74,13 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         return JobFindings([*problems, *of_claims], warnings)
     fleet = fleet_opened(fleet)
     reading = _read_jobs(fleet, claims, by_kind(_others(named_documents, problems)))
-    problems += reading.problems
+    # Others may have made what the job claims devices by, and Kueue waits until it is there.
+    problems += (problem for problem in reading.problems if problem.rule is not JOB_UNKNOWN)
+    warnings += (
+        replace(problem, wrong=f"whether it starts is not known: {problem.wrong}", severity="warning")
+        for problem in reading.problems
+        if problem.rule is JOB_UNKNOWN
+    )
     if reading.objects is None:
         return JobFindings(problems, warnings)
     found = [problem for job in queued_jobs(fleet, reading.documents, claims) for problem in check_job(fleet, job)]

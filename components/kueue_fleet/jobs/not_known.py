@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.kernel.form_rules import Fault
-from kueue_admission.kernel.job_rules import JOB_UNKNOWN
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, Fault
 from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec

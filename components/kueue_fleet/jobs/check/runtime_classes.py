@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.kernel.form_rules import Fault
-from kueue_admission.kernel.job_rules import JOB_UNKNOWN
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, Fault
 from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file import FleetSpec
