@@ -152,6 +152,7 @@ class Controller:
 
     async def _work(self, manager_api: KubeApi) -> None:
         """What the leader does."""
+        collect_rarely()
         self._leading = True
         self.metrics.leading.set(1)
         log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
@@ -204,7 +205,9 @@ class Controller:
                 reconciler.recall()
                 await reconciler.budgets.load()
                 group.create_task(reconciler.budgets.run())
-                collect_rarely()
+                # A full collection has only what comes later to look at.
+                gc.collect()
+                gc.freeze()
                 for _ in range(CONCURRENT):
                     group.create_task(self._reconcile(queue, reconciler))
         finally:
@@ -339,10 +342,8 @@ class Controller:
 
 
 def collect_rarely() -> None:
-    """What is known now mostly stays, as does what comes later, and neither has cycles: each full collection would hold
-    up decisions to look at all of it, for a second with 20,000 Workloads on a busy machine, and find nothing."""
-    gc.collect()
-    gc.freeze()
+    """What is known mostly stays, and has no cycles: each full collection would hold up decisions to look at all of it,
+    for a second with 20,000 Workloads on a busy machine, and find nothing."""
     gc.set_threshold(*gc.get_threshold()[:2], _YOUNGER_COLLECTIONS)
 
 
