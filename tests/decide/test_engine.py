@@ -14,6 +14,7 @@ from kueue_admission.decide.decisions import (
     BackoffStarted,
     ChecksPending,
     Deactivated,
+    DeactivationCause,
     Evicted,
     Inadmissible,
     Parked,
@@ -50,7 +51,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.queue.pending import Place
-from kueue_admission.decide.reasons import AdmittedReason, DeactivationCause, EvictionReason, QuotaReservedReason
+from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Outcome
 
 PREEMPTING = ClusterQueuePreemption(within_cluster_queue="LowerPriority")

@@ -34,7 +34,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_tokens
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
 from kueue_fleet.objects.fleet_page import VIEWER, page_rules

@@ -6,16 +6,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kueue_admission.decide.model import Admission
 from kueue_admission.decide.reasons import (
     AdmittedReason,
-    DeactivationCause,
     EvictionReason,
     PreemptionReason,
     QuotaReservedReason,
     RequeueReason,
 )
+
+
+class DeactivationCause(StrEnum):
+    """Why Kueue itself set `spec.active: false`."""
+
+    ADMISSION_CHECK = "AdmissionCheck"
+    REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
+    MAXIMUM_EXECUTION_TIME_EXCEEDED = "MaximumExecutionTimeExceeded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,14 +90,6 @@ class EvictionReason(StrEnum):
     NO_VARIANT = "ConcurrentAdmission"
 
 
-class DeactivationCause(StrEnum):
-    """Why Kueue itself set `spec.active: false`."""
-
-    ADMISSION_CHECK = "AdmissionCheck"
-    REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
-    MAXIMUM_EXECUTION_TIME_EXCEEDED = "MaximumExecutionTimeExceeded"
-
-
 class RequeueReason(StrEnum):
     """Why the scheduler puts a workload back; decides whether it competes again at once."""
 

@@ -6,7 +6,7 @@ The kubeconfig of a MultiKueue manager, which does hold a token, is built in `ku
 from collections.abc import Sequence
 from typing import Any
 
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 
 PUBLIC_DOMAIN = ".gke.goog"
 """Domain of the control planes' DNS names."""

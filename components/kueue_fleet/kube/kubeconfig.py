@@ -22,21 +22,6 @@ class AccessError(Exception):
     """Credentials that cannot be used; the message never has any of them."""
 
 
-def render_kubeconfig(
-    name: str, cluster: Mapping[str, Any], user: Mapping[str, Any], *, user_name: str = "", namespace: str = ""
-) -> dict[str, Any]:
-    """A kubeconfig with the context `name` alone, for the user of that name unless `user_name` is another."""
-    context = {"cluster": name, "user": user_name or name, **({"namespace": namespace} if namespace else {})}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": dict(cluster)}],
-        "users": [{"name": user_name or name, "user": dict(user)}],
-        "contexts": [{"name": name, "context": context}],
-        "current-context": name,
-    }
-
-
 def kubeconfig_files(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """The files that kubectl reads: those of KUBECONFIG that are there, else ~/.kube/config."""
     file_list = environ.get("KUBECONFIG") or _USUAL

@@ -29,7 +29,7 @@ from kueue_fleet.fleet_file.model.operators import framework_problems
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.google.answers import IN_A_TEST
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject
 from kueue_fleet.kueue_components.component import (
     Component,

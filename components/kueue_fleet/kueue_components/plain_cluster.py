@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.addresses import CaCertificate
 from kueue_fleet.fleet_file.model.plain_clusters import KubernetesConnection
 from kueue_fleet.fleet_file.rules.files import PROGRAM
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 
 _SCHEME = "https://"
 _CONFIG = "kubernetesClusters"

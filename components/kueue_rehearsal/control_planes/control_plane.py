@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 from kueue_rehearsal.cloud.node_pool_rules import Reservation
 from kueue_rehearsal.control_planes.certificates import KeyPair
 from kueue_rehearsal.control_planes.ports import HOST

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 from kueue_rehearsal.control_planes.ports import HOST
 from kueue_rehearsal.private_files import write_private
 from kueue_rehearsal.standins.google_tokens import token_account

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from kueue_fleet.kube.answers import ApiError, Json
-from kueue_fleet.kube.kubeconfig import render_kubeconfig
+from kueue_fleet.kube.new_kubeconfig import render_kubeconfig
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_rehearsal.node_agent.volumes import (

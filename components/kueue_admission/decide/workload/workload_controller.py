@@ -10,16 +10,18 @@ from dataclasses import replace
 
 from mypy_extensions import mypyc_attr
 
-from kueue_admission.decide.decisions import Admitted, BackoffStarted, ChecksPending, Deactivated, Evicted, Released
+from kueue_admission.decide.decisions import (
+    Admitted,
+    BackoffStarted,
+    ChecksPending,
+    Deactivated,
+    DeactivationCause,
+    Evicted,
+    Released,
+)
 from kueue_admission.decide.model import CheckState, Node
 from kueue_admission.decide.queue.queues import Queues
-from kueue_admission.decide.reasons import (
-    DEACTIVATED_BY_HAND,
-    AdmittedReason,
-    DeactivationCause,
-    EvictionReason,
-    PreemptionReason,
-)
+from kueue_admission.decide.reasons import DEACTIVATED_BY_HAND, AdmittedReason, EvictionReason, PreemptionReason
 from kueue_admission.decide.timers import Timer
 from kueue_admission.decide.topology.replacement import judge_nodes
 from kueue_admission.decide.workload import lifecycle
