@@ -1,7 +1,7 @@
 """What a managed Prometheus would hold of seven hours of the example fleet `prod`: for pictures of its dashboard.
 
-Its jobs run in a simulation, from which most follows. Drawn at random is what a simulation does not have: how busy GPUs
-are, and how long decisions take.
+Its jobs run in a simulation, from which most follows. Drawn at random, from a seed, is what a simulation does not have:
+how busy GPUs are, how long decisions take, and which workers were nominated beside the one that admitted a job.
 """
 
 from __future__ import annotations
