@@ -42,7 +42,7 @@ def main() -> None:
         pulumi.export("dashboardUrl", fleet.dashboard_url)
     if spec.observability.dashboard:
         # For a Grafana of one's own: pulumi stack output grafanaDashboard > dashboard.json
-        controller = spec.admission_controller is not None
+        controller = spec.controller is not None
         board = kf.grafana_dashboard(f"{spec.name}: GPU batch fleet", spec.name, controller=controller)
         pulumi.export("grafanaDashboard", json.dumps(board))
 

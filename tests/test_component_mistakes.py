@@ -448,7 +448,7 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
         ),
         (
             lambda: kf.Fleet("lab", fleet_data(WORKER), controller_image="example.com/own@sha256:1"),
-            "admissionController: not set, so that the image that the program gives has no effect; add the section, or",
+            "controller: not set, so that the image that the program gives has no effect; add the section, or",
         ),
         (lambda: kf.ClusterQueue("q", {}), "ClusterQueue q.resourceGroups: empty, so no job can ever be admitted"),
     ],

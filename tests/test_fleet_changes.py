@@ -205,7 +205,7 @@ def test_prod_a_region_less(prod: Recording) -> None:
         for pool in data["nodePools"]:
             pool.get("perCluster", {}).pop(gone, None)
         data["multiKueue"]["workers"].remove(gone)
-        del data["admissionController"]["prices"][region]
+        del data["controller"]["prices"][region]
 
     found = difference(prod, prod_after(change))
     assert not found.added

@@ -45,7 +45,7 @@ NOT_DRAWN = {
     "WaitGoal.priorityClass": "names a class of the file, which a drawn team need not have",
     "Goals.gpuHoursPerWeek": "is at most what the quota gives, which a drawn queue need not have of GPUs",
     "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
-    "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",
+    "TeamEntry.allowedPriorityClasses": "names classes of the file, which a drawn team need not have",
     "ClusterQueueEntry.fallback": "needs the fleet's controller, which a drawn fleet need not have",
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",

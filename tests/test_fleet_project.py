@@ -59,7 +59,7 @@ def by_profile(project: str) -> FleetSpec:
     subnets = {region: {"name": region} for region in ("europe-west4", "us-east4")}
     return fleet(
         project=project,
-        admissionController={},
+        controller={},
         network={"existing": {"name": "vpc", "subnets": subnets}},
         multiKueue={"credentials": {"type": "ClusterProfile", "pluginImage": "plugin:1"}},
     )
@@ -125,7 +125,7 @@ def test_project_network_subnet_and_image_may_be_outputs_that_a_preview_does_not
     def program() -> None:
         typed_program.elsewhere(Project().slug, pulumi.Output.concat("vpc-of-", slug := Project("other").slug), slug)
 
-    config = {"kueue-fleet:fleet": fleet_data(WORKER, admissionController={})}
+    config = {"kueue-fleet:fleet": fleet_data(WORKER, controller={})}
     recording = pulumi_mocks.run(
         program, config=config, preview=preview, outputs=Answers(None if preview else OF_PROGRAM)
     )

@@ -23,7 +23,6 @@ from kueue_fleet.fleet_file import (
     NodePoolEntry,
     check_dates,
     check_fleet,
-    parse_fleet,
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
@@ -40,6 +39,7 @@ from kueue_fleet.fleet_inputs import (
     check_project,
     check_secrets,
     known_project,
+    read_spec,
 )
 from kueue_fleet.gcp_components.cloud_resources import declare_part
 from kueue_fleet.gcp_components.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
@@ -100,7 +100,7 @@ def spec_from_config(*, as_published: bool = False) -> FleetSpec:
         fix = f"write the fleet below config: and {PULUMI_KEY}: of {file}, as kueue-fleet init does"
         raise pulumi.RunError(MISSING.at(PULUMI_KEY, "is missing", fix).coded)
     try:
-        return parse_fleet(data, as_published=as_published)
+        return read_spec(data, as_published=as_published)
     except SpecError as refused:
         raise _unusable(refused) from None
 
@@ -177,7 +177,7 @@ class Fleet(Component):
         project, network = inputs.get("project"), inputs.get("network")
         hand_out(name, spec, project)
         if not isinstance(spec, FleetSpec):
-            spec = parse_fleet(spec, as_published=bool(inputs.get("as_published")))
+            spec = read_spec(spec, as_published=bool(inputs.get("as_published")))
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
         connections = inputs.get("kubernetes_clusters") or {}
         team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")

@@ -7,8 +7,8 @@ from typing import TypedDict
 import pulumi
 
 from kueue_admission.kernel import Problem
-from kueue_admission.kernel.form_rules import NEEDED
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_admission.kernel.form_rules import FORMER_NAME, NEEDED
+from kueue_fleet.fleet_file import FleetSpec, read_fleet
 from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.rules.files import PROGRAM
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
@@ -43,6 +43,15 @@ class FleetInputs(TypedDict, total=False):
     contexts of the kubeconfig that kubectl uses."""
     as_published: bool
     """Only warn of the two defects of the batch platform as it is published; rehearsals set it, to show the effects."""
+
+
+def read_spec(data: object, *, as_published: bool = False) -> FleetSpec:
+    """The fleet in plain data of a program; former names in it are logged. Raises SpecError, as `parse_fleet` does."""
+    reading = read_fleet(data, as_published=as_published)
+    for problem in reading.problems:
+        if problem.rule == FORMER_NAME:
+            pulumi.log.warn(problem.coded)
+    return reading.whole()
 
 
 def check_project(project: object) -> Iterator[Problem]:
@@ -96,9 +105,9 @@ def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Probl
 
 def check_image(spec: FleetSpec, image: object) -> Iterator[Problem]:
     """An image of the program for a controller that the fleet does not have."""
-    if image is not None and spec.admission_controller is None:
+    if image is not None and spec.controller is None:
         wrong = "not set, so that the image that the program gives has no effect"
-        yield PROGRAM.at("admissionController", wrong, "add the section, or remove controller_image", "warning")
+        yield PROGRAM.at("controller", wrong, "add the section, or remove controller_image", "warning")
 
 
 def check_accounts(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:

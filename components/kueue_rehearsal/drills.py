@@ -135,7 +135,7 @@ def _kueue_restarted(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def _controller_gone(scene: Scene) -> Iterator[None]:
-    home, controller = scene.fleet.controller_cluster, scene.fleet.admission_controller
+    home, controller = scene.fleet.controller_cluster, scene.fleet.controller
     assert home is not None
     assert controller is not None
     namespace = controller.namespace
@@ -175,7 +175,7 @@ def _no_spot(fleet: FleetSpec) -> str:
 
 
 def _no_controller(fleet: FleetSpec) -> str:
-    return "" if fleet.admission_controller is not None else "controller of its own: there is no admissionController"
+    return "" if fleet.controller is not None else "controller of its own: there is no controller"
 
 
 FAULTS: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.kernel.unknown import if_known
+from kueue_admission.kernel.if_known import if_known
 from kueue_fleet.gke.pool import Pool, property_path
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule, is_dws
 from kueue_fleet.google.resource_types import NODE_POOL

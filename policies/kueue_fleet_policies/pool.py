@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError, if_known, is_known
+from kueue_admission.kernel.if_known import if_known
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError, is_known
 from kueue_fleet.gke import pool as gke
 from kueue_fleet.gke.labels import (
     ACCELERATOR,

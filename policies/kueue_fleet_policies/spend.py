@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_admission.kernel.unknown import if_known, is_known
+from kueue_admission.kernel.if_known import if_known
+from kueue_admission.kernel.unknown import is_known
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet_policies.estate import ClusterView, Estate, objects_by_name

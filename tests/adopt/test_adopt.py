@@ -118,11 +118,31 @@ def test_checks_keep_their_order_where_the_manager_alone_has_the_first() -> None
                 {"name": "residency", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]},
             ],
             "clusterQueues/0/admissionChecksStrategy": checks,
-            "admissionController": {"image": "example.com/controller:1", "checks": [{"name": "residency"}]},
+            "controller": {"image": "example.com/controller:1", "checks": [{"name": "residency"}]},
         },
     )
     adopted = assert_round_trip(parse_fleet(data))
     assert adopted.data["clusterQueues"][0]["admissionChecksStrategy"] == checks
+
+
+def test_what_an_earlier_release_deployed_is_written_in_the_words_of_this_one() -> None:
+    checks = {"admissionChecks": [{"name": "hours"}]}
+    window = {"name": "spring", "start": "2027-03-01T00:00:00Z", "duration": "336h"}
+    change = {
+        "admissionChecks": [
+            {"name": "hours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
+        ],
+        "clusterQueues/0/admissionChecksStrategy": checks,
+        "controller": {"image": "example.com/controller:1", "checks": [{"name": "hours", "windows": [window]}]},
+    }
+    objects, fleet = rendered(change)
+    settings = find(objects["manager"], "ConfigMap", "kueue-fleet-controller")
+    former = {name: text.replace("windows:", "calendar:") for name, text in settings["data"].items()}
+    assert former != settings["data"]
+    settings["data"] = former
+    [check] = adopt(objects, fleet).data["controller"]["checks"]
+    assert (check["name"], [each["name"] for each in check["windows"]]) == ("hours", ["spring"])
+    assert "calendar" not in check
 
 
 def test_one_cluster_alone_survives_it_too() -> None:
@@ -131,7 +151,7 @@ def test_one_cluster_alone_survives_it_too() -> None:
 
 
 def test_how_long_jobs_wait_for_nodes_comes_back_with_the_controller() -> None:
-    data = small_fleets.standalone_data(admissionController={"image": "example.com/controller:1"})
+    data = small_fleets.standalone_data(controller={"image": "example.com/controller:1"})
     data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     data["clusterQueues"][0] |= {"fallback": [{"flavor": "l4", "patience": "30m"}], "quotaFollows": "capacity"}
     adopted = assert_round_trip(parse_fleet(data))
@@ -141,16 +161,16 @@ def test_how_long_jobs_wait_for_nodes_comes_back_with_the_controller() -> None:
 
 
 def test_quotas_of_windows_come_back_as_the_file_has_them() -> None:
-    data = small_fleets.standalone_data(admissionController={"image": "example.com/controller:1"})
+    data = small_fleets.standalone_data(controller={"image": "example.com/controller:1"})
     data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     window = {"name": "night", "start": "2026-11-30T20:00:00Z", "duration": "10h", "days": ["Monday"]}
-    data["admissionController"]["quotaWindows"] = [window]
+    data["controller"]["quotaWindows"] = [window]
     quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["during"] = {"night": {"nominalQuota": 2}}
     adopted = assert_round_trip(parse_fleet(data))
     [found, *_] = adopted.data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     assert found["during"] == {"night": {"nominalQuota": "2"}}
-    assert adopted.data["admissionController"]["quotaWindows"][0]["name"] == "night"
+    assert adopted.data["controller"]["quotaWindows"][0]["name"] == "night"
 
 
 def test_the_example_stack_comes_back_in_its_own_words() -> None:
@@ -261,7 +281,7 @@ def test_of_a_long_line_the_part_that_would_be_changed_is_named() -> None:
 
 
 def test_of_long_texts_the_line_that_would_be_changed_is_named() -> None:
-    objects, fleet = rendered({"admissionController": {"image": "example.com/controller:1.2"}})
+    objects, fleet = rendered({"controller": {"image": "example.com/controller:1.2"}})
     settings = find(objects["manager"], "ConfigMap", "kueue-fleet-controller")
     settings["data"] = {name: text + "x: 1\n" for name, text in settings["data"].items()}
     [note] = [note for note in adopt(objects, fleet).notes if note.startswith("ConfigMap")]
@@ -308,7 +328,7 @@ def test_of_long_texts_the_line_that_would_be_changed_is_named() -> None:
         ),
         (
             {"objects": [CONFIGURATION, OWN_CHECK]},
-            "admissionController: is not known: the fleet's own controller runs here, and its settings are not "
+            "controller: is not known: the fleet's own controller runs here, and its settings are not "
             "among the objects; add the ConfigMap kueue-fleet-controller of the manager to them",
         ),
         (

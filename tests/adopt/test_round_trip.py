@@ -61,7 +61,7 @@ OTHER_WORDS = re.compile(r"(ConfigMap|Deployment) \S+/kueue-fleet-controller on 
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-    "admissionController": {"image": "example.com/controller:1.2", "replicas": 2, "dispatch": {"step": 2}},
+    "controller": {"image": "example.com/controller:1.2", "replicas": 2, "dispatch": {"step": 2}},
 }
 
 

@@ -58,7 +58,7 @@ def data(dispatcher: str) -> Json:
         made["admissionChecks"] = [check for check in made["admissionChecks"] if check["name"] != "fleet"]
         gated = next(queue for queue in queues if queue["name"] == "gated")
         del gated["admissionChecksStrategy"]
-        del made["admissionController"]
+        del made["controller"]
     return made
 
 
@@ -140,7 +140,7 @@ def agreement(lab: ControllerLab) -> dict[str, Any]:
         documents.append(Document(name, body))
         steps[name] = float(index)
     fleet = lab.fleet.wire()
-    fleet["admissionController"] |= patient
+    fleet["controller"] |= patient
     file = WorkloadFile(steps=steps)
     result = prepare_fleet(
         parse_fleet(fleet), file, Delays(), seed=SEED, manifests=documents, until=float(COUNT + 60)

@@ -83,7 +83,12 @@ def test_a_platform_becomes_a_fleet_file_that_renders_the_same(dumps: dict[str, 
     assert after.flavors == before.flavors
     # The policy on a team's jobs names its classes in the order of the alphabet.
     assert after.teams == tuple(
-        team.model_copy(update={"priority_classes": team.priority_classes and tuple(sorted(team.priority_classes))})
+        team.model_copy(
+            update={
+                "allowed_priority_classes": team.allowed_priority_classes
+                and tuple(sorted(team.allowed_priority_classes))
+            }
+        )
         for team in before.teams
     )
     assert after.worker_names == before.worker_names

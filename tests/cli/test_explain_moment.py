@@ -112,7 +112,7 @@ class TestStack:
 
     def test_what_the_fleets_own_check_said(self, tmp_path: Path) -> None:
         window = {"name": "night", "start": "2026-12-01T22:00:00Z", "duration": "8h"}
-        fleet = write(tmp_path / "fleet.yaml", [checked_data({"calendar": [window]})])
+        fleet = write(tmp_path / "fleet.yaml", [checked_data({"windows": [window]})])
         jobs = [job("long", maxRunSeconds=72_000), job("fits", maxRunSeconds=3600)]
         file = write(tmp_path / "jobs.yaml", [{"begin": "2026-11-20T00:00:00Z", "jobs": jobs}])
         options = ("--stack", str(fleet), "-w", str(file), "--second", "500")

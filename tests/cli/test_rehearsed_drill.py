@@ -96,7 +96,7 @@ def test_spot_nodes_are_taken_back_from_a_job_that_runs(
         (Drill("worker-lost"), "fleet.yaml has no workers: its only cluster is the one where jobs are submitted"),
         (Drill("spot-reclaim"), "has no Spot: neither a pool nor a flavor is of it"),
         (Drill("stock-out"), "has no capacity of DWS"),
-        (Drill("controller-gone"), "there is no admissionController; its faults are etcd-restored, kueue-restarted"),
+        (Drill("controller-gone"), "there is no controller; its faults are etcd-restored, kueue-restarted"),
         (Drill("kueue-restarted", lasts=5), "--lasts 5: kueue-restarted is over at once; leave it out"),
         (Drill("etcd-restored", worker="solo"), "--worker solo: goes with --fault worker-lost; leave it out"),
     ],

@@ -354,7 +354,7 @@ def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -
 def test_a_job_with_concurrent_admission_moves_to_the_better_flavor(tmp_path: Path) -> None:
     data = yaml.safe_load((ROOT / "examples/fallback/fleet.yaml").read_text())
     [queue] = data["clusterQueues"]
-    del queue["fallback"], data["admissionController"]
+    del queue["fallback"], data["controller"]
     queue["concurrentAdmissionPolicy"] = {"migration": {"mode": "TryPreferredFlavors"}}
     data["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": True}}}
     fleet = tmp_path / "fleet.yaml"

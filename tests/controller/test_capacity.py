@@ -51,7 +51,7 @@ def fleet(**changes: Any) -> FleetSpec:
         "flavors": [{"name": "h100", "nodePool": "h100"}],
         "clusterQueues": [queue],
         "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "1", "rotateBy": "2027-02-01"}},
-        "admissionController": {"image": "example.com/controller:1"},
+        "controller": {"image": "example.com/controller:1"},
     }
     return parse_fleet({**data, **changes})
 
@@ -177,7 +177,7 @@ async def test_a_write_that_fails_is_tried_again(caplog: pytest.LogCaptureFixtur
 async def test_quotas_of_windows_are_written_when_these_open_and_close_without_nodes() -> None:
     data = fleet().wire()
     window = {"name": "sale", "start": when(60), "duration": "1m"}
-    data["admissionController"]["quotaWindows"] = [window]
+    data["controller"]["quotaWindows"] = [window]
     quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["during"] = {"sale": {"nominalQuota": 4}}
     data["clusterQueues"][0]["quotaFollows"] = "file"
@@ -197,7 +197,7 @@ async def test_quotas_of_windows_are_written_when_these_open_and_close_without_n
 
 async def test_a_window_gives_no_more_than_nodes_hold() -> None:
     data = fleet().wire()
-    data["admissionController"]["quotaWindows"] = [{"name": "sale", "start": when(-60), "duration": "1h"}]
+    data["controller"]["quotaWindows"] = [{"name": "sale", "start": when(-60), "duration": "1h"}]
     quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota |= {"nominalQuota": 4, "during": {"sale": {"nominalQuota": 16}}}
     async with running(Lab(spec=FleetSpec.model_validate(data), names=("a",))) as lab:

@@ -84,7 +84,7 @@ async def test_a_check_of_somebody_else_is_not_answered() -> None:
 
 async def test_a_window_that_opens_later() -> None:
     window = {"name": "w", "start": when(600), "duration": "1h"}
-    fixture = gated(calendar=[window])
+    fixture = gated(windows=[window])
     again = await fixture.look(workload(checks=BOTH))
     assert again == NOW + 600
     assert fixture.check("fleet")["message"] == f"Waits for window w, which opens at {when(600)}"
@@ -101,7 +101,7 @@ async def test_a_window_that_closes_before_the_admission_sends_the_workload_back
         {"name": "first", "start": when(-600), "duration": "1h"},
         {"name": "second", "start": when(7200), "duration": "1h"},
     ]
-    fixture = gated(calendar=windows)
+    fixture = gated(windows=windows)
     await fixture.look(workload(checks=BOTH))
     assert fixture.check("fleet")["state"] == "Ready"
     fixture.clock.now += 3000
@@ -127,7 +127,7 @@ async def test_nobody_is_rejected_while_the_workers_of_the_queue_are_not_known(c
 
 async def test_a_retry_keeps_its_time_when_another_check_of_ours_changes() -> None:
     window = {"name": "w", "start": when(600), "duration": "1h"}
-    fixture = Fixture(checks=[{"name": "fleet"}, {"name": "later", "calendar": [window]}])
+    fixture = Fixture(checks=[{"name": "fleet"}, {"name": "later", "windows": [window]}])
     for name in ("fleet", "later"):
         fixture.take_check(name, CHECK)
     item = workload(checks={"multikueue": "Pending", "later": "Pending"})
@@ -237,7 +237,7 @@ async def test_a_check_without_rules_is_not_active_and_says_what_to_do() -> None
     [(_, body, _)] = fixture.api.applied
     [found] = body["status"]["conditions"]
     assert found["status"] == "False"
-    assert "admissionController.checks of the fleet has no unknown" in found["message"]
+    assert "controller.checks of the fleet has no unknown" in found["message"]
 
 
 async def test_checks_of_others_are_left_alone() -> None:

@@ -177,7 +177,11 @@ def test_nodes_go_with_the_zones_of_their_cluster() -> None:
 
 def test_a_new_highest_class_gives_teams_the_former_one() -> None:
     classes = [{"name": name, "value": value} for name, value in (("low", 1), ("urgent", 10), ("critical", 100))]
-    team = {"name": "own", "localQueues": [{"name": "main", "clusterQueue": "vision"}], "priorityClasses": ["low"]}
+    team = {
+        "name": "own",
+        "localQueues": [{"name": "main", "clusterQueue": "vision"}],
+        "allowedPriorityClasses": ["low"],
+    }
     data = changed(fleet_data(), {"workloadPriorityClasses": classes[:2], "teams/+": team})
     more = changed(data, {"workloadPriorityClasses": classes})
     default = "by default, all classes but the highest of each kind"
@@ -190,7 +194,7 @@ def test_a_new_highest_class_gives_teams_the_former_one() -> None:
 def test_without_the_fleets_dispatcher_nothing_keeps_regions_and_gives_quota_back() -> None:
     external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     data = fleet_data()
-    data |= {"multiKueue": data["multiKueue"] | external, "admissionController": {"image": "example.com/c:1"}}
+    data |= {"multiKueue": data["multiKueue"] | external, "controller": {"image": "example.com/c:1"}}
     assert of({"multiKueue/dispatcher": "AllAtOnce", "multiKueue/external": REMOVED}, data) == [
         "multiKueue.dispatcher: Kueue on the manager restarts with another Configuration; jobs run in any region, "
         "whatever allowedRegions or their own label says; one that no worker can hold keeps its quota on the manager"

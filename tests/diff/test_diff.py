@@ -109,8 +109,12 @@ def test_regions_give_a_team_clusters_and_take_them() -> None:
     ("path", "value", "change"),
     [
         ("teams/0/allowedRegions", ["us-east4"], "allowedRegions: any region -> us-east4 only"),
-        ("teams/0/priorityClasses", ["urgent"], "priorityClasses: all but the highest of each kind -> urgent only"),
-        ("teams/0/priorityClasses", [], "priorityClasses: all but the highest of each kind -> nothing"),
+        (
+            "teams/0/allowedPriorityClasses",
+            ["urgent"],
+            "allowedPriorityClasses: all but the highest of each kind -> urgent only",
+        ),
+        ("teams/0/allowedPriorityClasses", [], "allowedPriorityClasses: all but the highest of each kind -> nothing"),
         ("multiKueue/queues", ["vision"], "queues: every queue on a worker -> vision only"),
         ("clusterQueues/0/clusters", ["worker-a"], "clusters: every cluster that runs jobs -> worker-a only"),
     ],
@@ -145,7 +149,7 @@ def test_gains_one_way_are_losses_the_other() -> None:
 
 
 def test_a_team_gains_only_where_its_jobs_may_run() -> None:
-    change = {"admissionController": {}, "teams/0/allowedRegions": ["europe-west4"]}
+    change = {"controller": {}, "teams/0/allowedRegions": ["europe-west4"]}
     old, new = (
         parse_fleet(changed(fleet_data(), {**change, **more})) for more in ({}, {f"{FIRST_QUOTA}/nominalQuota": 6})
     )
@@ -277,7 +281,7 @@ def test_quotas_of_windows_are_told_of_the_time_in_which_they_hold() -> None:
     def at_night(amount: int | None) -> Any:
         during = {} if amount is None else {f"{FIRST_QUOTA}/during": {"night": {"nominalQuota": amount}}}
         section = {"image": "example.com/controller:1", "quotaWindows": [window]}
-        return parse_fleet(changed(fleet_data(), {"admissionController": section, **during}))
+        return parse_fleet(changed(fleet_data(), {"controller": section, **during}))
 
     def told(old: Any, new: Any) -> list[str]:
         return [str(each) for each in compare_fleets(old, new) if each.area == "quota"]

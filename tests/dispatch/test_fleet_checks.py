@@ -15,7 +15,7 @@ RUN = FleetCheck("dws", run_duration=RunDuration())
 FREE = Residency()
 WINDOWS = FleetCheck(
     "calendar",
-    calendar=(
+    windows=(
         CalendarWindow("december", start="1970-01-01T00:33:20Z", duration="1000s"),
         CalendarWindow("november", start="1970-01-01T00:16:40Z", duration="500s"),
     ),
@@ -86,7 +86,7 @@ def nights(*days: int, hours: float = 12.0) -> FleetCheck:
     monday = datetime(2026, 10, 19, 20, tzinfo=BERLIN)
     named = [WEEKDAYS[day] for day in days]
     window = CalendarWindow("nights", start=monday, duration=f"{hours}h", days=named, time_zone="Europe/Berlin")
-    return FleetCheck("nights", calendar=[window])
+    return FleetCheck("nights", windows=[window])
 
 
 @pytest.mark.parametrize(

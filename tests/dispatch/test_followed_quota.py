@@ -47,7 +47,7 @@ def fleet(*queues: dict[str, Any], nodes: int = 4, **pool: Any) -> FleetSpec:
             "flavors": [{"name": "h100", "nodePool": "h100"}],
             "cohorts": [{"name": "all"}],
             "clusterQueues": list(queues),
-            "admissionController": {"image": "example.com/controller:1"},
+            "controller": {"image": "example.com/controller:1"},
         }
     )
 

@@ -41,7 +41,7 @@ def fleet(**capacity: Any) -> FleetSpec:
                     "resourceGroups": [{"coveredResources": [GPU], "flavors": [flavor]}],
                 }
             ],
-            "admissionController": {"image": "example.com/controller:1"},
+            "controller": {"image": "example.com/controller:1"},
         }
     )
 

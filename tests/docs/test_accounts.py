@@ -16,7 +16,7 @@ PAGE = (DOCS / "tasks" / "rotate-credentials.md").read_text()
 
 
 def with_controller() -> FleetSpec:
-    data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
+    data = changed(fleet_data(), {"controller": {"image": "example.com/controller:1"}})
     data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     return parse_fleet(data)
 

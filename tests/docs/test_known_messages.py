@@ -12,7 +12,8 @@ import pytest
 from tests.fleet_file.builders import fleet_data
 
 from kueue_admission.kernel.known_messages import KnownMessage, code_of, known_messages, with_code
-from kueue_admission.kernel.problem import Rule, by_code
+from kueue_admission.kernel.problem import Rule
+from kueue_admission.kernel.rule_lists import by_code
 from kueue_fleet.fleet_file import read_fleet_text
 from kueue_fleet.fleet_file.rules import FLEET_RULES
 

@@ -205,7 +205,7 @@ def test_kueue_is_upgraded_below_the_fleets_controller(
 ) -> None:
     data = small_fleet("0.17.1")
     data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
-    data["admissionController"] = {}
+    data["controller"] = {}
     upgrade(data, "0.19.2", [small_job()], tmp_path_factory)
     check_audit(capsys)
 
@@ -223,7 +223,7 @@ def left_without_workers(version: str, tmp_path_factory: pytest.TempPathFactory)
     asked = fleet_data({"worker": "us-east4"})
     asked["kueue"]["version"] = version
     asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"]}
-    del asked["admissionController"]
+    del asked["controller"]
     asked["admissionChecks"][1] = {
         "name": "fleet",
         "controllerName": "example.com/by-hand",
@@ -306,7 +306,7 @@ def dispatched_by(dispatcher: str, version: str) -> dict[str, Any]:
     asked = fleet_data(dict.fromkeys(ROOM, "us-east4"))
     asked["kueue"]["version"] = version
     asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"], "dispatcher": dispatcher}
-    del asked["admissionController"], asked["admissionChecks"][1]
+    del asked["controller"], asked["admissionChecks"][1]
     asked["clusterQueues"], asked["localQueues"] = asked["clusterQueues"][:1], asked["localQueues"][:1]
     quota = asked["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["perCluster"] = {name: {"nominalQuota": gpus} for name, gpus in ROOM.items()}

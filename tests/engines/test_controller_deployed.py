@@ -141,8 +141,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     data["clusterQueues"].append(queue_data(BY_TIME, "l4", 1))
     [gpus, *_] = data["clusterQueues"][-1]["resourceGroups"][0]["flavors"][0]["resources"]
     gpus["during"] = {"every-day": {"nominalQuota": DURING}}
-    data["admissionController"]["quotaWindows"] = [EVERY_DAY]
-    del data["admissionController"]["image"]
+    data["controller"]["quotaWindows"] = [EVERY_DAY]
+    del data["controller"]["image"]
     del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
     (folder / "stacks" / "Pulumi.controller.yaml").write_text(yaml.safe_dump(settings))

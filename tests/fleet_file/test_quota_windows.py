@@ -34,7 +34,7 @@ def quota(**fields: Any) -> dict[str, Any]:
 def data(*windows: Mapping[str, Any], workers: tuple[str, ...] = (), **fields: Any) -> dict[str, Any]:
     """One ClusterQueue with one quota, on a cluster of its own or on workers."""
     made = fleet_data(*workers) if workers else standalone_data()
-    made["admissionController"] = {"image": "example.com/controller:1", "quotaWindows": list(windows)}
+    made["controller"] = {"image": "example.com/controller:1", "quotaWindows": list(windows)}
     if not workers:
         made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     group = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "l4", "resources": [quota(**fields)]}]}
@@ -107,7 +107,7 @@ def test_two_windows_of_a_quota_that_are_open_at_once_are_refused() -> None:
     assert problem == (
         "clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].during[day]: night and day are "
         "both open at 2031-03-25T04:00Z, so it has two amounts; let one of them end where the other begins, in "
-        "admissionController.quotaWindows"
+        "controller.quotaWindows"
     )
     assert problems(data(NIGHT, DAY, during=during)) == []
 
@@ -118,7 +118,7 @@ def test_two_windows_of_a_quota_that_are_open_at_once_are_refused() -> None:
         (
             [NIGHT],
             {"during": {"nigth": {"nominalQuota": 1}}},
-            "there is no window nigth in admissionController.quotaWindows",
+            "there is no window nigth in controller.quotaWindows",
         ),
         ([NIGHT, NIGHT], {"during": {"night": {"nominalQuota": 1}}}, "quotaWindows[night]: is listed twice"),
         ([NIGHT], {}, "quotaWindows[night]: no quota is another one in it"),
@@ -162,7 +162,7 @@ def test_cohorts_and_fleets_without_the_controller_have_no_windows() -> None:
     assert problem.startswith(
         "cohorts[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].during[night]: set, but"
     )
-    del made["admissionController"], made["cohorts"]
+    del made["controller"], made["cohorts"]
     assert any("but only the fleet's controller writes quotas" in problem for problem in problems(made))
 
 

@@ -186,7 +186,7 @@ class TestCompany:
             "cohorts[].resourceGroups[].flavors[].resources[].nominalQuota",
             "clusterQueues[].resourceGroups[].flavors[].resources[].nominalQuota",
             "observability.alerts",
-            "admissionController.image",
+            "controller.image",
             "multiKueue.credentials.pluginImage",
         }
 

@@ -55,10 +55,10 @@ def _file(draw: Draw) -> Data:
     controller = _controller(draw, nodes, multi_kueue) if manager else {}
     checks = admission_checks(draw, nodes, queues, controller=bool(controller))
     if controller:
-        controller["admissionController"] |= _answers(draw, checks)
+        controller["controller"] |= _answers(draw, checks)
         controller |= fields(draw, fleetPage=one_of({}, _PAGE))
         _follow_capacity(draw, queues)
-        controller["admissionController"] |= _windows(draw, queues)
+        controller["controller"] |= _windows(draw, queues)
     entered = [queue for queue in queues if not queue.get("slack")]
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
     enforced = multi_kueue["multiKueue"].get("queues", named(queues)) if controller else []
@@ -166,7 +166,7 @@ def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
 
 
 def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
-    """The section `admissionController`, or nothing; it may be the dispatcher."""
+    """The section `controller`, or nothing; it may be the dispatcher."""
     if draw(flags):
         return {}
     regions = sorted({entry["region"] for entry in nodes.clusters if entry["name"] in nodes.job_clusters})
@@ -198,7 +198,7 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
                 weights=part(price=one_of(0, 2.5), waiting=one_of(1), free=one_of(10)),
             ),
         )
-    return {"admissionController": section}
+    return {"controller": section}
 
 
 def _history(draw: Draw) -> Data:
@@ -245,7 +245,7 @@ def _answers(draw: Draw, checks: Sequence[Data]) -> Data:
     answers = [
         {
             "name": check["name"],
-            **fields(draw, runDuration=part(max=one_of("24h")), calendar=one_of([window], [nights]), regions=flags),
+            **fields(draw, runDuration=part(max=one_of("24h")), windows=one_of([window], [nights]), regions=flags),
         }
         for check in checks
         if check.get("controllerName") == OURS

@@ -23,7 +23,7 @@ PACKAGES = Path(kueue_fleet.__file__).parents[1]
 
 
 def declared(section: dict[str, Any], **arguments: Any) -> Recording:
-    spec = fleet(admissionController=section)
+    spec = fleet(controller=section)
     return pulumi_mocks.run(lambda: Fleet(spec.name, spec, **arguments))
 
 
@@ -113,7 +113,7 @@ def test_paths_are_the_same_in_every_checkout(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_program_can_name_another_image_by_an_output() -> None:
-    spec = fleet(admissionController={})
+    spec = fleet(controller={})
 
     def program() -> None:
         Fleet(spec.name, spec, controller_image=pulumi.Output.from_input("example.com/own@sha256:1"))

@@ -32,7 +32,7 @@ from small_fleets import fleet, standalone_data
 _DATA = yaml.safe_load((Path(__file__).parents[2] / "examples/data/fleet.yaml").read_text(encoding="utf-8"))
 SPECS = {
     "autopilot": fleet(),
-    "controller": fleet(admissionController={}),
+    "controller": fleet(controller={}),
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "addresses": fleet(

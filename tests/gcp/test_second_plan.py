@@ -42,8 +42,8 @@ def _company(**more: object) -> FleetSpec:
 
 TEST_FLEETS = {
     "autopilot": fleet(),
-    "controller": fleet(admissionController={}),
-    "history in a bucket": fleet(admissionController={"history": {"store": "gs://lab-history/fleets/lab"}}),
+    "controller": fleet(controller={}),
+    "history in a bucket": fleet(controller={"history": {"store": "gs://lab-history/fleets/lab"}}),
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "gpu networks": parse_fleet_text(GPU_NETWORKS.read_text(encoding="utf-8"), GPU_NETWORKS.name),

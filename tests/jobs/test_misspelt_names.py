@@ -89,7 +89,7 @@ def test_resources_are_named_as_they_are_meant(name: str, text: str) -> None:
 
 def test_a_word_that_is_no_region_is_named() -> None:
     data = dispatched_data()
-    data["admissionController"]["regionGroups"] = {"eu": ["europe-west4"]}
+    data["controller"]["regionGroups"] = {"eu": ["europe-west4"]}
     found = said(data, labels={"kueue-fleet.dev/regions": "europe_us-east4"})
     assert found == [
         f"{JOB}has the label kueue-fleet.dev/regions with europe, which is no region of the fleet and no group of "

@@ -19,7 +19,7 @@ DISPATCH = {
     "external": {"name": "kueue-fleet.dev/dispatcher"},
     "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
 }
-SPEC = fleet(multiKueue=DISPATCH, admissionController={"image": "example.com/controller:1"})
+SPEC = fleet(multiKueue=DISPATCH, controller={"image": "example.com/controller:1"})
 
 
 @pytest.fixture(scope="module")

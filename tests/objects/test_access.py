@@ -140,7 +140,7 @@ def test_a_google_account_gets_the_same_rights_as_one_of_the_worker() -> None:
 
 
 def test_the_controller_needs_no_tokens_to_renew_either() -> None:
-    of = fleet({**PROFILES, "admissionController": {"image": "example.com/controller:1"}})
+    of = fleet({**PROFILES, "controller": {"image": "example.com/controller:1"}})
     objects = render_controller_worker_access(of, "worker-a")
     assert not [each for each in objects if each["kind"] in ("ServiceAccount", "Secret", "Role")]
     [account] = [each for each in manager_accounts(of) if each.name == "kueue-fleet-controller"]

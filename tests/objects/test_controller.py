@@ -26,14 +26,14 @@ OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "ku
 
 
 def with_controller(**section: Any) -> Any:
-    return fleet({**OURS, "admissionController": {"image": "example.com/controller:1", **section}})
+    return fleet({**OURS, "controller": {"image": "example.com/controller:1", **section}})
 
 
 def watched() -> FleetSpec:
     return fleet(
         {
             **OURS,
-            "admissionController": {"image": "example.com/controller:1"},
+            "controller": {"image": "example.com/controller:1"},
             "observability": {"managedPrometheus": True},
         }
     )
@@ -190,7 +190,7 @@ def test_the_controller_renews_every_token_of_the_fleet() -> None:
         fleet(
             {
                 **OURS,
-                "admissionController": {"image": "example.com/controller:1"},
+                "controller": {"image": "example.com/controller:1"},
                 "multiKueue/credentials/lifetime": "48h",
             }
         )
@@ -214,9 +214,7 @@ def test_every_queue_of_a_worker_waits_for_the_assignment_and_no_other() -> None
 
 
 def test_a_worker_that_gets_no_jobs_any_more_is_still_asked() -> None:
-    without = fleet(
-        {**OURS, "admissionController": {"image": "example.com/controller:1"}, "multiKueue/workers": ["worker-a"]}
-    )
+    without = fleet({**OURS, "controller": {"image": "example.com/controller:1"}, "multiKueue/workers": ["worker-a"]})
     assert [one.name for one in controller_configuration(without).workers] == ["worker-a", "worker-b"]
     assert render_controller_worker_access(without, "worker-b")
 
@@ -275,7 +273,7 @@ def test_before_kubernetes_1_36_the_gate_takes_the_place_of_the_policy() -> None
 
 
 def test_the_gate_takes_its_place_where_the_manager_may_be_any_kubernetes() -> None:
-    data = mixed_data(admissionController={"image": "registry.example/controller:1"})
+    data = mixed_data(controller={"image": "registry.example/controller:1"})
     data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     data["clusters"][0] = {"name": "manager", "role": "manager", "kubernetes": {}}
     values = kueue_helm_values(parse_fleet(data), "manager")
@@ -294,7 +292,7 @@ def test_which_kubernetes_has_the_policy(version: str | None, has: bool) -> None
 
 
 def test_the_controller_is_given_the_release_of_each_cluster() -> None:
-    section = {"admissionController": {"image": "example.com/controller:1"}}
+    section = {"controller": {"image": "example.com/controller:1"}}
     made = controller_configuration(fleet({**OURS, **section, "clusters/1/kueue": {"version": "0.18.3"}}))
     assert made.kueue_release == "0.19"
     assert [(each.name, each.kueue_release) for each in made.workers] == [
@@ -354,7 +352,7 @@ def test_with_a_history_in_a_bucket_it_acts_as_a_google_account_that_reaches_no_
 def test_api_servers_outside_gke_are_reached_on_their_own_ports(
     home: dict[str, Any], connection: dict[str, Any], ports: list[set[int | None]]
 ) -> None:
-    data = mixed_data(admissionController={"image": "registry.example/controller:1"}, fleetPage={})
+    data = mixed_data(controller={"image": "registry.example/controller:1"}, fleetPage={})
     data["clusters"][0] = {"name": "manager", "role": "manager", **home}
     data["clusters"][2]["kubernetes"] = connection
     fleet = parse_fleet(data)

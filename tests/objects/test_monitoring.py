@@ -201,7 +201,7 @@ def test_it_is_on_the_clusters_that_say_so_of_any_platform() -> None:
 
 def test_nothing_of_managed_prometheus_is_outside_gke() -> None:
     section = {"image": "registry.example/controller:1"}
-    data = mixed_data(observability={"grafana": {"enabled": False}}, admissionController=section)
+    data = mixed_data(observability={"grafana": {"enabled": False}}, controller=section)
     data["clusters"][0] = {
         "name": "manager",
         "role": "manager",

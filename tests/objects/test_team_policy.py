@@ -101,7 +101,7 @@ def test_groups_of_regions_count_where_every_one_is_allowed() -> None:
     controller = {"image": "example.com/c:1", "regionGroups": {"here": ["us-east4"], "wide": ["us-east4", "us-west1"]}}
     spec = fleet(
         {
-            "admissionController": controller,
+            "controller": controller,
             "multiKueue/dispatcher": "External",
             "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
             "teams/0/allowedRegions": ["us-east4"],
@@ -119,7 +119,7 @@ def test_groups_of_regions_count_where_every_one_is_allowed() -> None:
     ],
 )
 def test_priority_classes_of_a_team(given: list[str] | None, allowed: set[str]) -> None:
-    spec = fleet({**CLASSES, **({} if given is None else {"teams/0/priorityClasses": given})})
+    spec = fleet({**CLASSES, **({} if given is None else {"teams/0/allowedPriorityClasses": given})})
     assert set(allowed_priority_classes(spec, spec.teams[0])) == allowed
 
 
@@ -129,10 +129,14 @@ def test_classes_of_one_value_have_no_highest() -> None:
 
 
 def test_classes_that_are_not_there_are_refused() -> None:
-    found = problems(changed(fleet_data(), {"teams/0/priorityClasses": ["urgent", "batch", "urgnet"]}))
-    assert found == ["teams[team-vision].priorityClasses[2]: there is no priority class urgnet; did you mean urgent?"]
-    found = problems(changed(fleet_data(), {"teams/0/priorityClasses": ["batch", "batch"]}))
-    assert found == ["teams[team-vision].priorityClasses[1]: batch is listed twice; list each priority class once"]
+    found = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["urgent", "batch", "urgnet"]}))
+    assert found == [
+        "teams[team-vision].allowedPriorityClasses[2]: there is no priority class urgnet; did you mean urgent?"
+    ]
+    found = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["batch", "batch"]}))
+    assert found == [
+        "teams[team-vision].allowedPriorityClasses[1]: batch is listed twice; list each priority class once"
+    ]
 
 
 GPUS_ALONE = {

@@ -184,7 +184,7 @@ def test_quotas_are_those_of_the_windows() -> None:
     data: dict[str, Any] = standalone_data()
     data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     window = {"name": "later", "start": "2026-11-01T10:00:00Z", "duration": "1h"}
-    data["admissionController"] = {"image": "example.com/controller:1", "quotaWindows": [window]}
+    data["controller"] = {"image": "example.com/controller:1", "quotaWindows": [window]}
     [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     gpus |= {"nominalQuota": 0, "during": {"later": {"nominalQuota": 8}}}
     replay = Replay(parse_fleet(data), past(RAN, gpus=4, cpu=0), Window(moment("09:00:00"), moment("12:00:00")))

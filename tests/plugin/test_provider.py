@@ -26,7 +26,7 @@ QUOTAS = [{"name": "l4", "resources": [{"name": "cpu", "nominalQuota": 4.0}]}]
 """As the engine sends them: numbers are floats."""
 DISPATCH = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
 CONTROLLED = fleet(
-    WORKER, multiKueue=fleet_data()["multiKueue"] | DISPATCH, admissionController={"image": "example.com/controller:1"}
+    WORKER, multiKueue=fleet_data()["multiKueue"] | DISPATCH, controller={"image": "example.com/controller:1"}
 )
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "drivers", "namespace": "kube-system"}}
 

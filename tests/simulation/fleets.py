@@ -80,7 +80,7 @@ def dispatched_data(**dispatch: Any) -> dict[str, Any]:
     data = fleet_data(nodes=8)
     data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     prices = {"us-east4": {"l4-spot": 1.0}, "europe-west4": {"l4-spot": 0.5}}
-    return data | {"admissionController": {"image": "example.com/controller:1", "prices": prices, "dispatch": dispatch}}
+    return data | {"controller": {"image": "example.com/controller:1", "prices": prices, "dispatch": dispatch}}
 
 
 def calendar_data(*, start: str = "2026-12-01T00:00:00Z", open_by_hand: bool = True, **queue: Any) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def calendar_data(*, start: str = "2026-12-01T00:00:00Z", open_by_hand: bool = T
             }
         ],
         "localQueues": [{"namespace": "default", "name": "q", "clusterQueue": "q"}],
-        **({"admissionController": {"image": "example.com/controller:1"}} if "fallback" in queue else {}),
+        **({"controller": {"image": "example.com/controller:1"}} if "fallback" in queue else {}),
     }
 
 

@@ -125,11 +125,11 @@ def _add_checks(rng: random.Random, data: Json) -> None:
         checks.append(
             {"name": "dws", "provisioningRequest": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}}
         )
-    if "admissionController" in data and rng.random() < 0.5:
+    if "controller" in data and rng.random() < 0.5:
         checks.append({"name": "ours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]})
-        data["admissionController"]["checks"] = [{"name": "ours", "regions": True}]
-    if "admissionController" in data:
-        data["admissionController"]["watchdog"] = {"provisioningTimeout": "10m", "retries": rng.choice([0, 2])}
+        data["controller"]["checks"] = [{"name": "ours", "regions": True}]
+    if "controller" in data:
+        data["controller"]["watchdog"] = {"provisioningTimeout": "10m", "retries": rng.choice([0, 2])}
     data["admissionChecks"] = checks
     for queue in data["clusterQueues"]:
         chosen = [{"name": check["name"]} for check in checks if rng.random() < 0.7]

@@ -148,7 +148,7 @@ def test_window_that_opens_between_two_numbers_opens() -> None:
     ]
     data["clusterQueues"][0]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "ours"}]}
     window = {"name": "march", "start": "2027-03-01T02:51:57.7Z", "duration": "1h"}
-    data["admissionController"]["checks"] = [{"name": "ours", "calendar": [window]}]
+    data["controller"]["checks"] = [{"name": "ours", "windows": [window]}]
     found = run(data, [job("a")], begin="1980-04-13T09:25:53.1Z")
     assert found.end.reason is EndReason.NOTHING_MORE
     assert found.records[0].finished_at is not None

@@ -54,7 +54,7 @@ def fleet(patience: str | None = "10m", quota: int = 8, nodes: int = 4) -> Fleet
         "admissionChecks": [{"name": "dws", "provisioningRequest": provisioning}],
         "clusterQueues": [queue],
         "localQueues": [{"namespace": "t", "name": "q", "clusterQueue": "q"}],
-        **({"admissionController": {"image": "example.com/controller:1"}} if patience is not None else {}),
+        **({"controller": {"image": "example.com/controller:1"}} if patience is not None else {}),
     }
     return parse_fleet(data)
 
@@ -212,10 +212,10 @@ def test_the_quota_of_the_flavor_is_free_again() -> None:
 def on_workers(*, dispatcher: str = "External", **section: Any) -> FleetSpec:
     """Two workers with DWS, Spot and on-demand nodes; a job may wait ten minutes for each of the first two."""
     data = dispatched_data(widenAfter="4m")
-    data["admissionController"] |= {"prices": {}, **section}
+    data["controller"] |= {"prices": {}, **section}
     if dispatcher != "External":
         data["multiKueue"] |= {"dispatcher": dispatcher}
-        del data["multiKueue"]["external"], data["admissionController"]["dispatch"]
+        del data["multiKueue"]["external"], data["controller"]["dispatch"]
     names = ("flex", "spot", "od")
     [pool] = data["nodePools"]
     data["nodePools"] = [{**pool, "name": name, "capacity": {"type": "spot"}} for name in names]

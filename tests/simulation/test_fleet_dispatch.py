@@ -22,7 +22,7 @@ def checked_data(check: dict[str, Any], **dispatch: Any) -> dict[str, Any]:
         {"name": "ours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
     ]
     data["clusterQueues"][0]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "ours"}]}
-    data["admissionController"]["checks"] = [{"name": "ours", **check}]
+    data["controller"]["checks"] = [{"name": "ours", **check}]
     return data
 
 
@@ -85,7 +85,7 @@ def test_a_job_that_no_worker_can_ever_hold_frees_its_quota_for_those_behind_it(
 
 def test_watchdog_takes_a_job_back_from_a_worker_that_does_not_provision() -> None:
     data = dispatched_data(widenAfter="2h", giveUpAfter="10h")
-    data["admissionController"]["watchdog"] = {"provisioningTimeout": "30m", "retries": 1}
+    data["controller"]["watchdog"] = {"provisioningTimeout": "30m", "retries": 1}
     data["admissionChecks"] = [
         {"name": "dws", "provisioningRequest": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}}
     ]
@@ -97,7 +97,7 @@ def test_watchdog_takes_a_job_back_from_a_worker_that_does_not_provision() -> No
 
 def test_checks_of_the_fleet_are_answered_by_its_rules() -> None:
     window = {"name": "december", "start": "2026-12-01T00:10:00Z", "duration": "1h"}
-    data = checked_data({"runDuration": {"max": "1h"}, "calendar": [window]})
+    data = checked_data({"runDuration": {"max": "1h"}, "windows": [window]})
     jobs = [job("fits", maxRunSeconds=600), job("silent"), job("long", maxRunSeconds=7200)]
     found = run(data, jobs, begin="2026-12-01T00:00:00Z")
     assert found["fits"]["admittedAt"] == 600.0

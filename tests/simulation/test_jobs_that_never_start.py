@@ -78,7 +78,7 @@ def test_what_fits_alone_starts() -> None:
 def test_what_fits_while_a_window_is_open_starts() -> None:
     data = dispatched_data()
     once = {"name": "sale", "start": "2026-12-01T00:00:00Z", "duration": "1h"}
-    data["admissionController"]["quotaWindows"] = [once]
+    data["controller"]["quotaWindows"] = [once]
     [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     gpus |= {"nominalQuota": 1, "during": {"sale": {"nominalQuota": 4}}}
     assert found(data, pods=4) == []
@@ -95,7 +95,7 @@ def test_the_dispatcher_says_why_it_rejects_a_job() -> None:
 def test_a_job_that_waits_for_its_check_says_what_workers_have() -> None:
     """With quotas in windows, the dispatcher does not reject what is too much."""
     data = dispatched_data()
-    data["admissionController"]["quotaWindows"] = [{"name": "sale", "start": "2026-12-01T00:00:00Z", "duration": "1h"}]
+    data["controller"]["quotaWindows"] = [{"name": "sale", "start": "2026-12-01T00:00:00Z", "duration": "1h"}]
     [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     gpus |= {"nominalQuota": 1, "during": {"sale": {"nominalQuota": 4}}}
     [text] = found(data, pods=5)

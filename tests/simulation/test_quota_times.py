@@ -23,7 +23,7 @@ def data(**during: Any) -> dict[str, Any]:
     """Each of two workers has one GPU, and eight from one to two every night."""
     made = dispatched_data(rejectAfter="30h")
     window = {"name": "night", "start": "2026-12-01T01:00:00Z", "duration": "1h"}
-    made["admissionController"]["quotaWindows"] = [
+    made["controller"]["quotaWindows"] = [
         {**window, "days": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]}
     ]
     [gpus, *_] = made["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
@@ -58,7 +58,7 @@ def test_a_job_that_fits_into_no_quota_but_that_of_the_window_waits_for_it() -> 
 def test_a_job_that_fits_on_no_worker_but_in_a_window_is_not_rejected(pods: int, admitted: float | None) -> None:
     """The manager has quota for it outside of the window, the sum of two workers, of which none has enough."""
     made = data(nominalQuota=2)
-    made["admissionController"]["dispatch"]["rejectAfter"] = "2m"
+    made["controller"]["dispatch"]["rejectAfter"] = "2m"
     result = prepare_fleet(parse_fleet(made), workload_file([job("large", pods=pods)], begin=BEGIN), Delays()).run()
     found = starts(result)["large"]
     assert found == (None if admitted is None else pytest.approx(admitted, abs=2))

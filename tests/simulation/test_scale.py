@@ -19,7 +19,7 @@ def calls(workers: int, jobs: int, dispatcher: dict[str, Any]) -> int:
     data = large_fleet(workers)
     data["multiKueue"] |= dispatcher
     if dispatcher:
-        data["admissionController"] = {"image": "example.com/controller:1"}
+        data["controller"] = {"image": "example.com/controller:1"}
     fleet = parse_fleet(data)
     [queue, *_] = fleet.teams[0].local_queues
     entry = {"name": "j", "namespace": "team-vision", "queue": queue.name, "count": jobs, "interval": 10}

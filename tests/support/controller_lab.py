@@ -107,7 +107,7 @@ def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> 
             "external": {"name": "kueue-fleet.dev/dispatcher"},
             "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
         },
-        "admissionController": {
+        "controller": {
             "image": "example.com/controller:1",
             "checks": [{"name": "fleet", "runDuration": {}}],
             **controller,
@@ -236,7 +236,7 @@ class ControllerLab:
         return wait_until(look, seconds)
 
     def start_controller(self, identity: str = "a", **changes: Any) -> ControllerProcess:
-        """A replica with its own log; `changes` to the section admissionController."""
+        """A replica with its own log; `changes` to the section controller."""
         folder = self._configure(identity, {}, changes)
         arguments = ["--config", folder / "config.yaml", "--workers", folder / "workers"]
         arguments += ["--listen", "127.0.0.1:0", "--identity", identity]
@@ -262,8 +262,8 @@ class ControllerLab:
         return replica
 
     def _configure(self, identity: str, servers: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
-        section = {**self.fleet.admission_controller.wire(), **changes} if self.fleet.admission_controller else changes
-        fleet = parse_fleet({**self.fleet.wire(), "admissionController": section})
+        section = {**self.fleet.controller.wire(), **changes} if self.fleet.controller else changes
+        fleet = parse_fleet({**self.fleet.wire(), "controller": section})
         folder = self.folder / f"controller-{identity}"
         folder.mkdir(exist_ok=True)
         configuration = controller_configuration(fleet).wire()

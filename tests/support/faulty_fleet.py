@@ -67,7 +67,7 @@ class Fleet:
     """Jobs that have ended, left nothing on a worker, and are deleted."""
     replicas: dict[str, ControllerProcess] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
-    """To the section admissionController, from the next start of a replica on."""
+    """To the section controller, from the next start of a replica on."""
     held_down: set[str] = field(default_factory=set)
     """Replicas that are not started again for now."""
     rounds: int = 0

@@ -34,7 +34,7 @@ class Held:
         self._fleet = fleet
         self._list = objects_of
         self._since: dict[str, float] = {}
-        controller = fleet.admission_controller
+        controller = fleet.controller
         # Less than what is held for too long, where the file leaves the default.
         self._settings = Watchdog(stuck_after="15s")
         if controller is not None and "watchdog" in controller.model_fields_set:

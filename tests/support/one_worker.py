@@ -17,5 +17,5 @@ def with_one_worker(fleet: dict[str, Any]) -> None:
         thing.pop("perCluster", None)
         if "clusters" in thing:
             thing["clusters"] = [worker["name"]]
-    if controller := fleet.get("admissionController"):
+    if controller := fleet.get("controller"):
         controller["prices"] = {region: controller["prices"][region]}

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kueue_admission.kernel.base import Count, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text
-from kueue_admission.kernel.form_rules import BACKOFF, listed_twice
+from kueue_admission.kernel.form_rules import listed_twice
 from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.job_rules import BACKOFF
 from kueue_admission.kernel.problem import Problem, where_read
 
 

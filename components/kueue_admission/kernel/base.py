@@ -22,9 +22,9 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from kueue_admission.kernel import signatures, syntax
-from kueue_admission.kernel.described import Described
+from kueue_admission.kernel.described import Described, formerly
 from kueue_admission.kernel.form_rules import NOT_ALLOWED, listed_twice
-from kueue_admission.kernel.messages import errors_in, explain, problems_of
+from kueue_admission.kernel.messages import errors_in, explain, in_new_names, problems_of, warn_in_program
 from kueue_admission.kernel.problem import (
     Problem,
     SpecError,
@@ -52,11 +52,17 @@ class _Metaclass(ModelMetaclass):
     if not TYPE_CHECKING:
 
         def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805  (of a class, the class is itself)
-            try:
-                return super().__call__(**_named(cls, args, fields), **fields)
-            except ValidationError as wrong:
-                problems = problems_of(wrong, cls, fields, in_python=True)
-                raise SpecError(problem.at(cls.__name__) for problem in problems) from None
+            fields |= _named(cls, args, fields)
+            while True:
+                try:
+                    return super().__call__(**fields)
+                except ValidationError as wrong:
+                    fields, old_names = in_new_names(wrong, cls, fields, in_python=True)
+                    problems = old_names or problems_of(wrong, cls, fields, in_python=True)
+                problems = [problem.at(cls.__name__) for problem in problems]
+                if not old_names:
+                    raise SpecError(problems)
+                warn_in_program(problems)
 
         @property
         def __signature__(cls) -> Signature:  # noqa: N805
@@ -107,6 +113,8 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
         def __getattr__(self, name: str) -> Any:
             if name in type(self).model_fields:
                 raise NotKnownError(f"{type(self).__name__}.{name} could not be read")
+            if not name.startswith("_") and (new := formerly(name, type(self), in_python=True)):
+                return getattr(self, new)
             return super().__getattr__(name)
 
         def __setattr__(self, name: str, value: Any) -> None:
@@ -135,6 +143,10 @@ class SpecModel(Described, BaseModel, metaclass=_Metaclass):
         try:
             read = type(self).model_validate(fields, by_name=True, context={DEFER_RULES: True})
         except ValidationError as error:
+            renamed, old_names = in_new_names(error, type(self), update, in_python=True)
+            if old_names:
+                warn_in_program(problem.at(type(self).__name__) for problem in old_names)
+                return self.model_copy(update=renamed, deep=deep)
             wrong = [detail for detail in errors_in(error) if detail["loc"][0] in update]
             if wrong:
                 where = type(self).__name__

@@ -27,6 +27,13 @@ class AlsoCalled:
         object.__setattr__(self, "names", frozenset(map(plain, names)))
 
 
+@dataclass(frozen=True, slots=True)
+class FormerName:
+    """Metadata of a field: its name in files of the release before, which this one takes too, with a warning."""
+
+    name: str
+
+
 class Described:
     """A model that says what to do about a field that it does not have."""
 
@@ -49,6 +56,12 @@ def hint_of(model: Any, name: str) -> str | None:
 def known_as(name: str, model: Any, *, in_python: bool = False) -> str | None:
     """The field of `model` that other tools call `name`; None if there is none."""
     fields = (names for names, mark in _marked(model, AlsoCalled) if plain(name) in mark.names)
+    return next((key if in_python else alias for key, alias in fields), None)
+
+
+def formerly(name: str, model: Any, *, in_python: bool = False) -> str | None:
+    """The field of `model` that the release before called `name`; None if there is none."""
+    fields = (names for names, mark in _marked(model, FormerName) if plain(mark.name) == plain(name))
     return next((key if in_python else alias for key, alias in fields), None)
 
 

@@ -5,7 +5,6 @@ Codes of the first kind begin with KF5 or KF9, of the second with KF7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pydantic_core import PydanticCustomError
@@ -119,6 +118,13 @@ YAML = Rule(
     remedy="Correct the line that the message names",
     source=THE_INPUT,
 )
+FORMER_NAME = Rule(
+    "KF529",
+    severity="warning",
+    seen="`is an old name, which the next release does not have`",
+    why="A field has another name since this release, which reads the old one too.",
+    remedy="Write the new name; what the field holds stays as it is",
+)
 COVERED = Rule(
     "KF701",
     seen="`no quota for NAME, which coveredResources lists`",
@@ -181,13 +187,6 @@ LOWEST_LEVEL = Rule(
     why="A Topology ends at the nodes: below `kubernetes.io/hostname` there is nothing.",
     remedy="Put that level last",
     source="https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/",
-)
-BACKOFF = Rule(
-    "KF712",
-    severity="warning",
-    seen="`is more than backoffMaxSeconds`",
-    why="The first wait between two ProvisioningRequests is longer than the longest one, which then counts.",
-    remedy="Raise `backoffMaxSeconds`, or lower `backoffBaseSeconds`",
 )
 COHORT_CYCLE = Rule(
     "KF714",
@@ -262,10 +261,3 @@ class FaultError(ValueError):
 def listed_twice(path: str, value: str, noun: str) -> Problem:
     """The problem of a value that a list has before; `noun` is what messages call one."""
     return LISTED_TWICE.at(path, f"{value} is listed twice", f"list each {noun} once")
-
-
-def syntax_problems(path: str, value: str, check: Callable[[str], Fault | None]) -> Iterator[Problem]:
-    """The problem of a value at `path` that a function of `syntax` refuses, if it does."""
-    fault = check(value)
-    if fault is not None:
-        yield fault.rule.at(path, f'"{value}" {fault.wrong}', fault.fix)

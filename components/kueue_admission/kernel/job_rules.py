@@ -6,8 +6,16 @@ import sys
 from typing import Final
 
 from kueue_admission.kernel import form_rules
-from kueue_admission.kernel.problem import THE_INPUT, Rule, by_code, rules_of
+from kueue_admission.kernel.problem import THE_INPUT, Rule
+from kueue_admission.kernel.rule_lists import by_code, rules_of
 
+BACKOFF = Rule(
+    "KF712",
+    severity="warning",
+    seen="`is more than backoffMaxSeconds`",
+    why="The first wait between two ProvisioningRequests is longer than the longest one, which then counts.",
+    remedy="Raise `backoffMaxSeconds`, or lower `backoffBaseSeconds`",
+)
 JOB = Rule(
     "KF905",
     seen="`is a Pod; give jobs only`",

@@ -5,6 +5,7 @@ Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,8 +13,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.described import Described, hint_of, known_as
+from kueue_admission.kernel.described import Described, formerly, hint_of, known_as
 from kueue_admission.kernel.form_rules import (
+    EXCLUDED,
+    FORMER_NAME,
     MISSING,
     NOT_ALLOWED,
     OUT_OF_RANGE,
@@ -24,7 +27,7 @@ from kueue_admission.kernel.form_rules import (
 )
 from kueue_admission.kernel.printable import printable
 from kueue_admission.kernel.problem import Problem, join_path
-from kueue_admission.kernel.schema_path import fields_of, is_model, model_at, paths_below, readable, tags_of
+from kueue_admission.kernel.schema_path import fields_of, is_model, model_at, paths_below, readable, renamed, tags_of
 from kueue_admission.kernel.syntax import strange_character
 from kueue_admission.kernel.unknown import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 
@@ -62,6 +65,10 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
     if kind == "rules":
         return [problem.at(path) for problem in context["problems"]]
     if kind == "extra_forbidden":
+        if new := _new_name(error, model, data, in_python=in_python):
+            if renamed(data, location, new) is None:
+                return [EXCLUDED.at(path, f"set, but so is {new}, its new name", "remove it")]
+            return [FORMER_NAME.at(path, "is an old name, which the next release does not have", f"write {new}")]
         known_fields = model.model_fields if in_python and len(location) == 1 else None
         above = {
             readable(model, location[:end], data): model_at(model, location[:end], data)
@@ -89,6 +96,30 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python
     if in_python and fault.rule is WRONG_TYPE and kind in _IN_PYTHON and not is_late(value):
         fault = fault._replace(fix=_in_python(kind, model_at(model, location, data)))
     return [fault.rule.at(path, f"{value_text(value)} {fault.wrong}", fault.fix)]
+
+
+def _new_name(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python: bool) -> str | None:
+    *above, name = error["loc"]
+    return formerly(str(name), model_at(model, above, data), in_python=in_python and not above)
+
+
+def in_new_names(
+    error: ValidationError, model: type[BaseModel], data: Any, *, in_python: bool = False
+) -> tuple[Any, list[Problem]]:
+    """DATA, which could not be read as `model`, with new names in place of old ones, and the warnings about these."""
+    old_names: list[Problem] = []
+    for detail in errors_in(error):
+        new = _new_name(detail, model, data, in_python=in_python) if detail["type"] == "extra_forbidden" else None
+        if new and (data_there := renamed(data, detail["loc"], new)) is not None:
+            old_names += explain(detail, model, data, in_python=in_python)
+            data = data_there
+    return data, old_names
+
+
+def warn_in_program(problems: Iterable[Problem]) -> None:
+    """Warn on standard error, in the line of the program that called the caller."""
+    for problem in problems:
+        warnings.warn(problem.coded, FutureWarning, stacklevel=3)
 
 
 def _in_python(kind: str, wanted: Any) -> str:
@@ -165,7 +196,9 @@ def _removed(name: str, model: Any, *, in_python: bool) -> str:
 
 
 def respelt(name: str, model: Any) -> str | None:
-    """The field that the unknown field `name` is beyond doubt: written otherwise, or as in Kueue's v1beta1."""
+    """The field that the unknown field `name` is beyond doubt: written otherwise, or as in an earlier release."""
+    if former := formerly(name, model):
+        return former
     fields = fields_of(model) if is_model(model) else {}
     new = model.replaced.get(name) if fields and issubclass(model, Described) else None
     return next((field for field in fields if field == new or suggest.plain(field) == suggest.plain(name)), None)

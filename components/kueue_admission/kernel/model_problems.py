@@ -1,11 +1,12 @@
-"""The problems of a model and of all models in it."""
+"""The problems of a model and of all models in it, and of a value by its syntax."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kueue_admission.kernel.base import RuledModel, SpecModel
+from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.problem import Problem, as_far_as_read, item_labels, join_path
 
 
@@ -31,3 +32,10 @@ def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path
         labels = item_labels([item.__dict__.get("name") for item in value])
         for item, label in zip(value, labels, strict=True):
             yield from problems_in(item, f"{path}[{label}]")
+
+
+def syntax_problems(path: str, value: str, check: Callable[[str], Fault | None]) -> Iterator[Problem]:
+    """The problem of a value at `path` that a function of `syntax` refuses, if it does."""
+    fault = check(value)
+    if fault is not None:
+        yield fault.rule.at(path, f'"{value}" {fault.wrong}', fault.fix)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, ParamSpec, Self
 
 from kueue_admission.kernel.unknown import NotKnownError
@@ -64,20 +63,6 @@ class Rule:
     ) -> Problem:
         """The problem that the value at `path` breaks the rule; `severity`: where it is not the rule's own."""
         return Problem(self, path, wrong, fix, severity or self.severity, source, line)
-
-
-def rules_of(module: ModuleType) -> list[Rule]:
-    """The rules that are constants of a module."""
-    return [constant for constant in vars(module).values() if isinstance(constant, Rule)]
-
-
-def by_code(*areas: Iterable[Rule]) -> dict[str, Rule]:
-    """The rules of several areas, by code. Raises ValueError for codes that are there twice."""
-    rules = [rule for area in areas for rule in area]
-    twice = [code for code, count in Counter(rule.code for rule in rules).items() if count > 1]
-    if twice:
-        raise ValueError(f"rules with one code: {', '.join(twice)}")
-    return {rule.code: rule for rule in rules}
 
 
 @dataclass(frozen=True, slots=True)

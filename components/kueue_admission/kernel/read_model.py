@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from kueue_admission.kernel.base import DEFER_RULES, IS_STORED, SpecModel
-from kueue_admission.kernel.messages import problems_of
+from kueue_admission.kernel.messages import in_new_names, problems_of, warn_in_program
 from kueue_admission.kernel.problem import SpecError
 
 _STORED = {DEFER_RULES: True, IS_STORED: True}
@@ -20,7 +20,11 @@ def read_model(model: type[_Model], data: Mapping[str, Any], path: str = "") -> 
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise _refused(error, model, data, path) from None
+        data, old_names = in_new_names(error, model, data)
+        if not old_names:
+            raise _refused(error, model, data, path) from None
+    warn_in_program(problem.at(path) for problem in old_names)
+    return read_model(model, data, path)
 
 
 def read_stored(model: type[_Model], data: Mapping[str, Any], path: str = "") -> _Model:

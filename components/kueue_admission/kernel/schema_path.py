@@ -148,6 +148,19 @@ def child_of(data: Any, key: str | int) -> Any:
     return None
 
 
+def renamed(data: Any, location: Location, name: str) -> Any:
+    """A copy of `data` in which the key at `location` is called `name`, in its place; None where that is there too."""
+    key, *below = location
+    if isinstance(data, Mapping) and key not in data:  # The tag of a union is no key.
+        return renamed(data, below, name)
+    if not below:
+        return None if name in data else {name if each == key else each: value for each, value in data.items()}
+    inner = renamed(data[key], below, name)
+    if inner is None or isinstance(data, Mapping):
+        return inner and {**data, key: inner}
+    return [inner if index == key else item for index, item in enumerate(data)]
+
+
 def _label(items: Any, index: int) -> str:
     if not isinstance(items, Sequence) or isinstance(items, str):
         return str(index)

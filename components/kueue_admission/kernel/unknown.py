@@ -5,7 +5,7 @@ And what a program knows later: outputs of Pulumi, and what it awaits, recognize
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, TypeGuard, TypeVar
 
 T = TypeVar("T")
@@ -57,14 +57,6 @@ def holds_unknown(value: Any) -> bool:
 
 class NotKnownError(Exception):
     """A rule asked for what is not known, so there is nothing that it could say."""
-
-
-def if_known(ask: Callable[[], T]) -> T | None:
-    """What `ask` returns; None where that depends on what is not known."""
-    try:
-        return ask()
-    except NotKnownError:
-        return None
 
 
 def is_of_pulumi(kind: Any) -> bool:

@@ -27,7 +27,7 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> Data | None:
     checks = [spec for specs in platform.found("AdmissionCheck").values() for spec in specs.values()]
     if dispatcher == DISPATCHER_NAME or any(spec.get("controllerName") in _OWN_CONTROLLERS for spec in checks):
         platform.problem(
-            "admissionController",
+            "controller",
             "is not known: the fleet's own controller runs here, and its settings are not among the objects",
             f"add the ConfigMap {CONTROLLER_NAME} of the manager to them",
         )

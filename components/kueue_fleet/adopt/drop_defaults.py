@@ -39,15 +39,15 @@ def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
     """Teams name no priority classes where they are those that a team may use by default."""
     teams = []
     for entry, team in zip(data.get("teams", ()), fleet.teams, strict=True):
-        default = allowed_priority_classes(fleet, team.model_copy(update={"priority_classes": None}))
-        same = set(entry.get("priorityClasses", ())) == set(default)
-        teams.append({name: value for name, value in entry.items() if name != "priorityClasses" or not same})
+        default = allowed_priority_classes(fleet, team.model_copy(update={"allowed_priority_classes": None}))
+        same = set(entry.get("allowedPriorityClasses", ())) == set(default)
+        teams.append({name: value for name, value in entry.items() if name != "allowedPriorityClasses" or not same})
     return {**data, "teams": teams} if teams else data
 
 
 def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
     """Flavors that the fleet derives for its manager need no entries, unless something else names them."""
-    section = fleet.admission_controller
+    section = fleet.controller
     priced_flavors = (
         {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
     )

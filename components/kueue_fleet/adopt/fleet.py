@@ -135,7 +135,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "priorityClasses": adopt_entries(platform, "PriorityClass"),
         "workloadPriorityClasses": adopt_entries(platform, "WorkloadPriorityClass"),
         **adopt_teams(platform),
-        "admissionController": controller,
+        "controller": controller,
         **_page(platform),
         "storage": adopt_storage(platform),
         "observability": monitoring,

@@ -8,20 +8,21 @@ from functools import cached_property
 from typing import Final, Literal
 
 from kueue_admission.api.resources import DEPLOYMENT
-from kueue_admission.kernel.form_rules import MISSING, UNKNOWN_FIELD
+from kueue_admission.kernel.form_rules import FORMER_NAME, MISSING, UNKNOWN_FIELD
 from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.problem import Problem, Rule, SpecError
 from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.former_names import in_present_names
 from kueue_fleet.fleet_file.rules.commands import IMPORT_REFUSED
 from kueue_fleet.settings.configuration import ControllerConfiguration
 from kueue_fleet.settings.tokens import CONTROLLER_NAME
 
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
-_OF_RELEASES: Final = (MISSING, UNKNOWN_FIELD)
+_OF_RELEASES: Final = (MISSING, UNKNOWN_FIELD, FORMER_NAME)
 Mode = Literal["Autopilot", "Standard"]
 """Who manages the nodes of a GKE cluster."""
 
@@ -104,7 +105,8 @@ class Platform:
             problem for problem in read_form(ControllerConfiguration, settings)[1] if problem.rule not in _OF_RELEASES
         ]
         self.problems += [problem.at(path) for problem in wrong]
-        return {} if wrong else settings
+        present: Data = in_present_names(ControllerConfiguration, settings)
+        return {} if wrong else present
 
     def settings(self, name: str) -> Data | None:
         """What the ConfigMap of a part of the fleet says, on the manager or on the only cluster, if it is there.

@@ -55,7 +55,7 @@ def adopt_teams(platform: Platform) -> Data:
             **_guard(platform, namespaces),
             **_limit_range(platform, namespaces),
             **_claim_templates(platform, first),
-            "priorityClasses": _let_through(platform, team, "priorityClasses"),
+            "allowedPriorityClasses": _let_through(platform, team, "priorityClasses"),
             "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
             "budget": budgets.get(team),
         }

@@ -20,7 +20,8 @@ from kueue_admission.kernel.names import KUEUE_API
 from kueue_fleet.cli.contexts import connect
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
-from kueue_fleet.kube.answers import ApiError, list_of
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.lists import list_of
 from kueue_fleet.kube.requests import READ_SECONDS, beside, request
 
 if TYPE_CHECKING:

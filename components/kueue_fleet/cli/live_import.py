@@ -13,7 +13,8 @@ from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.cli import console
 from kueue_admission.kernel.names import KUEUE_GROUP
 from kueue_fleet.cli.contexts import connect
-from kueue_fleet.kube.answers import ApiError, Json, list_of
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.lists import list_of
 from kueue_fleet.kube.requests import READ_SECONDS, api_path, request
 from kueue_fleet.objects.monitoring import DASHBOARD_NAME
 from kueue_fleet.settings.tokens import CONTROLLER_NAME

@@ -21,7 +21,7 @@ from kueue_fleet.cli.rehearse import parse_stack, plain_failures, project_folder
 from kueue_fleet.cli.rehearsed_jobs import JOBS_TIMEOUT_SECONDS, read_jobs
 from kueue_fleet.cli.watched_jobs import Row, observed, report, run_before
 from kueue_fleet.diff.upgrade import Move, fleet_after, upgrade_moves
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, read_fleet
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, as_stack
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Plan:
     def of(cls, given_given_fleet: GivenFleet, fleet: FleetSpec, to: str) -> _Plan:
         moves = upgrade_moves(fleet, to)
         data = [fleet_after(given_given_fleet.data(), to, moves[:number]) for number in range(len(moves) + 1)]
-        return cls(data, [fleet, *map(parse_fleet, data[1:])], moves)
+        return cls(data, [fleet, *(read_fleet(after).whole() for after in data[1:])], moves)
 
 
 def rehearse_upgrade(

@@ -44,7 +44,7 @@ def rotate(
 
     Each worker makes new tokens, which expire after multiKueue.credentials.lifetime, and the command writes them into
     their Secrets on the manager. Three minutes later, when all readers have the new tokens, it revokes the first ones,
-    which `pulumi up` made and which never expire. A fleet with an admissionController does all of this by itself.
+    which `pulumi up` made and which never expire. A fleet with a controller does all of this by itself.
 
     \b
     Examples:

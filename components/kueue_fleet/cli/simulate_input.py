@@ -19,7 +19,7 @@ from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, read_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.quota_windows import quota_windows
@@ -68,7 +68,7 @@ def of_stack(
     if (
         begin is None
         and workload is None
-        and (quota_windows(fleet) or any(fleet_check.calendar for fleet_check in fleet_checks(fleet)))
+        and (quota_windows(fleet) or any(fleet_check.windows for fleet_check in fleet_checks(fleet)))
     ):
         begin = today().astimezone(UTC).replace(microsecond=0)
         console.warning(f"second 0 is now, {begin.isoformat()}, as there are windows; --begin says another time")
@@ -125,7 +125,7 @@ def changed_fleet(
 ) -> FleetSpec:
     """The fleet with the changes, as it is now or then. Raises SimulationError where one leads nowhere, or is wrong."""
     try:
-        fleet = parse_fleet(apply_changes(given.data(), changes), as_published=as_published)
+        fleet = read_fleet(apply_changes(given.data(), changes), as_published=as_published).whole()
     except SpecError as refused:
         source = changed_source(given.source, changes)
         raise SimulationError(problem.behind(source) for problem in errors_of(refused.problems)) from None

@@ -31,7 +31,7 @@ def status_of(
     from kueue_fleet.status.stuck import stuck_workloads
 
     credentials = token_credentials(fleet)
-    controller = fleet.admission_controller
+    controller = fleet.controller
     watchdog = Watchdog() if controller is None else controller.watchdog
     rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
     return fleet_status(

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from pydantic import ValidationError
 
 from kueue_admission.decide.model import Configuration
-from kueue_admission.kernel.messages import errors_in, explain
 from kueue_admission.kernel.problem import SpecError
+from kueue_admission.kernel.read_model import read_model
 from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
@@ -102,23 +101,18 @@ class Settings:
 def read_configuration(file: Path) -> ControllerConfiguration:
     """The configuration in a file. Raises ConfigurationError."""
     instead = "deploy the controller with its component, which writes it"
-    data: Any = None
     try:
         data = load_yaml(file.read_text(encoding="utf-8"), str(file))
-        return ControllerConfiguration.model_validate(data)
+        if isinstance(data, Mapping):
+            return read_model(ControllerConfiguration, data)
     except OSError as error:
         raise ConfigurationError(f"{file}: cannot be read: {error.strerror}; {instead}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{file}: is not UTF-8 text; {instead}") from None
     except SpecError as error:
-        raise ConfigurationError(f"{error}, or {instead}") from None
-    except ValidationError as error:
-        if not isinstance(data, Mapping):
-            raise ConfigurationError(f"{file}: does not hold a map of fields; {instead}") from None
-        problems = [
-            problem for raw_error in errors_in(error) for problem in explain(raw_error, ControllerConfiguration, data)
-        ]
-        raise ConfigurationError(*(f"{file}: {problem}, or {instead}" for problem in problems)) from None
+        problems = (problem if problem.source else problem.behind(str(file)) for problem in error.problems)
+        raise ConfigurationError(*(f"{problem}, or {instead}" for problem in problems)) from None
+    raise ConfigurationError(f"{file}: does not hold a map of fields; {instead}")
 
 
 class Controller:

@@ -213,7 +213,7 @@ def check_active_body(name: str, version: str, *, known: bool, now: float) -> Js
         "reason": "Active" if known else "NoSuchCheck",
         "message": "The fleet's controller answers this check"
         if known
-        else f"admissionController.checks of the fleet has no {name}; add it and deploy again",
+        else f"controller.checks of the fleet has no {name}; add it and deploy again",
         "lastTransitionTime": format_time(now),
     }
     metadata = {"name": name, "resourceVersion": version}

@@ -49,7 +49,7 @@ def _priorities(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     before, after = _classes(old), _classes(new)
     names_by_change: dict[str, list[str]] = {}
     for team in new.teams:
-        if team.priority_classes is None and team.name in old.team_of.values():
+        if team.allowed_priority_classes is None and team.name in old.team_of.values():
             was, becomes = (allowed_priority_classes(fleet, team) for fleet in (old, new))
             for verb, names in (
                 ("may name {} now", [name for name in becomes if name in before and name not in was]),

@@ -21,7 +21,7 @@ _EVERYTHING: Final = {
     "clusters": "every cluster that runs jobs",
     "managedResources": "every resource",
     "onFlavors": "every flavor",
-    "priorityClasses": "all but the highest of each kind",
+    "allowedPriorityClasses": "all but the highest of each kind",
     "queues": "every queue on a worker",
     "workers": "every worker",
 }

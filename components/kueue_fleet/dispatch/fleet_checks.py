@@ -53,12 +53,12 @@ def decide_check(
         check_decision = _decide_region(residency, regions)
         if check_decision is not None:
             return check_decision
-    if rules.calendar and run_seconds is not None and not run:
+    if rules.windows and run_seconds is not None and not run:
         # What cannot be read might outlast every window; who says nothing needs one that is open.
-        longest = max(window.duration.seconds for window in rules.calendar)
+        longest = max(window.duration.seconds for window in rules.windows)
         return CheckDecision(CheckState.REJECTED, _run_problem(run_seconds, run, longest))
-    if rules.calendar:
-        return _decide_calendar(rules.calendar, run, now)
+    if rules.windows:
+        return _decide_calendar(rules.windows, run, now)
     return CheckDecision(CheckState.READY, "Passed")
 
 

@@ -40,7 +40,7 @@ class BuiltImage:
 
 def built_image(fleet: FleetSpec) -> BuiltImage | None:
     """What `pulumi up` builds; None: the fleet has no controller, or its file names the image."""
-    section, cluster = fleet.admission_controller, fleet.controller_cluster
+    section, cluster = fleet.controller, fleet.controller_cluster
     if section is None or section.image is not None or cluster is None:
         return None
     from importlib.metadata import version  # It takes long, and few commands come here.
@@ -53,4 +53,4 @@ def controller_image(fleet: FleetSpec) -> str | None:
     image_build = built_image(fleet)
     if image_build is not None:
         return image_build.reference
-    return fleet.admission_controller.image if fleet.admission_controller else None
+    return fleet.controller.image if fleet.controller else None

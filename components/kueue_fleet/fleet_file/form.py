@@ -5,17 +5,16 @@ This is the first of two phases. The second, the rules, goes by what could be re
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.kernel.base import DEFER_RULES, SpecModel
 from kueue_admission.kernel.messages import errors_in, explain, guessed, respelt
 from kueue_admission.kernel.problem import Problem
-from kueue_admission.kernel.schema_path import Location, child_of, model_at
+from kueue_admission.kernel.schema_path import Location, child_of, is_model, model_at, renamed
 from kueue_fleet.fleet_file.partial import read_partly
 
 M = TypeVar("M", bound=SpecModel)
@@ -24,11 +23,10 @@ M = TypeVar("M", bound=SpecModel)
 def read_form(model: type[M], data: Any) -> tuple[M | None, list[Problem]]:
     """What could be read of `data` as `model`, plain data as YAML or JSON gives it, and every problem of its form.
 
-    Without problems it is whole, and its rules are still to be checked. With some, asking it for what could not be read
+    Without errors it is whole, and its rules are still to be checked. With some, asking it for what could not be read
     raises NotKnownError. None where nothing could be read.
     """
     problems: list[Problem] = []
-    original = data
     while True:
         try:
             whole = model.model_validate(data, by_alias=True, by_name=False, context={DEFER_RULES: True})
@@ -41,12 +39,9 @@ def read_form(model: type[M], data: Any) -> tuple[M | None, list[Problem]]:
         misspelt = {index: field for index, detail in enumerate(details) if (field := _respelt(model, detail, data))}
         if not misspelt:
             break
-        data = copy.deepcopy(data) if data is original else data
         for index, field in misspelt.items():
             problems += explain(details[index], model, data)
-            *above, key = _plain_location(details[index]["loc"], data)
-            parent = _value_at(above, data)
-            parent[field] = parent.pop(key)
+            data = renamed(data, details[index]["loc"], field) or data
     unknown = [meant for detail in details if (meant := _guessed(model, detail, data))]
     for detail in details:
         if not (detail["type"] == "missing" and _plain_location(detail["loc"], data) in unknown):
@@ -58,9 +53,8 @@ def _respelt(model: type[SpecModel], detail: ErrorDetails, data: Any) -> str | N
     """The field that an unknown field is, if that is beyond doubt and the field is not there too."""
     if detail["type"] != "extra_forbidden":
         return None
-    *above, key = _plain_location(detail["loc"], data)
-    field = respelt(str(key), model_at(model, detail["loc"][:-1], data))
-    return field if field is not None and field not in _value_at(above, data) else None
+    field = respelt(str(detail["loc"][-1]), model_at(model, detail["loc"][:-1], data))
+    return field if field is not None and renamed(data, detail["loc"], field) is not None else None
 
 
 def _guessed(model: type[SpecModel], detail: ErrorDetails, data: Any) -> tuple[str | int, ...] | None:
@@ -85,8 +79,19 @@ def _plain_location(location: Location, data: Any) -> tuple[str | int, ...]:
     return tuple(plain)
 
 
-def _value_at(location: Location, data: Any) -> Any:
-    """What is at a plain location in `data`; None where nothing is."""
-    for key in location:
-        data = child_of(data, key)
-    return data
+def models_in(model: type[BaseModel], seen_models: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
+    """`model` and every model that its fields lead to."""
+    if model in seen_models:
+        return
+    seen_models.add(model)
+    yield model
+    for field in model.model_fields.values():
+        for found in _classes_in(field.annotation):
+            yield from models_in(found, seen_models)
+
+
+def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
+    if is_model(tp):
+        yield tp
+    for argument in getattr(tp, "__args__", ()):
+        yield from _classes_in(argument)

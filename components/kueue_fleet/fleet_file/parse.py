@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.form_rules import WRONG_TYPE
-from kueue_admission.kernel.messages import in_quotes
+from kueue_admission.kernel.form_rules import FORMER_NAME, WRONG_TYPE
+from kueue_admission.kernel.messages import in_quotes, warn_in_program
 from kueue_admission.kernel.problem import Problem, SpecError, errors_of
 from kueue_admission.kernel.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
@@ -23,6 +23,7 @@ from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.former_names import as_written
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
 from kueue_fleet.fleet_file.rules.files import NOT_A_FLEET, OTHER_PROJECT, PLAIN_SECRET, STRAY_SECTION, UNREAD_KEY
@@ -70,7 +71,7 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
     except SpecError as refused:
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, now, as_published=as_published)
-    problems = [*reading.problems, *_other_project(document, part)]
+    problems = [*as_written(FleetSpec, reading.problems), *_other_project(document, part)]
     placed_problems = [
         replace(_as_written(problem, part), source=source, line=part.line_of(problem.path)) for problem in problems
     ]
@@ -161,12 +162,21 @@ def parse_fleet_text(text: str, source: str = "<text>") -> FleetSpec:
     given: object = text
     if not isinstance(given, str):
         raise SpecError([WRONG_TYPE.at("", f"{suggest.with_article(type(given).__name__)} is given", "give text")])
-    return read_fleet_text(text, source).whole()
+    reading = read_fleet_text(text, source)
+    warn_in_program(_former_names_in(reading))
+    return reading.whole()
 
 
 def parse_fleet(data: Any, *, as_published: bool = False) -> FleetSpec:
     """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
-    return read_fleet(data, as_published=as_published).whole()
+    reading = read_fleet(data, as_published=as_published)
+    warn_in_program(_former_names_in(reading))
+    return reading.whole()
+
+
+def _former_names_in(reading: Reading) -> Iterator[Problem]:
+    """The problems that a program would not learn from `check_fleet`."""
+    return (problem for problem in reading.problems if problem.rule == FORMER_NAME)
 
 
 def as_stack(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Quotas that are others in windows of time: `admissionController.quotaWindows`, and `during` of quotas.
+"""Quotas that are others in windows of time: `controller.quotaWindows`, and `during` of quotas.
 
 The file's quotas hold outside of the windows; they are what `render`, `diff` and `pulumi up` see. The fleet's
 controller writes what holds now, and simulations go by the same function.
@@ -20,7 +20,7 @@ _PERIOD = timedelta(days=8)
 
 def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
     """The windows in which a quota of the fleet is another one."""
-    section = fleet.admission_controller
+    section = fleet.controller
     window_names = {name for queue in fleet.cluster_queues for name in queue.windows}
     return (
         ()

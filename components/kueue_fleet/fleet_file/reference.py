@@ -72,7 +72,9 @@ class _Page:
 
     def __init__(self, definitions: Mapping[str, Schema]) -> None:
         self.models: Final = {
-            name: definition for name, definition in definitions.items() if "properties" in definition
+            name: {**definition, "properties": _present(definition["properties"])}
+            for name, definition in definitions.items()
+            if "properties" in definition
         }
         self.fleet: Final[Mapping[str, Schema]] = self.models["FleetSpec"]["properties"]
         fields = [field for model in self.models.values() for field in model["properties"].values()]
@@ -172,6 +174,11 @@ class _Page:
 
     def _models_of(self, schema: Any) -> list[str]:
         return [name for name in dict.fromkeys(_references(schema)) if name in self.models]
+
+
+def _present(fields: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The fields without those under their former names."""
+    return {name: schema for name, schema in fields.items() if not schema.get("deprecated")}
 
 
 _HEAD: Final = ("| field | type | |", "|---|---|---|")

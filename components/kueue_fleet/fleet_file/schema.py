@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any, Final
@@ -16,6 +15,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from kueue_admission.kernel.names import PRODUCT
+from kueue_fleet.fleet_file.form import models_in
+from kueue_fleet.fleet_file.former_names import former_names
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, REHEARSAL_KEY
@@ -61,26 +62,8 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def models_in(model: type[BaseModel], seen_models: set[type[BaseModel]]) -> Iterator[type[BaseModel]]:
-    """`model` and every model that its fields lead to."""
-    if model in seen_models:
-        return
-    seen_models.add(model)
-    yield model
-    for field in model.model_fields.values():
-        for found in _classes_in(field.annotation):
-            yield from models_in(found, seen_models)
-
-
-def _classes_in(tp: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(tp, type) and issubclass(tp, BaseModel):
-        yield tp
-    for argument in getattr(tp, "__args__", ()):
-        yield from _classes_in(argument)
-
-
 def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
-    """Put the docstrings below the fields of `model` and its bases into the schema."""
+    """Put the docstrings below the fields of `model` and its bases into the schema, and old names of fields."""
     definition.pop("title", None)
     for property_schema in definition.get("properties", {}).values():
         property_schema.pop("title", None)
@@ -95,6 +78,12 @@ def describe(model: type[BaseModel], definition: dict[str, Any]) -> None:
             property_schema = definition.get("properties", {}).get(field.alias or name) if field is not None else None
             if property_schema is not None:
                 property_schema["description"] = text
+    for former, name in former_names(model).items():
+        definition["properties"][former] = {
+            **definition["properties"][name],
+            "description": f"Old name of `{name}`, which the next release does not have.",
+            "deprecated": True,
+        }
 
 
 def field_docs(model: type[Any]) -> dict[str, str]:

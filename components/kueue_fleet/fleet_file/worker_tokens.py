@@ -64,7 +64,7 @@ def manager_accounts(fleet: FleetSpec) -> tuple[ManagerAccount, ...]:
     namespace = fleet.kueue.namespace
     kueue = _manager_account(fleet, ACCOUNT_NAME, "multikueue", namespace, KUEUE_SERVICE_ACCOUNT)
     accounts = [kueue] if connects else []
-    section = fleet.admission_controller
+    section = fleet.controller
     store = section.history.store if section is not None and section.history is not None else None
     if section is not None and (connects or store):
         own = _manager_account(fleet, CONTROLLER_NAME, "dispatch", section.namespace, CONTROLLER_NAME)
@@ -89,7 +89,7 @@ def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:
     """
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
     tokens = [_token(fleet, worker, ACCOUNT_NAME, fleet.kueue.namespace) for worker in fleet.worker_names]
-    section = fleet.admission_controller
+    section = fleet.controller
     if section is not None:
         tokens += [_token(fleet, worker, CONTROLLER_NAME, section.namespace) for worker in workers]
     return tuple(token for token in tokens if token is not None)
@@ -97,7 +97,7 @@ def worker_tokens(fleet: FleetSpec) -> tuple[WorkerToken, ...]:
 
 def worker_token(fleet: FleetSpec, worker: str, account: str) -> WorkerToken | None:
     """The token of one account of one worker; None for other kinds of credentials."""
-    section = fleet.admission_controller
+    section = fleet.controller
     if account == CONTROLLER_NAME and section is not None:
         return _token(fleet, worker, account, section.namespace)
     return _token(fleet, worker, account, fleet.kueue.namespace)

@@ -53,7 +53,7 @@ class Checks:
     def __init__(self, fleet: FleetSpec, file: WorkloadFile, seed: int, dispatcher: Dispatcher) -> None:
         self._fleet, self._file, self._seed = fleet, file, seed
         self._dispatcher = dispatcher
-        section = fleet.admission_controller
+        section = fleet.controller
         self._rules = {check.name: check for check in fleet_checks(fleet)}
         self._watchdog = section.watchdog if section is not None else None
         enforced_teams = enforced_budgets(fleet)

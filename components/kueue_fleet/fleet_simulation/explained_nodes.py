@@ -15,7 +15,7 @@ from functools import partial
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import ResourceFlavor, Snapshot, Workload
 from kueue_admission.explain.answer import Explanation
-from kueue_admission.kernel.unknown import if_known
+from kueue_admission.kernel.if_known import if_known
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.scope import Scope

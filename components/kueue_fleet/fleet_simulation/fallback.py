@@ -36,7 +36,7 @@ class Fallback:
         handle: Callable[[str, Event], None],
     ) -> None:
         self._rules = queue_fallback(fleet)
-        section = fleet.admission_controller
+        section = fleet.controller
         self._timeout = section.watchdog.provisioning_timeout.seconds if section is not None else 0.0
         self._home, self._engine, self._plan, self._handle = home, engine, plan, handle
 

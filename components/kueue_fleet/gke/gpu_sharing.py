@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.kernel.unknown import NotKnownError, if_known
+from kueue_admission.kernel.if_known import if_known
+from kueue_admission.kernel.unknown import NotKnownError
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError, Unknown, if_known, is_known
+from kueue_admission.kernel.if_known import if_known
+from kueue_admission.kernel.unknown import UNKNOWN, NotKnownError, Unknown, is_known
 from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE, GpuSharing
 from kueue_fleet.gke.labels import NodeTaint
 from kueue_fleet.gke.machines import (

@@ -239,7 +239,7 @@ def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:
         "job_clusters": fleet.job_clusters,
         "kueue_namespace": fleet.kueue.namespace,
         "stopped_queues": [queue.name for queue in fleet.cluster_queues if queue.stop_policy != "None"],
-        "controller_namespace": fleet.admission_controller.namespace if fleet.admission_controller else None,
+        "controller_namespace": fleet.controller.namespace if fleet.controller else None,
         "labels": labels_of(fleet),
         "goals": queue_goals(fleet),
         "follows_capacity": any(queue.quota_follows == "capacity" for queue in fleet.cluster_queues),

@@ -209,8 +209,8 @@ def _check_dispatcher(fleet: FleetSpec) -> Iterator[Problem]:
         if settings.dispatcher_name != DISPATCHER_NAME:
             wrong = f"what {settings.dispatcher_name} decides is not modelled"
             yield NOT_MODELLED.at("multiKueue.external.name", wrong, f"use {DISPATCHER_NAME}, AllAtOnce or Incremental")
-        elif fleet.admission_controller is None:
-            wrong = f"{DISPATCHER_NAME} needs admissionController"
+        elif fleet.controller is None:
+            wrong = f"{DISPATCHER_NAME} needs the section controller"
             yield NEEDED.at("multiKueue.external.name", wrong, "add that section")
 
 
@@ -235,8 +235,8 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
             fix = instead(job.priority_class, sorted(classes), "WorkloadPriorityClasses")
             yield UNKNOWN_NAME.at(f"jobs[{job.name}].priorityClass", wrong, fix)
         yield from _check_entry(fleet, job)
-    if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
-        yield NEEDED.at("begin", "not set, but an admission check has calendar windows", "write what time second 0 is")
+    if file.begin is None and any(check.windows for check in fleet_checks(fleet)):
+        yield NEEDED.at("begin", "not set, but an admission check has windows", "write what time second 0 is")
     elif file.begin is None and quota_windows(fleet):
         yield NEEDED.at("begin", "not set, but quotas have windows", "write what time second 0 is")
 

@@ -68,19 +68,6 @@ def read_object(text: bytes) -> Json:
     return data
 
 
-def list_of(answer: Mapping[str, Any]) -> list[Json]:
-    """The objects of a list. Raises ApiError where the answer is none."""
-    items = answer.get("items")
-    if not isinstance(items, list) or not all(map(_is_object, items)):
-        raise ApiError(0, "", "the answer is not a list of objects, as API servers send it")
-    return items
-
-
-def _is_object(item: object) -> bool:
-    metadata = item.get("metadata") if isinstance(item, dict) else None
-    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
-
-
 def refusal(status: int, text: bytes, after: str | None = None) -> ApiError:
     """The error that an answer stands for; `after` is its header Retry-After."""
     seconds = float(after) if after is not None and after.isascii() and after.isdigit() else None

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from kueue_fleet.kube.answers import ApiError, Json, list_of, object_key
+from kueue_fleet.kube.answers import ApiError, Json, object_key
+from kueue_fleet.kube.lists import list_of
 from kueue_fleet.kube.requests import READ_SECONDS, request, watch
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Kubeconfigs: written with one context, and read as client-go reads them.
+"""Kubeconfigs, read as client-go reads them.
 
 Source: client-go@v0.36.3 tools/clientcmd (loader.go, validation.go). A field of a cluster or a user is used, or refused
 by its name in `access`.

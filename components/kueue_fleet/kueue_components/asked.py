@@ -14,8 +14,8 @@ from pulumi.runtime.settings import get_monitor
 
 from kueue_admission.kernel import Problem, SpecError, syntax
 from kueue_admission.kernel.base import SpecModel
-from kueue_admission.kernel.form_rules import syntax_problems
 from kueue_admission.kernel.manifest import Manifest, inside
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_admission.kernel.names import KUEUE_API
 from kueue_admission.kernel.problem import item_labels, join_path
 from kueue_admission.kernel.read_model import read_model, read_stored

@@ -13,8 +13,9 @@ from pydantic import AfterValidator
 from kueue_admission.kernel import Problem, SpecError
 from kueue_admission.kernel.arguments import checked
 from kueue_admission.kernel.base import DnsLabel, SpecModel
-from kueue_admission.kernel.form_rules import MISSING, Fault, syntax_problems
+from kueue_admission.kernel.form_rules import MISSING, Fault
 from kueue_admission.kernel.manifest import Manifest, is_object
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_fleet import component
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file.rules.commands import COMPONENT

@@ -12,7 +12,8 @@ import pulumi
 
 from kueue_admission.kernel import Problem, syntax
 from kueue_admission.kernel.base import DnsSubdomain, syntax_of
-from kueue_admission.kernel.form_rules import Fault, syntax_problems
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_admission.kernel.suggest import instead
 from kueue_fleet.component import judge_late
 from kueue_fleet.fleet_file import TeamEntry

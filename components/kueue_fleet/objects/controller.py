@@ -74,7 +74,7 @@ def capacity_rules(fleet: FleetSpec, cluster: str) -> list[dict[str, Any]]:
     queues = [queue for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
     names = sorted(queue.name for queue in queues)
     counts = any(queue.quota_follows == "capacity" for queue in queues)
-    section = fleet.admission_controller
+    section = fleet.controller
     records = section is not None and section.history is not None
     nodes = [policy_rule("", "nodes", _FOLLOW)] if records or (counts and fleet.cluster(cluster).runs_jobs) else []
     return [*nodes, *([policy_rule(KUEUE_GROUP, "clusterqueues", ["patch"], names)] if names else [])]
@@ -171,7 +171,7 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
 
     Empty where the fleet has no controller. Raises KeyError for an unknown cluster.
     """
-    if fleet.admission_controller is None or fleet.cluster(worker).role != "worker":
+    if fleet.controller is None or fleet.cluster(worker).role != "worker":
         return []
     subject = worker_subject(fleet, CONTROLLER_NAME)
     renewal = worker_token_rules(fleet, worker)
@@ -186,7 +186,7 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
 
 def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The controller's objects on the manager or standalone cluster, in apply order; none elsewhere."""
-    section = fleet.admission_controller
+    section = fleet.controller
     if section is None or fleet.controller_cluster != cluster:
         return []
     namespace, asks = section.namespace, asks_for_nodes(fleet, cluster)
@@ -297,7 +297,7 @@ def _disruption_budget(namespace: str, replicas: int) -> Manifest:
 
 
 def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
-    section = fleet.admission_controller
+    section = fleet.controller
     credentials = token_credentials(fleet)
     assert section is not None
     marks = {
@@ -359,7 +359,7 @@ def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
 
 
 def _container(fleet: FleetSpec) -> dict[str, Any]:
-    section = fleet.admission_controller
+    section = fleet.controller
     assert section is not None
     # Measured: docs/measurements.md.
     mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS) + (128 if section.history is not None else 0)

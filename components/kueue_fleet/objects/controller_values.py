@@ -36,9 +36,9 @@ from kueue_fleet.settings.fleet_quotas import FleetQuotas
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
     """The configuration of the controller of this fleet. Raises ValueError for a fleet without one."""
-    section, settings, home = fleet.admission_controller, fleet.multi_kueue, fleet.controller_cluster
+    section, settings, home = fleet.controller, fleet.multi_kueue, fleet.controller_cluster
     if section is None or home is None:
-        raise ValueError("the fleet has no admissionController; add the section")
+        raise ValueError("the fleet has no controller; add the section")
     credentials = token_credentials(fleet)
     return ControllerConfiguration(
         fleet=fleet.name,

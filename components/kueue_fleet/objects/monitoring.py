@@ -115,7 +115,7 @@ def render_grafana(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     settings = fleet.observability.grafana
     if not fleet.observability.has_grafana or cluster != fleet.home:
         return []
-    controller = fleet.admission_controller is not None
+    controller = fleet.controller is not None
     goals = wait_limits(queue_goals(fleet))
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller, goals=goals)
     data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}

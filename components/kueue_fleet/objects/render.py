@@ -123,7 +123,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
             objects_there.append(ClusterObject(local_queue_manifest(namespace, name, spec), part, needs))
     if role == "worker":
         objects_there += _part("multikueue-access", render_worker_access(fleet, cluster))
-    return objects_there + (_of_controller(fleet, cluster) if fleet.admission_controller is not None else [])
+    return objects_there + (_of_controller(fleet, cluster) if fleet.controller is not None else [])
 
 
 def _of_controller(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:

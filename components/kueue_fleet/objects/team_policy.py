@@ -161,7 +161,7 @@ def _counted(fleet: FleetSpec, team: TeamEntry, cluster: str) -> str:
 
 def _region_words(fleet: FleetSpec, team: TeamEntry) -> list[str]:
     """The team's regions, and the groups of nothing but such regions."""
-    groups = fleet.admission_controller.region_groups if fleet.admission_controller is not None else {}
+    groups = fleet.controller.region_groups if fleet.controller is not None else {}
     allowed_regions = fleet.allowed_regions(team)
     return [*allowed_regions, *(name for name, regions in groups.items() if set(regions) <= set(allowed_regions))]
 

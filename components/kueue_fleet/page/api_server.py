@@ -9,8 +9,9 @@ from typing import Final
 import aiohttp
 
 from kueue_fleet.kube.access import Access, Kubeconfigs, read_access
-from kueue_fleet.kube.answers import ApiError, Json, list_of, read_object, refusal
+from kueue_fleet.kube.answers import ApiError, Json, read_object, refusal
 from kueue_fleet.kube.kubeconfig import AccessError
+from kueue_fleet.kube.lists import list_of
 from kueue_fleet.page.viewers import Viewer
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)

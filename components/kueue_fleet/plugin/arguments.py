@@ -23,8 +23,9 @@ from kueue_admission.kernel.arguments import declared
 from kueue_admission.kernel.base import Flag, SpecModel, Text
 from kueue_admission.kernel.problem import join_path
 from kueue_admission.kernel.read_model import read_model
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.rules.commands import NOT_PLAIN
+from kueue_fleet.fleet_inputs import read_spec
 
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""
@@ -60,7 +61,7 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
         data[key] = value if may_be_output else _whole_numbers(value)
         if field is not None and field.annotation is FleetSpec and not outputs:
             try:
-                data[key] = parse_fleet(data[key])
+                data[key] = read_spec(data[key])
             except SpecError as error:
                 problems += [problem.at(key) for problem in error.problems]
     if problems:

@@ -18,7 +18,8 @@ from pydantic.json_schema import models_json_schema
 import kueue_fleet
 from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.component import Schema, data_of
-from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
+from kueue_fleet.fleet_file.form import models_in
+from kueue_fleet.fleet_file.schema import describe, field_docs
 from kueue_fleet.in_programs import Described
 from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of, inputs_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
@@ -98,6 +99,8 @@ def _property(owner: str, key: str, schema: Schema, types: dict[str, Schema]) ->
         property_type["const"] = schema["const"]
     if not property_type["description"]:
         del property_type["description"]
+    if schema.get("deprecated"):
+        property_type["deprecationMessage"] = property_type["description"]
     return property_type
 
 

@@ -110,7 +110,7 @@ class ControllerConfiguration(SpecModel):
     dispatches: Flag
     """Whether Kueue leaves the choice of clusters to this controller."""
     controller: AdmissionControllerArgs
-    """The section `admissionController` of the fleet file."""
+    """The section `controller` of the fleet file."""
     workers: tuple[WorkerConfiguration, ...]
     """The workers, most preferred first; those too that get no jobs any more."""
     team_regions: Mapping[Text, tuple[Text, ...]]

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
+from kueue_admission.kernel.described import FormerName
 from kueue_admission.kernel.duration import Duration, DurationField, duration
 from kueue_admission.kernel.form_rules import (
     BAD_AMOUNT,
@@ -129,8 +130,8 @@ class FleetCheck(RuledModel):
     """Name of the entry in `admissionChecks`."""
     run_duration: RunDuration | None = None
     """Jobs must declare their run time, by the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
-    calendar: ListOf[CalendarWindow] = ()
-    """Windows in which jobs start, and must end. Default: the times of the calendar pools of the check's queues, where
+    windows: Annotated[ListOf[CalendarWindow], FormerName("calendar")] = ()
+    """Times in which jobs start, and must end. Default: the times of the calendar pools of the check's queues, where
     these have no other nodes.
     """
     regions: Flag = True
@@ -138,12 +139,12 @@ class FleetCheck(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Windows once each."""
-        for index, window in enumerate(self.calendar):
-            if window.name in [other.name for other in self.calendar[:index]]:
-                yield LISTED_TWICE.at(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
-        states = together(window for window in self.calendar if not any(window.own_problems()))
+        for index, window in enumerate(self.windows):
+            if window.name in [other.name for other in self.windows[:index]]:
+                yield LISTED_TWICE.at(f"windows[{window.name}]", "is listed twice", "give each window a unique name")
+        states = together(window for window in self.windows if not any(window.own_problems()))
         first: dict[tuple[str, str], datetime] = {}
-        names = dict.fromkeys(window.name for window in self.calendar)
+        names = dict.fromkeys(window.name for window in self.windows)
         for names_open, at in states.items():
             for both in combinations([name for name in names if name in names_open], 2):
                 first[both] = min(at, first.get(both, at))
@@ -151,7 +152,7 @@ class FleetCheck(RuledModel):
             if (moment := first.get((other, name))) is not None:
                 wrong = f"is open at the same time as {other}, as at {moment:%Y-%m-%dT%H:%MZ}"
                 fix = "make one window of both, or let one begin where the other ends"
-                yield WINDOWS_OVERLAP.at(f"calendar[{name}]", wrong, fix)
+                yield WINDOWS_OVERLAP.at(f"windows[{name}]", wrong, fix)
 
 
 class Watchdog(RuledModel):

@@ -35,7 +35,7 @@ class FleetResourceQuota(ResourceQuota):
     per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
     """Other amounts on single clusters."""
     during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
-    """Other amounts while a window of `admissionController.quotaWindows` is open, by its name. What `perCluster` gives
+    """Other amounts while a window of `controller.quotaWindows` is open, by its name. What `perCluster` gives
     for a cluster stays there, unless that has `during` too."""
 
     @property

@@ -87,7 +87,7 @@ def residency_evidence(
 
 
 def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: float, end: float) -> Iterator[Stay]:
-    groups = fleet.admission_controller.region_groups if fleet.admission_controller is not None else {}
+    groups = fleet.controller.region_groups if fleet.controller is not None else {}
     regions = {team.name: fleet.allowed_regions(team) or None for team in fleet.teams}
     labels = {(e.namespace, e.workload): e.labels or {} for e in events if e.kind is Kind.ARRIVED}
     copies = {(e.namespace, e.workload, e.cluster) for e in events if e.kind is Kind.ADMITTED and e.copy}

@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.manifest import Manifest
 from kueue_admission.kernel.names import HOSTNAME_LABEL
-from kueue_admission.kernel.unknown import if_known
 from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (
     ACCELERATOR,

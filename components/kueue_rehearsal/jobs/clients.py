@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from kubernetes import config
 
-from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
+from kueue_fleet.kube.lists import list_of
 from kueue_fleet.kube.requests import api_path, request
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_rehearsal.paths import RehearsalError

@@ -70,7 +70,7 @@ def team(name: str) -> kf.TeamEntry:
             roles=["roles/monitoring.metricWriter", "roles/logging.logWriter", "roles/storage.objectUser"]
         ),
         members=[f"group:{name}@example.com"],
-        priority_classes=POD_PRIORITIES,
+        allowed_priority_classes=POD_PRIORITIES,
         resource_quota={"count/jobs.batch": 500, "pods": 500},
         local_queues=[*(kf.TeamQueue(f"lq-{name}-{kind}", cluster_queue=f"cq-{name}-{kind}") for kind in KINDS), *dws],
     )

@@ -28,7 +28,7 @@ spec = kf.FleetSpec(
     ],
     teams=[
         kf.TeamEntry("team-vision", local_queues=QUEUES),
-        kf.TeamEntry("team-language", local_queues=QUEUES, priority_classes=["urgent", "normal", "batch"]),
+        kf.TeamEntry("team-language", local_queues=QUEUES, allowed_priority_classes=["urgent", "normal", "batch"]),
     ],
     observability=kf.Observability(),
 )

@@ -62,8 +62,8 @@ def test_a_second_up_changes_nothing(lab: FleetInRehearsal) -> None:
 
 def in_order(entry: Any) -> Any:
     """A team with its priority classes by name; any other entry as it is."""
-    classes = getattr(entry, "priority_classes", None)
-    return entry.model_copy(update={"priority_classes": tuple(sorted(classes))}) if classes else entry
+    classes = getattr(entry, "allowed_priority_classes", None)
+    return entry.model_copy(update={"allowed_priority_classes": tuple(sorted(classes))}) if classes else entry
 
 
 def test_import_makes_the_same_fleet_of_what_runs(lab: FleetInRehearsal) -> None:

@@ -58,7 +58,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
     data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "15s"})
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
-    data["admissionController"]["history"] = {"volumeClaim": "history", "every": "2s"}
+    data["controller"]["history"] = {"volumeClaim": "history", "every": "2s"}
     if RELEASE:
         Mix.named(RELEASE).give_to(data)
     with controller_lab(tmp_path_factory.mktemp("lab"), data) as lab:

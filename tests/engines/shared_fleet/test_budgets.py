@@ -49,7 +49,7 @@ def spot_only() -> Json:
     made["admissionChecks"] = [each for each in made["admissionChecks"] if each["name"] == "fleet"]
     flavors = made["clusterQueues"][0]["resourceGroups"][0]["flavors"]
     flavors.insert(0, {**flavors[0], "name": "absent"})
-    del made["cohorts"], made["topologies"], made["admissionController"]["prices"]
+    del made["cohorts"], made["topologies"], made["controller"]["prices"]
     return {**made, "teams": [{"name": "team", "budget": {"gpuHours": 1, "enforce": "interruptibleOnly"}}]}
 
 

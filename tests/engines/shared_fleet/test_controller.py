@@ -543,7 +543,7 @@ def test_a_window_that_opens_lets_the_job_in_and_the_deadline_gives_quota_back(l
     lab.start_controller(
         "window",
         dispatch={"widenAfter": "1s", "giveUpAfter": "2s", "retryAfter": "3s"},
-        checks=[{"name": "fleet", "regions": False, "calendar": [window]}],
+        checks=[{"name": "fleet", "regions": False, "windows": [window]}],
     )
     lab.submit(job("early", queue="gated", annotations=RUN))
     lab.submit(job("nobody", queue="gated", regions="mars", annotations=RUN))

@@ -31,7 +31,7 @@ def by_time() -> Json:
     made["localQueues"].append({"namespace": "team", "name": QUEUE, "clusterQueue": QUEUE})
     start = datetime.fromtimestamp(time.time(), UTC) + timedelta(minutes=30)
     window = {"name": WINDOW, "start": f"{start:%Y-%m-%dT%H:%M:%SZ}", "duration": "1h"}
-    made["admissionController"]["quotaWindows"] = [window]
+    made["controller"]["quotaWindows"] = [window]
     return made
 
 

@@ -199,7 +199,7 @@ def test_groups_where_several_clusters_look_up_none() -> None:
 GROUPS = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-    "admissionController": {"image": "example.com/controller:1", "regionGroups": {"us": ["us-east4"]}},
+    "controller": {"image": "example.com/controller:1", "regionGroups": {"us": ["us-east4"]}},
 }
 
 
@@ -226,6 +226,6 @@ def test_a_queue_that_reaches_beyond_the_regions_of_its_team() -> None:
     ours = {
         "multiKueue/dispatcher": "External",
         "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-        "admissionController": {"image": "example.com/controller:1"},
+        "controller": {"image": "example.com/controller:1"},
     }
     assert not [text for text in problems(changed(fleet_data(), regions | ours)) if "know no regions" in text]

@@ -17,7 +17,7 @@ AT = "teams[vision].budget"
 
 
 def data(enforce: str = "wait", **budget: Any) -> dict[str, Any]:
-    made = standalone_data(admissionController=CONTROLLER)
+    made = standalone_data(controller=CONTROLLER)
     made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     entrance = {"name": "gpu", "clusterQueue": made["clusterQueues"][0]["name"]}
     budget = budget or {"gpuHours": 10}
@@ -46,14 +46,14 @@ def test_its_check_is_on_the_queues_of_the_team_and_the_controller_may_keep_what
 
 def test_a_budget_that_only_warns_makes_nothing() -> None:
     made = data()
-    del made["teams"][0]["budget"]["enforce"], made["admissionController"]
+    del made["teams"][0]["budget"]["enforce"], made["controller"]
     objects = render_cluster(parse_fleet(made), "batch")
     assert not [item for item in objects if item["metadata"]["name"] == BUDGET_CHECK]
 
 
 def test_without_the_controller_nothing_holds_jobs_back() -> None:
     made = data()
-    del made["admissionController"]
+    del made["controller"]
     assert problems(made) == [(f"{AT}.enforce", "set, but only the fleet's controller holds jobs back")]
 
 

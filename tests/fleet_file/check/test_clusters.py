@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "multiKueue.credentials.rotateBy: is missing, but no controller renews the tokens; add the day by "
-                "which to renew them, such as rotateBy: 2027-02-01, or admissionController"
+                "which to renew them, such as rotateBy: 2027-02-01, or the section controller"
             )
         ],
     ),
@@ -288,7 +288,7 @@ def test_a_worker_that_is_renamed_in_one_place_is_named_where_it_is_missed() -> 
         "clusters/1/name": "worker-c",
         "multiKueue/dispatcher": "External",
         "multiKueue/external": section,
-        "admissionController": {"image": "example.com/controller:1.2"},
+        "controller": {"image": "example.com/controller:1.2"},
     }
     found = problems(changed(fleet_data(), changes))
     assert any("clusters[0]: there is no cluster worker-a" in text for text in found)

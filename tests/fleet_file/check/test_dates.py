@@ -45,7 +45,7 @@ def test_a_credential_that_is_not_due_yet_is_silent() -> None:
 def test_a_credential_may_not_be_due_in_many_years(controller: dict[str, Any] | None) -> None:
     data = changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS})
     if controller is not None:
-        data = changed(data, {"admissionController": controller})
+        data = changed(data, {"controller": controller})
         data["multiKueue"] |= EXTERNAL
     spec = parse_fleet(data)
     assert check_dates(spec, ROTATE_BY - timedelta(days=366)) == []
@@ -59,7 +59,7 @@ def test_a_credential_may_not_be_due_in_many_years(controller: dict[str, Any] | 
 
 def test_where_the_controller_renews_tokens_no_date_passes() -> None:
     for credentials in (CREDENTIALS, {"type": "ServiceAccountToken", "rotation": "2026-11"}):
-        data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
+        data = changed(fleet_data(), {"controller": {"image": "example.com/controller:1"}})
         data["multiKueue"] |= {**EXTERNAL, "credentials": credentials}
         assert check_dates(parse_fleet(data), date(2999, 1, 1)) == []
 
@@ -84,7 +84,7 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
         [
             "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 14 days: Google "
             "removes its nodes then, and the pods of jobs that still run fail; keep longer jobs out with an "
-            "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
+            "entry of controller.checks that has windows, or with stopPolicy Hold on its queues"
         ],
     ),
     "begun and closed": (
@@ -103,7 +103,7 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
         [
             "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 10 days: Google "
             "removes its nodes then, and the pods of jobs that still run fail; keep longer jobs out with an "
-            "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
+            "entry of controller.checks that has windows, or with stopPolicy Hold on its queues"
         ],
     ),
     "long before its end": (
@@ -182,11 +182,11 @@ def of_windows(calendar: list[dict[str, Any]], windows: list[dict[str, Any]], to
     check = {"name": "hours", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
     changes = {
         "admissionChecks/+": check,
-        "admissionController": {"image": "example.com/c:1", "checks": [{"name": "hours", "calendar": calendar}]},
+        "controller": {"image": "example.com/c:1", "checks": [{"name": "hours", "windows": calendar}]},
         "clusterQueues/1/admissionChecksStrategy": {"admissionChecks": [{"name": "hours"}]},
     }
     data = changed(fleet_data(), changes)
-    data["admissionController"]["quotaWindows"] = windows
+    data["controller"]["quotaWindows"] = windows
     for window in windows:
         quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
         quota.setdefault("during", {})[window["name"]] = {"nominalQuota": 1}
@@ -200,9 +200,9 @@ def test_windows_that_never_open_again() -> None:
     over = date(2026, 12, 3)
     assert of_windows([ONCE], [ONCE], date(2026, 12, 2)) == []
     assert of_windows([ONCE], [ONCE], over) == [
-        "admissionController.checks[hours].calendar: its last window ended on 2026-12-02, so that no job of a queue "
+        "controller.checks[hours].windows: its last window ended on 2026-12-02, so that no job of a queue "
         "with this check starts any more; write the next window, or the days on which it opens",
-        "admissionController.quotaWindows[once]: ended on 2026-12-02, and never opens again; write the days on which "
+        "controller.quotaWindows[once]: ended on 2026-12-02, and never opens again; write the days on which "
         "it opens, or remove it",
     ]
     assert of_windows([WEEKLY], [WEEKLY], over) == []

@@ -14,7 +14,7 @@ from kueue_fleet.settings.dispatch import AdmissionControllerArgs, FleetCheck
 
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
 CHECK = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]}
-AT = "admissionController"
+AT = "controller"
 IMAGE = {"image": "example.com/controller:1"}
 WITH = {**OURS, AT: IMAGE}
 USES = "clusterQueues/0/admissionChecksStrategy/admissionChecks/+"
@@ -97,32 +97,32 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "an empty window": (
-        {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01T00:00:00Z", "duration": "0s"}]}]},
-        ["checks[fleet].calendar[w].duration: 0s is not longer than 0; write how long it lasts, such as 336h"],
+        {"checks": [{"name": "fleet", "windows": [{"name": "w", "start": "2026-12-01T00:00:00Z", "duration": "0s"}]}]},
+        ["checks[fleet].windows[w].duration: 0s is not longer than 0; write how long it lasts, such as 336h"],
     ),
     "a window twice": (
-        {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
-        ["checks[fleet].calendar[w]: is listed twice; give each window a unique name"],
+        {"checks": [{"name": "fleet", "windows": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
+        ["checks[fleet].windows[w]: is listed twice; give each window a unique name"],
     ),
     "a window that opens again while it is open": (
-        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "duration": "25h"}]}]},
+        {"checks": [{"name": "fleet", "windows": [{**NIGHTS, "duration": "25h"}]}]},
         [
-            "checks[fleet].calendar[nights].duration: 25h is longer than the 24h after which it opens again; "
+            "checks[fleet].windows[nights].duration: 25h is longer than the 24h after which it opens again; "
             "make it shorter, or name fewer days"
         ],
     ),
     "a day twice": (
-        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "days": ["Monday", "Monday"]}]}]},
-        ["checks[fleet].calendar[nights].days[1]: Monday is listed twice; list each day once"],
+        {"checks": [{"name": "fleet", "windows": [{**NIGHTS, "days": ["Monday", "Monday"]}]}]},
+        ["checks[fleet].windows[nights].days[1]: Monday is listed twice; list each day once"],
     ),
     "a place that is not known": (
-        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "timeZone": "Europe/Berlim"}]}]},
-        ["checks[fleet].calendar[nights].timeZone: there is no time zone Europe/Berlim; did you mean Europe/Berlin?"],
+        {"checks": [{"name": "fleet", "windows": [{**NIGHTS, "timeZone": "Europe/Berlim"}]}]},
+        ["checks[fleet].windows[nights].timeZone: there is no time zone Europe/Berlim; did you mean Europe/Berlin?"],
     ),
     "a clock without days": (
-        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "days": [], "timeZone": "Europe/Berlin"}]}]},
+        {"checks": [{"name": "fleet", "windows": [{**NIGHTS, "days": [], "timeZone": "Europe/Berlin"}]}]},
         [
-            "checks[fleet].calendar[nights].timeZone: set, but days is not; "
+            "checks[fleet].windows[nights].timeZone: set, but days is not; "
             "name the days on which it opens, or remove timeZone"
         ],
     ),
@@ -145,8 +145,7 @@ def test_a_section_that_makes_no_sense(section: dict[str, Any], expected: list[s
 @pytest.mark.parametrize("image", ["registry/controller", "host:5000/controller:latest"])
 def test_an_image_that_may_change(image: str) -> None:
     assert problems(changed(fleet_data(), {**OURS, AT: {"image": image}})) == [
-        f"warning: admissionController.image: {image} does not say which version; "
-        "add a tag other than latest, or a digest"
+        f"warning: controller.image: {image} does not say which version; add a tag other than latest, or a digest"
     ]
 
 
@@ -177,7 +176,7 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
         OURS,
         [
             "multiKueue.external.name: kueue-fleet.dev/dispatcher is the fleet's own controller, which is not "
-            "deployed; add the section admissionController"
+            "deployed; add the section controller"
         ],
     ),
     "almost the fleet's own": (
@@ -190,14 +189,14 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "another dispatcher": (
         {AT: {**IMAGE, "dispatch": {"step": 2}}},
         [
-            "admissionController.dispatch: set, but another dispatcher is used; set multiKueue.dispatcher to External "
+            "controller.dispatch: set, but another dispatcher is used; set multiKueue.dispatcher to External "
             "and multiKueue.external.name to kueue-fleet.dev/dispatcher, or remove it"
         ],
     ),
     "a check that nobody answers": (
         {**WITH, "admissionChecks/+": CHECK, USES: {"name": "fleet"}},
         [
-            "admissionChecks[fleet].controllerName: kueue-fleet.dev/admission-check, but admissionController.checks "
+            "admissionChecks[fleet].controllerName: kueue-fleet.dev/admission-check, but controller.checks "
             "has no fleet; add {name: fleet} there"
         ],
     ),
@@ -216,21 +215,21 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a check of somebody else": (
         {**OURS, AT: {**IMAGE, "checks": [{"name": "dws"}]}},
         [
-            "admissionController.checks[dws].name: dws is answered by another controller; set its controllerName to "
+            "controller.checks[dws].name: dws is answered by another controller; set its controllerName to "
             "kueue-fleet.dev/admission-check"
         ],
     ),
     "a check that is not there": (
         {**OURS, AT: {**IMAGE, "checks": [{"name": "dvs"}]}},
-        ["admissionController.checks[dvs].name: there is no check dvs; did you mean dws?"],
+        ["controller.checks[dvs].name: there is no check dvs; did you mean dws?"],
     ),
     "a price of nowhere": (
         {**OURS, AT: {**IMAGE, "prices": {"us-east5": {"l4": 1}}}},
-        ["admissionController.prices[us-east5]: no cluster that runs jobs is in this region; did you mean us-east4?"],
+        ["controller.prices[us-east5]: no cluster that runs jobs is in this region; did you mean us-east4?"],
     ),
     "a price of nothing": (
         {**OURS, AT: {**IMAGE, "prices": {"us-east4": {"h100": 1}}}},
-        ["admissionController.prices[us-east4][h100]: there is no flavor h100; use one of the flavors: l4, t4"],
+        ["controller.prices[us-east4][h100]: there is no flavor h100; use one of the flavors: l4, t4"],
     ),
     "profiles": (
         {
@@ -242,11 +241,11 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a group of nowhere": (
         {**OURS, AT: {**IMAGE, "regionGroups": {"eu": ["europe-west4", "europe-west44"]}}},
-        ["admissionController.regionGroups[eu][1]: there is no region europe-west44; did you mean europe-west4?"],
+        ["controller.regionGroups[eu][1]: there is no region europe-west44; did you mean europe-west4?"],
     ),
     "a group with a region's name": (
         {**OURS, AT: {**IMAGE, "regionGroups": {"us-east4": ["us-east5"]}}},
-        ["admissionController.regionGroups[us-east4]: is a region's own name; use another name for the group"],
+        ["controller.regionGroups[us-east4]: is a region's own name; use another name for the group"],
     ),
 }
 
@@ -259,7 +258,7 @@ def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected
 def test_without_workers_there_is_nothing_to_dispatch() -> None:
     without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
     expected = (
-        "warning: admissionController: set, but there is no multiKueue section, and no checks, fallback, "
+        "warning: controller: set, but there is no multiKueue section, and no checks, fallback, "
         "quotaFollows, during, enforced budget or history"
     )
     assert expected in [problem.partition("; ")[0] for problem in problems(without)]
@@ -273,7 +272,7 @@ def test_a_fleet_with_all_of_it_has_no_problem() -> None:
         "dispatch": {"step": 2, "widenAfter": "1m", "giveUpAfter": "24h", "retryAfter": "0s", "weights": {"free": 5}},
         "prices": {"us-east4": {"l4": 0.7}, "europe-west4": {"l4": 0.8, "t4": 0.35}},
         "regionGroups": {"eu": ["europe-west1", "europe-west4"]},
-        "checks": [{"name": "fleet", "runDuration": {"max": "24h"}, "calendar": [window], "regions": False}],
+        "checks": [{"name": "fleet", "runDuration": {"max": "24h"}, "windows": [window], "regions": False}],
         "watchdog": {"provisioningTimeout": "48h", "retries": 0},
     }
     assert (
@@ -287,8 +286,8 @@ def test_what_waits_for_dws_is_not_to_be_taken_back_within_hours() -> None:
     found = problems(changed(fleet_data(), {**OURS, AT: section}))
     why = "but dws asks DWS for capacity, which may take days, and a job that is taken back loses its place there"
     assert found == [
-        f"warning: admissionController.dispatch.giveUpAfter: 2h, {why}; write 24h or more",
-        f"warning: admissionController.watchdog.provisioningTimeout: 30m, {why}; write 24h or more",
+        f"warning: controller.dispatch.giveUpAfter: 2h, {why}; write 24h or more",
+        f"warning: controller.watchdog.provisioningTimeout: 30m, {why}; write 24h or more",
     ]
     assert problems(changed(fleet_data(), WITH)) == []
 
@@ -320,7 +319,7 @@ def test_what_the_controller_is_told() -> None:
 
 
 def test_without_a_controller_there_is_nothing_to_tell() -> None:
-    with pytest.raises(ValueError, match="the fleet has no admissionController"):
+    with pytest.raises(ValueError, match="the fleet has no controller"):
         controller_configuration(fleet())
 
 
@@ -342,6 +341,6 @@ MORNINGS = {"name": "mornings", "start": "2026-12-01T06:00:00Z", "duration": "4h
 )
 def test_windows_that_are_open_at_the_same_time_are_warned_of(window: dict[str, Any], since: str | None) -> None:
     nights = {**NIGHTS, "start": "2026-11-30T20:00:00Z"}
-    check = FleetCheck.model_validate({"name": "fleet", "calendar": [nights, window]})
+    check = FleetCheck.model_validate({"name": "fleet", "windows": [nights, window]})
     wrong = [] if since is None else [f"is open at the same time as nights, as at {since}"]
     assert [each.wrong for each in check.own_problems()] == wrong

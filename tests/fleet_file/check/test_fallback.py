@@ -18,7 +18,7 @@ CONTROLLER = {"image": "example.com/controller:1"}
 
 
 def data(*fallback: tuple[str, str], **changes: Any) -> dict[str, Any]:
-    made = standalone_data(admissionController=CONTROLLER, **changes)
+    made = standalone_data(controller=CONTROLLER, **changes)
     made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     made["clusterQueues"][0]["fallback"] = [{"flavor": name, "patience": patience} for name, patience in fallback]
     return made
@@ -85,16 +85,16 @@ def test_a_flavor_is_there_once() -> None:
 
 def test_somebody_has_to_take_jobs_back() -> None:
     made = data(("l4", "30m"))
-    del made["admissionController"]
+    del made["controller"]
     assert problems(made) == [
-        "clusterQueues[gpu].fallback: set, but only the fleet's controller takes jobs back; add admissionController"
+        "clusterQueues[gpu].fallback: set, but only the fleet's controller takes jobs back; add the section controller"
     ]
 
 
 def test_a_controller_without_anything_to_do() -> None:
-    [found] = [str(each) for each in read_fleet(data()).problems if each.path == "admissionController"]
+    [found] = [str(each) for each in read_fleet(data()).problems if each.path == "controller"]
     assert found == (
-        "admissionController: set, but there is no multiKueue section, and no checks, fallback, "
+        "controller: set, but there is no multiKueue section, and no checks, fallback, "
         "quotaFollows, during, enforced budget or history; remove it, add workers and multiKueue, or set fallback in a "
         "queue"
     )
@@ -103,7 +103,7 @@ def test_a_controller_without_anything_to_do() -> None:
 def test_checks_of_the_controller_are_answered_on_one_cluster_too() -> None:
     check = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check"}
     made = data()
-    made["admissionController"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
+    made["controller"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
     made["admissionChecks"].append(check)
     fleet = parse_fleet(made)
     assert fleet.controller_cluster == "batch"
@@ -117,7 +117,7 @@ def test_the_feature_gate_stays_on() -> None:
 
 
 def of_workers() -> dict[str, Any]:
-    made = fleet_data(WORKER, admissionController=CONTROLLER)
+    made = fleet_data(WORKER, controller=CONTROLLER)
     made["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
     return made
 

@@ -20,7 +20,7 @@ def data(page: Any, **changes: Any) -> dict[str, Any]:
     made = fleet_data("worker-us-east4", **changes)
     made["multiKueue"] = {**made.get("multiKueue", {}), **OURS}
     made["teams"][0]["members"] = [f"group:{GROUP}", "user:bob@example.com"]
-    return {"admissionController": {"image": "example.com/controller:1"}, **made, "fleetPage": page}
+    return {"controller": {"image": "example.com/controller:1"}, **made, "fleetPage": page}
 
 
 def problems(made: dict[str, Any]) -> list[tuple[str, str]]:
@@ -69,7 +69,7 @@ def test_who_is_in_a_group_has_to_be_said() -> None:
 
 def test_it_runs_the_controllers_image() -> None:
     made = data({})
-    del made["admissionController"], made["multiKueue"]
+    del made["controller"], made["multiKueue"]
     assert ("fleetPage", "needs the controller, whose image it runs") in problems(made)
 
 

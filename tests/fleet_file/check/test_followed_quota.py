@@ -14,7 +14,7 @@ GATE = "MultiKueueManagerQuotaAutomation"
 
 def data(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A queue that follows capacity, and others like it."""
-    made = standalone_data(admissionController={"image": "example.com/controller:1"}, **changes)
+    made = standalone_data(controller={"image": "example.com/controller:1"}, **changes)
     made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     made["clusterQueues"][0]["quotaFollows"] = "capacity"
     made["clusterQueues"] += [{**made["clusterQueues"][0], **each} for each in more]
@@ -31,7 +31,7 @@ def test_the_controller_is_there_for_it_alone() -> None:
 
 def test_without_the_controller_nobody_writes_quotas() -> None:
     made = data()
-    del made["admissionController"]
+    del made["controller"]
     [problem] = errors(made)
     assert problem.startswith(
         "clusterQueues[gpu].quotaFollows: capacity, but only the fleet's controller writes quotas"
@@ -39,7 +39,7 @@ def test_without_the_controller_nobody_writes_quotas() -> None:
 
 
 def test_beside_kueues_own_automation_it_is_refused() -> None:
-    made = fleet_data(WORKER, admissionController={"image": "example.com/controller:1"})
+    made = fleet_data(WORKER, controller={"image": "example.com/controller:1"})
     made["clusterQueues"][0]["quotaFollows"] = "capacity"
     assert errors(made) == []
     made["kueue"] = {"configuration": {"featureGates": {GATE: True}}}

@@ -40,7 +40,7 @@ def test_each_number_is_a_goal() -> None:
 
 def test_a_class_is_known_by_its_value() -> None:
     made = data({"wait": {"p90": "2h", "priorityClass": "deadline"}})
-    made["teams"][0]["priorityClasses"] = ["deadline"]
+    made["teams"][0]["allowedPriorityClasses"] = ["deadline"]
     (goal,) = goals_of(parse_fleet(made))
     assert (goal.priority_class, goal.priority) == ("deadline", 1000)
 

@@ -182,12 +182,12 @@ ALONE: dict[str, tuple[dict[str, Any], str]] = {
         "reservations: set, but no cluster of the fleet is in Google Cloud; remove it",
     ),
     "an image that is built": (
-        {"admissionController": {}},
-        "admissionController.image: is missing, but paris is not of GKE, and `pulumi up` builds images into Artifact "
+        {"controller": {}},
+        "controller.image: is missing, but paris is not of GKE, and `pulumi up` builds images into Artifact "
         "Registry; build the image, and write its name; see docs/controller.md",
     ),
     "a page behind IAP": (
-        {"admissionController": {"image": "r.example/c:1"}, "fleetPage": {"iap": {"host": "jobs.example.com"}}},
+        {"controller": {"image": "r.example/c:1"}, "fleetPage": {"iap": {"host": "jobs.example.com"}}},
         "fleetPage.iap: is GKE's ingress with IAP, and paris is not of GKE; remove it: viewers then use `kubectl "
         "port-forward`, and their own token",
     ),

@@ -102,7 +102,7 @@ def test_jobs_do_not_go_from_dws_to_the_next_flavor_when_google_has_no_machines(
 
 
 def test_a_fleet_with_a_controller_says_it_too_as_the_watchdog_only_tries_another_worker() -> None:
-    data = company_data() | {"admissionController": {"image": "registry.company.test/kueue-fleet:1"}}
+    data = company_data() | {"controller": {"image": "registry.company.test/kueue-fleet:1"}}
     (queue, *_) = data["clusterQueues"]
     flavors = queue["resourceGroups"][0]["flavors"]
     flavors.sort(key=lambda flavor: str(flavor["name"]) != "l4-flex")

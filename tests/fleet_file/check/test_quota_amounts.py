@@ -183,16 +183,16 @@ def test_larger_than_any_worker(changes: dict[str, Any], expected: str) -> None:
     found = [text for text in all_problems(changed(fleet_data(), changes)) if "multiKueue.dispatcher" in text]
     assert found == [
         f"warning: multiKueue.dispatcher: a pod set of {expected} {KEEPS_IT}; dispatch with the section "
-        "admissionController, which rejects such jobs, or find them with kueue-fleet status"
+        "controller, which rejects such jobs, or find them with kueue-fleet status"
     ]
 
 
 def test_larger_than_any_worker_where_the_controller_does_not_dispatch() -> None:
-    data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
+    data = changed(fleet_data(), {"controller": {"image": "example.com/controller:1"}})
     [found] = [text for text in all_problems(data) if "multiKueue.dispatcher" in text]
     assert found.endswith(
         "set it to External, and multiKueue.external.name to kueue-fleet.dev/dispatcher, so that the "
-        "admissionController rejects such jobs, or find them with kueue-fleet status"
+        "the controller rejects such jobs, or find them with kueue-fleet status"
     )
 
 
@@ -200,7 +200,7 @@ LARGEST: dict[str, dict[str, Any]] = {
     "our own dispatcher": {
         "multiKueue/dispatcher": "External",
         "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-        "admissionController": {"image": "example.com/controller:1"},
+        "controller": {"image": "example.com/controller:1"},
     },
     "somebody's dispatcher": {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/x"}},
     "one worker": {

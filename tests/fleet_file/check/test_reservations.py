@@ -416,7 +416,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "fallback" / "backup.yaml"
     [
         ({}, []),
         (
-            {"clusterQueues/0/fallback": REMOVED, "admissionController": REMOVED},
+            {"clusterQueues/0/fallback": REMOVED, "controller": REMOVED},
             [
                 "warning: clusterQueues[training].resourceGroups[0].flavors[1]: l4-backup is of a reservation that is "
                 "kept as a backup, and jobs come there when the quota of l4-daily is used up, but not when its "
@@ -425,7 +425,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "fallback" / "backup.yaml"
         ),
         (
             {"nodePools/1": REMOVED, "flavors/1": REMOVED, "clusterQueues/0/resourceGroups/0/flavors/1": REMOVED}
-            | {"clusterQueues/0/fallback": REMOVED, "admissionController": REMOVED},
+            | {"clusterQueues/0/fallback": REMOVED, "controller": REMOVED},
             [
                 "warning: reservations[l4-backup]: no pool uses this reservation, which costs what its machines cost; "
                 "name it in the capacity of a pool whose flavor comes after others in its queues, or share it with "

@@ -52,14 +52,14 @@ def fleet(flavors: tuple[str, ...] = ("december", "january"), **check: Any) -> F
                 "external": {"name": "kueue-fleet.dev/dispatcher"},
                 "credentials": {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-02-01"},
             },
-            "admissionController": {"image": "example.com/controller:1", "checks": [{"name": "fleet", **check}]},
+            "controller": {"image": "example.com/controller:1", "checks": [{"name": "fleet", **check}]},
         }
     )
 
 
 def windows(made: FleetSpec) -> list[tuple[str, str, str]]:
     [check] = fleet_checks(made)
-    return [(one.name, one.start.isoformat(), str(one.duration)) for one in check.calendar]
+    return [(one.name, one.start.isoformat(), str(one.duration)) for one in check.windows]
 
 
 def test_the_times_of_the_pools_are_the_windows_in_their_order() -> None:
@@ -69,12 +69,12 @@ def test_the_times_of_the_pools_are_the_windows_in_their_order() -> None:
         ("res-january", "2027-01-10T00:00:00+00:00", "336h"),
     ]
     [told] = controller_configuration(made).controller.checks
-    assert [window.name for window in told.calendar] == ["res-december", "res-january"]
+    assert [window.name for window in told.windows] == ["res-december", "res-january"]
 
 
 def test_windows_that_are_given_count_alone() -> None:
     own = {"name": "own", "start": "2026-12-03T00:00:00Z", "duration": "24h"}
-    assert windows(fleet(calendar=[own])) == [("own", "2026-12-03T00:00:00+00:00", "24h")]
+    assert windows(fleet(windows=[own])) == [("own", "2026-12-03T00:00:00+00:00", "24h")]
 
 
 def test_a_queue_with_other_nodes_too_has_no_windows() -> None:
@@ -83,7 +83,7 @@ def test_a_queue_with_other_nodes_too_has_no_windows() -> None:
 
 def test_a_check_that_no_queue_has_and_a_fleet_without_a_controller() -> None:
     made = fleet()
-    assert made.admission_controller is not None
-    [check] = made.admission_controller.checks
+    assert made.controller is not None
+    [check] = made.controller.checks
     assert derived_windows(made, check.model_copy(update={"name": "other"})) == ()
-    assert fleet_checks(made.model_copy(update={"admission_controller": None})) == ()
+    assert fleet_checks(made.model_copy(update={"controller": None})) == ()

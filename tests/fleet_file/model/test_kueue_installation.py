@@ -338,7 +338,7 @@ def test_nominations_are_cleared_by_what_the_release_has_for_it(version: str, po
     own = {
         "multiKueue/dispatcher": "External",
         "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
-        "admissionController": {"image": "example.com/controller:1"},
+        "controller": {"image": "example.com/controller:1"},
     }
     values = kueue_helm_values(fleet({**own, "kueue/version": version}), "manager")
     assert ("enableMutatingAdmissionPolicy" in values) is policy

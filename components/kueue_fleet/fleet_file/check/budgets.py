@@ -29,9 +29,9 @@ def check_budgets(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _enforced(scope: Scope, team: TeamEntry, budget: TeamBudget) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.budget"
-    if fleet.admission_controller is None:
+    if fleet.controller is None:
         wrong = "set, but only the fleet's controller holds jobs back"
-        yield BUDGET.at(f"{path}.enforce", wrong, "add admissionController, or remove it")
+        yield BUDGET.at(f"{path}.enforce", wrong, "add the section controller, or remove it")
     names = {
         spec.cluster_queue for namespace, _, spec in local_queues(fleet) if fleet.team_of.get(namespace) == team.name
     }

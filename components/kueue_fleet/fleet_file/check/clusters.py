@@ -124,11 +124,11 @@ def _section(scope: Scope) -> Iterator[Problem]:
     if fleet.multi_kueue is not None and not workers:
         yield EXCLUDED.at("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
     credentials = token_credentials(fleet)
-    if credentials is not None and credentials.rotate_by is None and fleet.admission_controller is None:
+    if credentials is not None and credentials.rotate_by is None and fleet.controller is None:
         yield NEEDED.at(
             "multiKueue.credentials.rotateBy",
             "is missing, but no controller renews the tokens",
-            "add the day by which to renew them, such as rotateBy: 2027-02-01, or admissionController",
+            "add the day by which to renew them, such as rotateBy: 2027-02-01, or the section controller",
         )
 
 

@@ -61,7 +61,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                     f"{path}.duration",
                     f"reservation {capacity.reservation} ends on {end}, in {(end - today).days} days: Google removes "
                     "its nodes then, and the pods of jobs that still run fail",
-                    "keep longer jobs out with an admission check of admissionController that has calendar, or with "
+                    "keep longer jobs out with an entry of controller.checks that has windows, or with "
                     "stopPolicy Hold on its queues",
                 )
             if cluster not in pool.per_cluster:
@@ -80,19 +80,19 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 
 def _windows(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     """Windows that open once, and have."""
-    section = fleet.admission_controller
+    section = fleet.controller
     for check in section.checks if section is not None else ():
-        ends = [end for window in check.calendar if (end := _last_end(window)) is not None]
-        if ends and len(ends) == len(check.calendar) and max(ends) < today:
+        ends = [end for window in check.windows if (end := _last_end(window)) is not None]
+        if ends and len(ends) == len(check.windows) and max(ends) < today:
             yield ENDED.at(
-                f"admissionController.checks[{check.name}].calendar",
+                f"controller.checks[{check.name}].windows",
                 f"its last window ended on {max(ends)}, so that no job of a queue with this check starts any more",
                 "write the next window, or the days on which it opens",
             )
     for window in section.quota_windows if section is not None else ():
         if (over := _last_end(window)) is not None and over < today:
             yield ENDED.at(
-                f"admissionController.quotaWindows[{window.name}]",
+                f"controller.quotaWindows[{window.name}]",
                 f"ended on {over}, and never opens again",
                 "write the days on which it opens, or remove it",
             )
@@ -117,7 +117,7 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     credentials = token_credentials(fleet)
     if credentials is not None and credentials.rotate_by is not None:
-        has_controller = fleet.admission_controller is not None
+        has_controller = fleet.controller is not None
         yield from check_rotation(
             "multiKueue.credentials.rotateBy", credentials.rotate_by, today, renewed=has_controller
         )

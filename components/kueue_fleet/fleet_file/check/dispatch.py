@@ -28,14 +28,14 @@ from kueue_fleet.settings.dispatch import (
     AdmissionControllerArgs,
 )
 
-_AT = "admissionController"
+_AT = "controller"
 _DAY = Duration("24h")
 
 
 @fleet_check
 def check_dispatch(scope: Scope) -> Iterator[Problem]:
     """What names the controller has it, and what the controller names is there."""
-    section = scope.fleet.admission_controller
+    section = scope.fleet.controller
     yield from _dispatcher(scope, section)
     yield from _unanswered(scope, section)
     if section is not None:
@@ -58,7 +58,7 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
         yield OWN_CONTROLLER.at(
             "multiKueue.external.name",
             f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
-            "add the section admissionController",
+            "add the section controller",
         )
     elif section is not None and not ours and "dispatch" in section.model_fields_set:
         yield EXCLUDED.at(
@@ -100,7 +100,7 @@ def _answered(
     if entry.name not in answer_names:
         yield OWN_CONTROLLER.at(
             f"{scope.path(entry)}.controllerName",
-            f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
+            f"{CHECK_CONTROLLER}, but controller.checks has no {entry.name}",
             f"add {{name: {entry.name}}} there",
         )
     if scope.fleet.clusters_of(entry) != (manager,):

@@ -49,8 +49,8 @@ def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not queue.fallback:
         return
     path, home = f"{scope.path(queue)}.fallback", scope.fleet.controller_cluster
-    if scope.fleet.admission_controller is None:
-        yield FALLBACK.at(path, "set, but only the fleet's controller takes jobs back", "add admissionController")
+    if scope.fleet.controller is None:
+        yield FALLBACK.at(path, "set, but only the fleet's controller takes jobs back", "add the section controller")
     elif not scope.fleet.is_dispatched(queue.name):
         away = [name for name in scope.fleet.clusters_of(queue) if name != home]
         if away:

@@ -24,8 +24,8 @@ def check_fleet_page(scope: Scope) -> Iterator[Problem]:
     page = scope.fleet.fleet_page
     if page is None:
         return
-    if scope.fleet.admission_controller is None:
-        yield NEEDED.at(_AT, "needs the controller, whose image it runs", "add the section admissionController")
+    if scope.fleet.controller is None:
+        yield NEEDED.at(_AT, "needs the controller, whose image it runs", "add the section controller")
     if page.iap is not None:
         yield from _viewers(scope, page.iap)
 

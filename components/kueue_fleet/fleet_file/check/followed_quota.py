@@ -34,8 +34,10 @@ def check_followed_quota(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _writer(scope: Scope, at: str, what: str, otherwise: str) -> Iterator[Problem]:
     manager = scope.fleet.manager_name
-    if scope.fleet.admission_controller is None:
-        yield OWN_CONTROLLER.at(at, f"{what}, but only the fleet's controller writes quotas", "add admissionController")
+    if scope.fleet.controller is None:
+        yield OWN_CONTROLLER.at(
+            at, f"{what}, but only the fleet's controller writes quotas", "add the section controller"
+        )
     if manager is not None and kueue_configuration(scope.fleet, manager).get("featureGates", {}).get(_GATE):
         yield QUOTA_AUTOMATION.at(
             at,

@@ -60,7 +60,7 @@ def _of_no_job(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Iterator[P
     submitters = _submitters(scope, owner)
     if not unknown and submitters and all(name not in allowed_priority_classes(scope.fleet, t) for t in submitters):
         who = ", ".join(team.name for team in submitters)
-        fix = "name a class that they may use, or add it to their priorityClasses"
+        fix = "name a class that they may use, or add it to their allowedPriorityClasses"
         yield GOAL_OF_NO_JOB.at(at, f"no job of {name} comes to it: its teams ({who}) may not use the class", fix)
 
 

@@ -24,8 +24,8 @@ from kueue_admission.kernel.form_rules import (
     OUT_OF_RANGE,
     WRONG_TYPE,
     listed_twice,
-    syntax_problems,
 )
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have

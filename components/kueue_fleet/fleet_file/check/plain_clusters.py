@@ -84,7 +84,7 @@ class _AtHome(NamedTuple):
 
 
 def _bucket(fleet: FleetSpec) -> bool:
-    section = fleet.admission_controller
+    section = fleet.controller
     history = section.history if section is not None else None
     return history is not None and (history.store or "").startswith("gs://")
 
@@ -100,14 +100,14 @@ _AT_HOME: Final = (
     _AtHome(
         lambda fleet: fleet.controller_cluster,
         built_image,
-        "admissionController.image",
+        "controller.image",
         "is missing, but {cluster} is not of GKE, and `pulumi up` builds images into Artifact Registry",
         "build the image, and write its name; see docs/controller.md",
     ),
     _AtHome(
         lambda fleet: fleet.controller_cluster,
         _bucket,
-        "admissionController.history.store",
+        "controller.history.store",
         "is a bucket, which is written by Workload Identity, and {cluster} is not of GKE",
         "remove it, for a volume in the cluster",
     ),

@@ -24,8 +24,10 @@ def check_priorities(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     of_jobs = scope.names("workloadPriorityClasses")
-    for index, name in enumerate(team.priority_classes or ()):
-        yield from scope.unknown("priorityClasses", name, f"{scope.path(team)}.priorityClasses[{index}]", of_jobs)
+    for index, name in enumerate(team.allowed_priority_classes or ()):
+        yield from scope.unknown(
+            "priorityClasses", name, f"{scope.path(team)}.allowedPriorityClasses[{index}]", of_jobs
+        )
 
 
 @where_read

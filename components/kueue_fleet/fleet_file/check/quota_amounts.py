@@ -156,9 +156,9 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
             f"a pod set of more than {amounts} fits the manager's quota and no worker's, and its job keeps that quota",
             (
                 f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the "
-                "admissionController rejects such jobs"
-                if fleet.admission_controller
-                else "dispatch with the section admissionController, which rejects such jobs"
+                "the controller rejects such jobs"
+                if fleet.controller
+                else "dispatch with the section controller, which rejects such jobs"
             )
             + ", or find them with kueue-fleet status",
         )

@@ -18,14 +18,14 @@ from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
 from kueue_fleet.settings.quotas import FleetResourceQuota
 from kueue_fleet.settings.windows import together
 
-_SECTION = "admissionController.quotaWindows"
+_SECTION = "controller.quotaWindows"
 
 
 @fleet_check
 @where_read
 def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     """Windows that there are, used by ClusterQueues alone, of which no two of one quota are open at the same time."""
-    section = scope.fleet.admission_controller
+    section = scope.fleet.controller
     names = [window.name for window in section.quota_windows] if section is not None else []
     sound = [quota_window for quota_window in quota_windows(scope.fleet) if not any(quota_window.own_problems())]
     states = together(sound)

@@ -199,7 +199,7 @@ def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
 
 @where_read
 def _namespaces(scope: Scope) -> Iterator[Problem]:
-    fleet, section = scope.fleet, scope.fleet.admission_controller
+    fleet, section = scope.fleet, scope.fleet.controller
     reserved_names = {
         "kube-system": "Kubernetes",
         "kube-public": "Kubernetes",
@@ -422,7 +422,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
     if not team.allowed_regions:
         return
-    section, allowed_regions = fleet.admission_controller, fleet.allowed_regions(team)
+    section, allowed_regions = fleet.controller, fleet.allowed_regions(team)
     groups = section.region_groups if section is not None else {}
     regions = {cluster.name: cluster.place for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)

@@ -16,11 +16,11 @@ from kueue_fleet.settings.windows import CalendarWindow
 
 def fleet_checks(fleet: FleetSpec) -> tuple[FleetCheck, ...]:
     """The checks of the fleet's controller as it is to answer them; none without a controller."""
-    section = fleet.admission_controller
+    section = fleet.controller
     if section is None:
         return ()
     return tuple(
-        check if check.calendar else check.model_copy(update={"calendar": derived_windows(fleet, check)})
+        check if check.windows else check.model_copy(update={"windows": derived_windows(fleet, check)})
         for check in section.checks
     )
 

@@ -15,8 +15,9 @@ from kueue_admission.kernel import syntax
 from kueue_admission.kernel.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text
 from kueue_admission.kernel.described import AlsoCalled, Hint
 from kueue_admission.kernel.duration import DurationField, OptionalDurationField, duration
-from kueue_admission.kernel.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice, syntax_problems
+from kueue_admission.kernel.form_rules import EXCLUDED, MISSING, NEEDED, OUT_OF_RANGE, listed_twice
 from kueue_admission.kernel.given import NOT_GIVEN, Given, ListOf, ListOfText
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (

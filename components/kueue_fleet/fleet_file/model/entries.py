@@ -92,11 +92,11 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """What may be used: resources that go together, with their flavors and amounts."""
     fallback: Annotated[ListOf[FlavorPatience], Field(max_length=64)] = ()
     """Flavors whose nodes may not come, such as DWS: after the patience a job releases its quota there, with MultiKueue
-    on all workers, and moves to the other flavors in their order. Needs admissionController.
+    on all workers, and moves to the other flavors in their order. Needs the section controller.
     """
     quota_follows: Literal["file", "capacity"] = "file"
     """file (default): the quotas of this file. capacity: less while nodes of their flavors are broken, drained, missing
-    or used by others, or a calendar reservation is not open; needs admissionController, which writes them within a
+    or used by others, or a calendar reservation is not open; needs the section controller, which writes them within a
     minute.
     """
     slack: Flag = False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kueue_admission.api import ResourceFlavorSpec, Taint, Toleration
-from kueue_admission.kernel.unknown import if_known
+from kueue_admission.kernel.if_known import if_known
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.gpu_sharing import GpuSharing

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kueue_admission.api.manifests import namespace_labels
 from kueue_admission.kernel.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
-from kueue_admission.kernel.described import AlsoCalled, Hint
+from kueue_admission.kernel.described import AlsoCalled, FormerName, Hint
 from kueue_admission.kernel.given import ListOf
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, MultiKueueArgs
@@ -100,7 +100,7 @@ class FleetFields(SpecModel):
     """
     multi_kueue: MultiKueueArgs | None = None
     """Dispatch from the manager to the workers; needed with workers."""
-    admission_controller: AdmissionControllerArgs | None = None
+    controller: Annotated[AdmissionControllerArgs | None, FormerName("admissionController")] = None
     """The fleet's controller, on the manager or standalone cluster; absent: not deployed."""
     fleet_page: FleetPage | None = None
     """A page where members of teams see their jobs, read only, each with their own rights; absent: not deployed."""
@@ -152,7 +152,7 @@ class FleetFields(SpecModel):
     @cached_property
     def controller_cluster(self) -> str | None:
         """Where the fleet's own controller runs, if there is one: the manager, or the standalone cluster."""
-        if self.admission_controller is None:
+        if self.controller is None:
             return None
         return next((cluster.name for cluster in self.clusters if cluster.role != "worker"), None)
 
@@ -222,7 +222,7 @@ class FleetFields(SpecModel):
 
     def allowed_regions(self, team: TeamEntry) -> Sequence[str]:
         """The regions in which jobs of the team may run, those of groups too; none: any."""
-        section = self.admission_controller
+        section = self.controller
         return section.regions(team.allowed_regions) if section is not None else team.allowed_regions
 
     def cluster(self, name: str) -> ClusterEntry:

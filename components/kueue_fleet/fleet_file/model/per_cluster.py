@@ -136,7 +136,7 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
 
     So it is on every worker, and on one that gets no jobs any more too, where some may still wait.
     """
-    if fleet.admission_controller is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "worker":
+    if fleet.controller is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "worker":
         return False
     return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kueue_admission.api.resource_flavor import Taint
-from kueue_admission.kernel.unknown import if_known, is_known
+from kueue_admission.kernel.if_known import if_known
+from kueue_admission.kernel.unknown import is_known
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry

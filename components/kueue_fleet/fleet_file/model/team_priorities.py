@@ -21,7 +21,7 @@ def allowed_priority_classes(fleet: FleetSpec, team: TeamEntry) -> tuple[str, ..
     """
     class_names = [item.name for item in fleet.priority_classes if item.global_default]
     class_names += [item.name for item in fleet.workload_priority_classes if item.name == _DEFAULT_CLASS]
-    named = team.priority_classes
+    named = team.allowed_priority_classes
     if named is None:
         named = (*_all_but_the_highest(fleet.workload_priority_classes), *_all_but_the_highest(fleet.priority_classes))
     return tuple(dict.fromkeys((*named, *class_names)))

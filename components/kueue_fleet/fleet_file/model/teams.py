@@ -13,6 +13,7 @@ from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
 from kueue_admission.kernel import suggest, syntax
 from kueue_admission.kernel.base import AtLeastOne, Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.kernel.described import FormerName
 from kueue_admission.kernel.duration import DurationField
 from kueue_admission.kernel.form_rules import (
     EXCLUDED,
@@ -22,9 +23,9 @@ from kueue_admission.kernel.form_rules import (
     OUT_OF_RANGE,
     WHOLE_UNITS,
     WRONG_ORDER,
-    syntax_problems,
 )
 from kueue_admission.kernel.given import ListOf, ListOfText
+from kueue_admission.kernel.model_problems import syntax_problems
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity, QuantityMapField
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
@@ -249,11 +250,11 @@ class TeamEntry(RuledModel):
     limit_range: TeamLimitRange | None = None
     """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
     allowed_regions: ListOfText[DnsLabel] = ()
-    """Regions in which its jobs may run, and groups of admissionController.regionGroups; default: any."""
+    """Regions in which its jobs may run, and groups of controller.regionGroups; default: any."""
     secrets: ListOfText[DnsSubdomain] = ()
     """Names of Secrets in each of its namespaces, wherever jobs run; what is in them is in the stack's config,
     `kueue-fleet:teamSecrets`, by name and key."""
-    priority_classes: ListOfText[DnsSubdomain] | None = None
+    allowed_priority_classes: Annotated[ListOfText[DnsSubdomain] | None, FormerName("priorityClasses")] = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
     """The most for a week or month; `status` and `simulate` warn near the limit."""
@@ -289,7 +290,7 @@ class TeamEntry(RuledModel):
         yield from self._accounts()
         yield from self.listed_once("members", "member")
         yield from self.listed_once("allowed_regions", "region")
-        yield from self.listed_once("priority_classes", "priority class")
+        yield from self.listed_once("allowed_priority_classes", "priority class")
         yield from self.listed_once("secrets", "Secret")
         names = [template.name for template in self.job_templates]
         for name in sorted({name for name in names if names.count(name) > 1}):

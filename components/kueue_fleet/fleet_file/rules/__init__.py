@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from kueue_admission.kernel import job_rules
-from kueue_admission.kernel.problem import Rule, by_code, rules_of
+from kueue_admission.kernel.problem import Rule
+from kueue_admission.kernel.rule_lists import by_code, rules_of
 from kueue_fleet.fleet_file.rules import clusters, commands, files, queues, teams
 from kueue_fleet.gke.google_syntax import NO_PROJECT
 from kueue_fleet.gke.pool_rules import POOL_RULES

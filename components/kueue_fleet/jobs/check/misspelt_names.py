@@ -99,10 +99,10 @@ def check_misspelt_keys(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 def check_region_words(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Words of the label of regions that are neither a region of the fleet nor a group: they allow no worker."""
     label = inside(job.data, "metadata", "labels").get(REGIONS_LABEL)
-    if not isinstance(label, str) or fleet.admission_controller is None:
+    if not isinstance(label, str) or fleet.controller is None:
         return
     places = sorted({fleet.cluster(name).place for name in fleet.job_clusters})
-    known = [*fleet.admission_controller.region_groups, *places]
+    known = [*fleet.controller.region_groups, *places]
     for word in filter(None, label.split(SEPARATOR)):
         if word not in known:
             wrong = f"has the label {REGIONS_LABEL} with {word}, which is no region of the fleet and no group of them"

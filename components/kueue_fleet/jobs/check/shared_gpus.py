@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kueue_admission.decide.pods import PodSet
+from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.problem import Problem
-from kueue_admission.kernel.unknown import if_known
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.gke.gpu_sharing import GpuSharing
