@@ -1,4 +1,5 @@
-"""What others publish to be applied: jobs, queues and Configurations in the modules of Kueue and of jobs' operators.
+"""What others publish to be applied: jobs, queues and Configurations in the modules of Kueue and of jobs' operators,
+and of platforms.
 
 The modules are those from which the engines are built, so that Go's cache has them.
 """
@@ -35,6 +36,8 @@ MODULES: Final[Mapping[str, Sequence[str]]] = {
     "github.com/kubeflow/mpi-operator": ("examples/**/*.yaml",),
 }
 """The folders of each module that are for its users."""
+PLATFORMS: Final = Path(__file__).with_name("files_of_platforms.yaml")
+"""What no module has: Google's tools and examples, as facts."""
 DEFINITIONS: Final = (
     "config/crd/bases/*.yaml",
     "manifests/base/crds/*.yaml",
@@ -60,8 +63,15 @@ def module_folders() -> Mapping[str, Path]:
     return download_modules(kueue, list(MODULES), cache, go)
 
 
+def of_platforms() -> Iterator[Published]:
+    """Objects as the tools and examples of platforms write them."""
+    for number, data in enumerate(_documents(PLATFORMS)):
+        yield Published(f"{PLATFORMS.name}#{number}", json.loads(json.dumps(data)))
+
+
 def published(folders: Mapping[str, Path]) -> Iterator[Published]:
     """Every object that is whole, each once."""
+    yield from of_platforms()
     seen = set()
     for module, folder in folders.items():
         for file in sorted({file for pattern in MODULES[module] for file in folder.glob(pattern)}):

@@ -24,6 +24,7 @@ _USED: Final = frozenset(
     {
         *("Service", "ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "NetworkPolicy"),
         *("HorizontalPodAutoscaler", "PodDisruptionBudget", "PodMonitoring", "Ingress", "Gateway", "HTTPRoute"),
+        *("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "PersistentVolume", "StorageClass"),
     }
 )
 """What jobs and services use and people write beside them; Kueue does not look at it."""

@@ -45,6 +45,10 @@ _READINGS: Final = 100
 """At most: forms are refused before references, and what is not modelled one by one, and jobs are read again."""
 
 
+_OF_FLEET: Final = ("Namespace", "PriorityClass", "LocalQueue", "ClusterQueue", "ResourceFlavor", "Topology")
+"""What people write beside jobs, and a fleet has of its own."""
+
+
 class JobFindings(NamedTuple):
     """What is wrong with jobs, and what is not known or not sure."""
 
@@ -61,8 +65,14 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         named_documents, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
+    beside = [each for each in named_documents if each.data["kind"] in _OF_FLEET]
+    if len(beside) < len(named_documents):  # Alone they are the wrong file.
+        named_documents = [each for each in named_documents if each not in beside]
+    else:
+        beside = []
     unread = set[str]() if form_only else unread_kinds(fleet)
-    warnings = [
+    warnings = [of_job(each, JOB, "is not read: a fleet has its own", "write it there", "warning") for each in beside]
+    warnings += [
         of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
         for each in named_documents
         if each.data["kind"] in unread

@@ -21,6 +21,7 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Snapshot
 from kueue_admission.explain import explain
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN
 from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
@@ -61,6 +62,8 @@ AROUND: Final = [
     kueue_object("LocalQueue", "lq", {"clusterQueue": "cq"}, "default"),
 ]
 """A queue in which nothing is missing."""
+PASSED_OVER: Final = (NO_WORKLOAD, JOB_UNKNOWN)
+"""Of jobs of which Kueue makes no Workload, or which claim devices by what the objects do not have."""
 NOT_MODELLED: Final = ("dra/capacity/", "dra/counter/")
 """Parts of the names of files with what is refused by name, as docs/fidelity.md says."""
 
@@ -200,7 +203,7 @@ def misread(manifest: Json) -> list[str]:
     parsed = parse_readable([*AROUND, manifest])
     for workload in parsed.workloads:
         assert explain(Snapshot(parsed.with_namespaces(), parsed.workloads, 0.0), workload.key).headline
-    return [str(problem) for out in parsed.left_out for problem in out.problems if problem.rule is not NO_WORKLOAD]
+    return [str(problem) for out in parsed.left_out for problem in out.problems if problem.rule not in PASSED_OVER]
 
 
 def test_no_file_of_others_is_refused_here_that_is_taken_there(cluster: OneCluster, files: list[Published]) -> None:
