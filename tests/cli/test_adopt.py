@@ -271,6 +271,14 @@ def test_what_cuts_clients_off_is_said_before_all_else(described: list[str], tmp
         "warning: pulumi up changes who reaches the API server of batch: controlPlaneEndpointsConfig.ipEndpointsConfig"
     )
     assert result.stderr.startswith(text)
+    assert "; to let addresses in, write network.controlPlaneAccess: AuthorizedNetworks" in result.stderr
+    description["controlPlaneEndpointsConfig"]["dnsEndpointConfig"] = {}
+    description["masterAuthorizedNetworksConfig"] = {"enabled": True, "cidrBlocks": [{"cidrBlock": "10.0.0.0/8"}]}
+    description["privateClusterConfig"] = {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
+    file.write_text(yaml.safe_dump(description))
+    result = run(*described, f"--pulumi-import={tmp_path / 'i.json'}", f"--output={tmp_path / 'fleet.yaml'}", "--force")
+    assert "privateClusterConfig.enablePrivateEndpoint true -> false" in result.stderr
+    assert "to let addresses in" not in result.stderr, "they are in the file"
 
 
 def test_a_cluster_outside_gke_needs_no_project(tmp_path: Path) -> None:

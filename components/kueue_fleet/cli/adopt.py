@@ -202,7 +202,7 @@ def import_(
     _write(adoption, output)
     if pulumi_import is not None and plan is not None:
         write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
-        _say_what_next(plan, pulumi_import)
+        _say_what_next(plan, pulumi_import, (adoption.data.get("network") or {}).get("controlPlaneAccess"))
     _report(adoption, output)
 
 
@@ -273,13 +273,12 @@ def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted,
     return take_over(clusters, identity)
 
 
-def _say_what_next(plan: ImportPlan, file: Path) -> None:
+def _say_what_next(plan: ImportPlan, file: Path, access: str | None) -> None:
+    by_address = "; to let addresses in, write network.controlPlaneAccess: AuthorizedNetworks and "
+    fix = f"{by_address}network.authorizedNetworks" if access is None else ""
     for adoption in plan.adoptions:
         for difference in adoption.access:
-            console.warning(
-                f"pulumi up changes who reaches the API server of {adoption.path}: {difference}; to let addresses in, "
-                "write network.controlPlaneAccess: AuthorizedNetworks and network.authorizedNetworks"
-            )
+            console.warning(f"pulumi up changes who reaches the API server of {adoption.path}: {difference}{fix}")
     console.line(f"{file}: written, {len(plan.adoptions)} resources to import")
     for adoption in plan.adoptions:
         for difference in adoption.differences:
