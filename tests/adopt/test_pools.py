@@ -204,6 +204,8 @@ def test_a_pool_of_one_cluster_says_so() -> None:
             "config.containerdConfig",
         ),
         ({"bootDisk": {"provisionedIops": "5000"}}, {}, "config.bootDisk.provisionedIops"),
+        ({"loggingConfig": {"variantConfig": {"variant": "MAX_THROUGHPUT"}}}, {}, "config.loggingConfig"),
+        ({"windowsNodeConfig": {"osVersion": "OS_VERSION_LTSC2022"}}, {}, "config.windowsNodeConfig"),
     ],
 )
 def test_what_a_block_holds_beside_the_files_fields_is_named(
@@ -222,6 +224,8 @@ def test_what_gke_reports_of_a_pool_is_not_named() -> None:
         "metadata": {"disable-legacy-endpoints": "true"},
         "resourceLabels": {"goog-gke-node-pool-provisioning-model": "on-demand"},
         "bootDisk": {"diskType": "pd-balanced", "sizeGb": "100"},
+        "loggingConfig": {"variantConfig": {"variant": "DEFAULT"}},
+        "windowsNodeConfig": {},
     }
     _, _, notes = node_pool_entries({"a": [pool({**POOL["config"], **of_gke}, **reported)]})
     assert notes == []

@@ -16,6 +16,7 @@ from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.fleet_file.check.google_cloud import OWN_LABELS
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, pool_fields
+from kueue_fleet.fleet_file.model.property_rows import property_at
 from kueue_fleet.fleet_file.rules.commands import IMPORT_DIFFERENCE, IMPORT_FORM
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE
@@ -27,7 +28,7 @@ _SYSTEM_POOLS: Final = ("system", "default-pool")
 _SIZES: Final = ("nodeCount", "autoscaling", "initialNodeCount")
 _OF_CONFIG: Final = """
 oauthScopes serviceAccount metadata shieldedInstanceConfig workloadMetadataConfig gvnic gcfsConfig resourceLabels
-bootDisk effectiveCgroupMode loggingConfig windowsNodeConfig kubeletConfig bootDiskKmsKey containerdConfig imageType
+bootDisk effectiveCgroupMode loggingConfig kubeletConfig bootDiskKmsKey containerdConfig imageType
 preemptible accelerators
 """
 """Fields of a pool's config that a fleet sets by itself, that GKE only reports, or that have another name here."""
@@ -153,9 +154,11 @@ def _inside(block: Object, path: str = "") -> Iterator[str]:
 
 
 def _of_owner(config: Object) -> Iterator[str]:
-    """Metadata, labels of the bill and settings of containerd that are neither GKE's nor the fleet's."""
+    """Metadata, labels of the bill, settings of logs and of containerd that are neither GKE's nor the fleet's."""
     yield from (f"config.metadata[{key}]" for key in config.get("metadata") or () if key != _LEGACY_ENDPOINTS)
     yield from (f"config.resourceLabels[{key}]" for key in config.get("resourceLabels") or () if not _is_known(key))
+    if (property_at(config, "loggingConfig.variantConfig.variant") or "DEFAULT") != "DEFAULT":
+        yield "config.loggingConfig"
     if any((config.get("containerdConfig") or {}).values()):
         yield "config.containerdConfig"
     yield from (f"config.bootDisk.{key}" for key in config.get("bootDisk") or () if key.startswith("provisioned"))
