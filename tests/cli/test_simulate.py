@@ -337,8 +337,10 @@ def test_arguments_that_lead_nowhere_are_named(arguments: list[str], said: str) 
         ("requests: {cpu: null}", "jobs[a].requests[cpu]: "),
         ("requests: {cpu: 1.0e+400}", "jobs[a].requests[cpu]: inf is not a valid quantity"),
         ("requests: {nvidia.com/gpu: true}", "jobs[a].requests[nvidia.com/gpu]: true is not a valid quantity"),
-        ("queue: gone", "there is no LocalQueue"),
+        ("queue: gone", "jobs.yaml:4: jobs[a].queue: there is no LocalQueue"),
         ("namespace: gone", "there is no LocalQueue"),
+        ("priorityClass: gone", "jobs.yaml:4: jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
+        ("notAField: 1", "jobs.yaml:4: jobs[a].notAField: is not a known field"),
     ],
 )
 def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -> None:

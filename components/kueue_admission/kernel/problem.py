@@ -113,9 +113,8 @@ class Problem:
     def behind(self, where: str) -> Problem:
         """The same problem of what stands at `where`, a file or a `Place` in one."""
         place = where if isinstance(where, Place) else Place(where)
-        return replace(
-            self, path=": ".join(filter(None, (place.item, self.path))), source=place.source, line=place.line
-        )
+        path, line = ": ".join(filter(None, (place.item, self.path))), place.line_of(self.path)
+        return replace(self, path=path, source=place.source, line=line)
 
     def as_published(self) -> Problem:
         """The same, with the severity that it has where the batch platform is read as it is published."""
@@ -134,6 +133,10 @@ class Place(str):
         place = super().__new__(cls, ": ".join(filter(None, (source if line is None else f"{source}:{line}", item))))
         place.source, place.line, place.item = source, line, item
         return place
+
+    def line_of(self, path: str) -> int | None:
+        """The line of a part of what stands there: here that of the whole."""
+        return self.line
 
 
 class SpecError(ValueError):

@@ -9,17 +9,33 @@ from pydantic import BaseModel, ValidationError
 
 from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.kernel.messages import errors_in, explain
-from kueue_admission.kernel.problem import SpecError
-from kueue_admission.kernel.yaml_text import load_yaml
+from kueue_admission.kernel.problem import Place, SpecError
+from kueue_admission.kernel.yaml_text import load_document, load_yaml
 from kueue_admission.simulate.documents import look_over
 from kueue_admission.simulate.errors import SimulationError
 
 M = TypeVar("M", bound=BaseModel)
 
 
+class TextPlace(Place):
+    """The file that has a text, and on which line of it each part is; the text is read again if somebody asks."""
+
+    text: str
+
+    def __new__(cls, source: str, text: str) -> TextPlace:
+        """It looks like the name of the file."""
+        place = super().__new__(cls, source)
+        place.text = text
+        return place
+
+    def line_of(self, path: str) -> int | None:
+        """The line of what is at a path; None for the whole."""
+        return load_document(self.text, self.source).line_of(path) if path else None
+
+
 def read_model(text: str, source: str, model: type[M]) -> M:
     """The `model` that `text` (YAML or JSON) describes. Raises SimulationError, paths behind the name of the source."""
-    return as_model(read_data(text, source), source, model)
+    return as_model(read_data(text, source), TextPlace(source, text), model)
 
 
 def read_data(text: str, source: str) -> Any:

@@ -120,12 +120,14 @@ def _simulate(
     names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
     from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.models import TextPlace
     from kueue_fleet.fleet_simulation.fleet import prepare_fleet
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import read_workload_file
 
     with well_formed(workload):
-        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+        text = TextPlace(console.source_name(workload), read_text(workload, "a workload file"))
+        file = read_workload_file(text.text, text)
         before, after = (
             prepare_fleet(
                 fleet,
@@ -133,7 +135,7 @@ def _simulate(
                 Delays(),
                 until=until,
                 seed=seed,
-                sources=Sources(console.source_name(name), console.source_name(workload)),
+                sources=Sources(console.source_name(name), text),
             )
             for name, fleet in zip(names, fleets, strict=True)
         )

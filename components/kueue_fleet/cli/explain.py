@@ -172,6 +172,7 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_admission.cli import simulate_ends
     from kueue_admission.cli.dumps import Moment, as_clusters
     from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.models import TextPlace
     from kueue_admission.simulate.result import Result
     from kueue_fleet.dispatch import report_of
     from kueue_fleet.fleet_simulation.fleet import fleet_run
@@ -181,10 +182,9 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
 
     fleet = _fleet_of(stack)
     with well_formed(workload):
-        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
-        run = fleet_run(
-            fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), console.source_name(workload))
-        )
+        text = TextPlace(console.source_name(workload), read_text(workload, "a workload file"))
+        file = read_workload_file(text.text, text)
+        run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), text))
     end = run.drive(0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
     simulate_ends.tell([result])

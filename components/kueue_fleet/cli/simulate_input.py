@@ -14,7 +14,7 @@ from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
 from kueue_admission.kernel import Problem, SpecError, errors_of
 from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
-from kueue_admission.simulate.models import as_model, read_data
+from kueue_admission.simulate.models import TextPlace, as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
@@ -57,8 +57,9 @@ def of_stack(
 
     fleet_file = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
     fleet = load_fleet(fleet_file, as_published=as_published)
-    source = console.source_name(workload) if workload is not None else ""
-    jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
+    text = "" if workload is None else read_text(workload, "a workload file")
+    source = TextPlace(console.source_name(workload) if workload is not None else "", text)
+    jobs = {} if workload is None else read_data(text, source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
         fix = "--workload takes the jobs, STACK the fleet"
         raise SimulationError([OBJECT.at("", "is a fleet, not a workload file", fix, source=source)])
