@@ -176,7 +176,7 @@ def test_pods_that_choose_nodes_of_another_flavor_do_not_run(tmp_path: Path) -> 
     strategy = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}
     shared["spec"]["template"]["spec"]["nodeSelector"] = strategy
     found = [line for line in said_of(tmp_path, shared, fleet=fleet) if "Job vision/one" in line]
-    assert "Kueue may give it flavor parts all the same, and its pods stay pending" in found[-1]
+    assert "Kueue may give it flavor parts all the same, and its pods do not run" in found[-1]
     assert "let its pods select cloud.google.com/gke-accelerator: nvidia-l4 too" in found[-1]
     assert found[0].startswith("warning: ")  # Where others have the quota of that flavor, it gets another.
     shared["spec"]["template"]["spec"]["nodeSelector"] = {

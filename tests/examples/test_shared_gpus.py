@@ -128,6 +128,17 @@ def test_a_job_for_two_shares_is_refused(tmp_path: Path) -> None:
     ) in check_jobs(tmp_path, [asking(2, "notebooks")])
 
 
+def test_a_job_for_two_shares_does_not_run_in_a_simulation_either(tmp_path: Path) -> None:
+    jobs = [asking(gpus, "notebooks") for gpus in (1, 2)]
+    for number, each in enumerate(jobs, 1):
+        each["metadata"] |= {"name": f"of-{number}", "annotations": {"kueue-fleet.dev/run-seconds": "60"}}
+    (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
+    done = run("simulate", "fleet", FLEET, "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json")
+    finished = {one["name"]: one["state"] == "Finished" for one in json.loads(done.stdout)["workloads"]}
+    assert finished == {"of-1": True, "of-2": False}
+    assert "are shared, and a node there refuses a container of more than 1" in done.stderr
+
+
 def test_a_team_whose_pods_need_host_ipc_for_mps_may_have_it() -> None:
     data = fleet_data()
     data["nodePools"][0]["accelerator"]["sharing"]["strategy"] = "MPS"
@@ -160,8 +171,8 @@ def test_a_job_that_may_come_to_shares_or_to_whole_gpus_is_warned_of(tmp_path: P
     found = check_jobs(tmp_path, [asking(2, "training")], data)
     assert "warning: " in found
     assert (
-        "refuses a container of more than 1 (UnexpectedAdmissionError); select the nodes of a100 in its pods" in found
-    )
+        "refuses a container of more than 1 (UnexpectedAdmissionError): Kueue may give it flavor l4-shared all the same"
+    ) in found
     chosen = asking(2, "training", nodeSelector={"cloud.google.com/gke-nodepool": "training"})
     assert "refuses a container" not in check_jobs(tmp_path, [chosen], data)
 

@@ -196,13 +196,13 @@ def _never(fleet: FleetSpec, found_forecast: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
-    from kueue_fleet.jobs.check.shared_gpus import share_refusal
+    from kueue_fleet.jobs.check.nodes import no_nodes_for
     from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 
-    for pod_set in found_forecast.job.pod_sets:
-        refusal = share_refusal(fleet, found_forecast.cluster_queue, pod_set)
-        if refusal is not None and refusal.everywhere:
-            return f"pod set {pod_set.name} {refusal.wrong}; {refusal.fix}"
+    queue = fleet.queue(found_forecast.cluster_queue)
+    for pod_set in found_forecast.job.pod_sets if queue is not None else ():
+        if queue is not None and pod_set.count and (fault := no_nodes_for(fleet, queue, pod_set)):
+            return f"pod set {pod_set.name} {fault.wrong}; {fault.fix}"
     workers = [Snapshot(manifest, ()) for name, manifest in found_forecast.objects.items() if name != fleet.home]
     if found_forecast.not_started < len(found_forecast.starts):
         return ""

@@ -118,13 +118,13 @@ class Nodes:
         return ""
 
     def _kept_away(self, pods: PodSet, queue: str, flavors: Collection[str]) -> str:
-        """Why no node of their flavors takes the pods, by labels that they choose or by taints of node pools.
+        """Why no node of their flavors takes the pods, by labels that they choose, taints of node pools or shared GPUs.
 
         Empty where one may.
 
         Kueue looks at the labels and taints of flavors alone: it admits such a job, and its pods stay pending.
         """
-        shape = (queue, flavors, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
+        shape = (queue, flavors, pods.node_selector, pods.affinity, pods.tolerations, pods.requests, pods.in_container)
         if shape not in self._kept:
             entry = self._fleet.queue(queue)
             fault = nowhere_on(self._fleet, entry, pods, self._cluster, flavors) if entry is not None else None

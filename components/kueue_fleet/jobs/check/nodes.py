@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from kueue_admission.decide.amounts import format_request
@@ -22,12 +23,14 @@ from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.problem import Problem
+from kueue_admission.kernel.unknown import if_known
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pods import parse_pod_set, parse_toleration
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_RESOURCES,
@@ -66,6 +69,8 @@ class ChosenPods:
     terms: tuple[NodeSelectorTerm, ...] | None
     tolerations: tuple[Toleration, ...]
     resources: frozenset[str]
+    gpus_in_container: int
+    """The most that one container requests."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -116,10 +121,14 @@ def wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTem
     """Why no node of a flavor that Kueue may give the pods takes them, where those of another do."""
     pod_set = pod_set_of(template)
     for cluster in fleet.clusters_of(queue):
-        if not Behaviours.of(fleet.kueue_on(cluster).version).looks_at_own_labels_of_flavor:
-            continue
+        by_labels = Behaviours.of(fleet.kueue_on(cluster).version).looks_at_own_labels_of_flavor
         faults = {
-            flavor.name: (flavor, _without_nodes(fleet, fleet.cluster(cluster), flavor, pods))
+            flavor.name: (
+                flavor,
+                _without_nodes(fleet, fleet.cluster(cluster), flavor, pods)
+                if by_labels
+                else _over_share(flavor, fleet.flavor_nodes(flavor, cluster), pods),
+            )
             for flavor, pods in possible_flavors(fleet, queue, pod_set, cluster)
         }
         good = [flavor for flavor, fault in faults.values() if fault is None]
@@ -127,7 +136,7 @@ def wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTem
             if fault is not None:
                 there, other = (fleet.flavor_on(each, cluster).node_labels for each in (good[0], flavor))
                 apart = [f"{key}: {value}" for key, value in there.items() if other.get(key, value) != value]
-                wrong = f"{fault.wrong}: Kueue may give it flavor {flavor.name} all the same, and its pods stay pending"
+                wrong = f"{fault.wrong}: Kueue may give it flavor {flavor.name} all the same, and its pods do not run"
                 fix = f"let its pods select {apart[-1]} too" if apart else f"use a queue with {good[0].name} alone"
                 return job_fault(wrong, fix)
     return None
@@ -139,7 +148,7 @@ def stays_pending(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     for template in job.pod_sets if queue is not None else ():
         if template.count and queue is not None and (fault := nowhere(fleet, queue, template)) is not None:
             reasons = of_pod_set(job, template, fault)
-            wrong = f"{reasons.wrong}, so that Kueue admits it and its pods stay pending"
+            wrong = f"{reasons.wrong}, so that Kueue admits it and its pods do not run"
             yield replace(reasons, severity="warning", wrong=wrong)
 
 
@@ -156,6 +165,7 @@ def _with(pod_set: PodSet, labels: Mapping[str, str], tolerations: Iterable[Tole
         pod_set.affinity,
         (*pod_set.tolerations, *tolerations),
         resources_asked,
+        dict(pod_set.in_container).get(GPU_RESOURCE, 0),
     )
 
 
@@ -294,8 +304,12 @@ def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
 
 def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
     """Why no cluster has, or makes, a node for the pods; None where one may."""
-    pod_set = pod_set_of(template)
-    faults = [nowhere_on(fleet, queue, pod_set, name) for name in fleet.clusters_of(queue)]
+    return no_nodes_for(fleet, queue, pod_set_of(template))
+
+
+def no_nodes_for(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet) -> Fault | None:
+    """The same for the pods as Kueue reads them."""
+    faults = [nowhere_on(fleet, queue, pods, name) for name in fleet.clusters_of(queue)]
     known_faults = [fault for fault in faults if fault is not NO_FLAVOR]
     return known_faults[0] if known_faults and all(known_faults) else None
 
@@ -315,6 +329,8 @@ def nowhere_on(
 def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:
     pools = fleet.flavor_nodes(flavor, cluster.name)
     standard = cluster.platform != "Autopilot"
+    if not pools and (fault := _over_share(flavor, pools, pods)):
+        return fault
     if not pools and standard and cluster.node_auto_provisioning is None and flavor.compute_class is None:
         # Nodes that this file does not describe; `check` says where there are none.
         return None
@@ -322,7 +338,11 @@ def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry,
         return fault
     if not standard or (not pools and cluster.node_auto_provisioning is None):
         return None
-    reasons = [_unfit(pod_labels, pool, pods) for pool in pools for pod_labels in _labels_of(pool)]
+    reasons = [
+        _unfit(pod_labels, pool, pods) or _over_share(flavor, [pool], pods)
+        for pool in pools
+        for pod_labels in _labels_of(pool)
+    ]
     if pools and not all(reasons):
         return None
     provisioning = cluster.node_auto_provisioning
@@ -361,6 +381,25 @@ def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: Cluster
             "add both to the nodeLabels of the flavor, or to its pods",
         )
     return None
+
+
+def _over_share(flavor: FlavorEntry, pools: Iterable[ResolvedNodePool], pods: ChosenPods) -> Fault | None:
+    """Why each of the nodes refuses a container of the pods, though Kueue admits them and GKE makes nodes for them.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus (a container has one share).
+    """
+    # Of nodes that GKE makes, the smallest have one GPU.
+    nodes = [(pool.sharing, pool.accelerator, pool.gpus_per_node) for pool in pools] or [
+        (GpuSharing.of_labels(pods.labels), accelerator_of(pods.labels), 1)
+    ]
+    limits = [if_known(partial(sharing.most_in_container, kind, gpus)) for sharing, kind, gpus in nodes]
+    if pods.gpus_in_container < 2 or any(most is None or pods.gpus_in_container <= most for most in limits):
+        return None
+    return job_fault(
+        f"has a container that requests {pods.gpus_in_container} {GPU_RESOURCE}, but the GPUs of flavor {flavor.name} "
+        f"are shared, and a node there refuses a container of more than {limits[0]} (UnexpectedAdmissionError)",
+        "request 1, in more pods if it needs more",
+    )
 
 
 def _labels_of(pool: ResolvedNodePool) -> list[Mapping[str, str]]:
