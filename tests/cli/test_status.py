@@ -75,6 +75,22 @@ def test_a_job_that_no_worker_can_hold_is_named_with_what_it_keeps(monkeypatch: 
     assert "ExceedsMaxQuota on every worker it was offered to; it keeps 24 nvidia.com/gpu on the manager until" in words
 
 
+@pytest.mark.parametrize("amount", ["1e30", "9" * 40, True, None, "x" * 1000])
+def test_absurd_amounts_end_no_answer(amount: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster_queue, holder = queue(used="5", borrowed="1"), workload("b", QuotaReserved=RESERVED)
+    cluster_queue["status"]["flavorsReservation"][0]["resources"][0]["total"] = amount
+    cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = amount
+    usage = {"resourceUsage": {"nvidia.com/gpu": amount}}
+    holder["status"]["admission"] = {"clusterQueue": "dws", "podSetAssignments": [usage, usage]}
+    holder["metadata"]["deletionTimestamp"] = "2026-11-21T11:00:00Z"
+    objects = {"clusterqueues": [cluster_queue], "workloads": [holder]}
+    monkeypatch.setattr(live_fleet, "_read", lambda *given: ClusterObjects(given[2], objects))
+    for options in ([], ["--usage"], ["--output", "json"]):
+        done = run(*options)
+        assert isinstance(done.exception, SystemExit | None), done.exception
+        assert "dws" in done.stdout
+
+
 def test_a_job_that_is_stuck_is_named_with_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted = workload("gone", QuotaReserved=RESERVED)
     deleted["metadata"]["deletionTimestamp"] = "2026-11-21T11:00:00Z"

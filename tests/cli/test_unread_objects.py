@@ -203,3 +203,16 @@ def test_a_file_that_is_no_object_ends_no_answer(arguments: Any, text: str, tmp_
     assert (done.code, "other" in done.out) == (0, True)
     assert f"left out: {tmp_path}/b.yaml" in done.err
     assert "; what depends on it is not known" in done.err
+
+
+@pytest.mark.parametrize("name", [[7], {"a": 1}, None], ids=str)
+def test_a_local_queue_of_no_name_ends_no_answer(run: Any, name: object) -> None:
+    local = {
+        "kind": "LocalQueue",
+        "metadata": {"name": "odd", **LIVE},
+        "spec": {"clusterQueue": name},
+        "apiVersion": API,
+    }
+    done = run("simulate", "objects", objects=[*cluster(), local, job("other", 0, "60", cpu="1")])
+    assert (done.code, "default/other  cq     rf       Finished" in done.out) == (0, True)
+    assert "LocalQueue default/odd" in done.err

@@ -123,7 +123,7 @@ def take(manifests: Iterable[Manifest]) -> Taken:
 def without_queue(manifests: Sequence[Manifest]) -> Taken:
     """Without what waits in a live cluster and whose LocalQueue or ClusterQueue is not there, and such LocalQueues."""
     queues = {_name(m) for m in _of(manifests, "ClusterQueue")}
-    dangling = [m for m in _of(manifests, "LocalQueue") if inside(m, "spec").get("clusterQueue") not in queues]
+    dangling = [m for m in _of(manifests, "LocalQueue") if str(inside(m, "spec").get("clusterQueue")) not in queues]
     known_queues = {key_of(m) for m in _of(manifests, "LocalQueue")} - {key_of(m) for m in dangling}
     waiting = [m for m in _of(manifests, "Workload") if not inside(m, "status", "admission")]
     queues_of = {id(m): inside(m, "spec").get("queueName") for m in waiting}

@@ -40,7 +40,10 @@ def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterat
         if not isinstance(metadata, Mapping):
             problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
             continue
-        kind, name = str(data["kind"]), metadata.get("name")
+        if not isinstance(data["kind"], str):
+            problems.append(OBJECT.at("kind", "is not text", "print the object again").behind(where))
+            continue
+        kind, name = data["kind"], metadata.get("name")
         prefix = metadata.get("generateName")
         if name is None and isinstance(prefix, str) and prefix:
             number = generated_names.get(f"{kind} {prefix}", 0) + 1

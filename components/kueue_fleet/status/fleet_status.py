@@ -166,7 +166,7 @@ def _use(queue: Printed) -> Iterator[Use]:
             flavor=flavor,
             resource=quota.text("name"),
             used=str(reserved_here.get("total", "0")),
-            nominal=str(quota.data["nominalQuota"]),
+            nominal=str(quota.data.get("nominalQuota") or "0"),
             borrowed=str(reserved_here.get("borrowed") or "0"),
         )
 

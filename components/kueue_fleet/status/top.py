@@ -69,7 +69,7 @@ def _quotas(queue: Printed, resource: str) -> Iterator[tuple[str, int]]:
     """Flavors that have the resource, with their nominal quota."""
     for flavor, quota in quotas_in(queue):
         if quota.text("name") == resource:
-            yield flavor, amount_of({resource: quota.data["nominalQuota"]}, resource)
+            yield flavor, amount_of({resource: quota.data.get("nominalQuota")}, resource)
 
 
 def _ready(
