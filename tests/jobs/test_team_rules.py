@@ -87,8 +87,9 @@ def test_what_it_takes(job: dict[str, Any]) -> None:
     assert found(fleet_data(**CLASSES), **job) == []
 
 
+@pytest.mark.parametrize("annotation", ["provreq.kueue.x-k8s.io/maxRunDurationSeconds", "kueue-fleet.dev/run-seconds"])
 @pytest.mark.parametrize(("seconds", "warned"), [("345601", True), ("345600", False)])
-def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool) -> None:
+def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool, annotation: str) -> None:
     data = fleet_data()
     pool = data["nodePools"][0]
     pool["capacity"] = {"type": "flexStart", "maxRunDuration": "96h", "queuedProvisioning": False}
@@ -96,7 +97,7 @@ def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool)
         "name": "j",
         "namespace": "team-a",
         "labels": {"kueue.x-k8s.io/queue-name": "gpu"},
-        "annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": seconds},
+        "annotations": {annotation: seconds},
     }
     containers = [{"name": "c", "image": "m:1", "resources": {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}

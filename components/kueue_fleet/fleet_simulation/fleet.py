@@ -42,6 +42,7 @@ from kueue_fleet.jobs.check.nodes import stays_pending
 from kueue_fleet.jobs.check.pods_together import warn_of_pods_together, why_kept_apart
 from kueue_fleet.jobs.check.scheduling_gates import warn_of_gates
 from kueue_fleet.jobs.check.team_limits import warn_of_many
+from kueue_fleet.jobs.check.team_rules import warn_of_short_nodes
 from kueue_fleet.jobs.fleet_job import BACKOFF_LIMIT, pods_that_may_fail
 from kueue_fleet.jobs.problems import (
     STEP_LABEL,
@@ -90,12 +91,20 @@ def prepare_fleet(
     running = [job for job, *waits in zip(queued_list, *pending, strict=True) if not any(waits)]
     warnings = (
         *(warning for of_check in pending for of_job in of_check for warning in of_job),
+        *_outlived(fleet, queued_list),
         *_refused_elsewhere(fleet, running),
         *_closed_pools(fleet, file),
         *dispatch_problems,
         *warn_of_many(fleet, file.jobs, jobs),
     )
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
+
+
+def _outlived(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[Problem]:
+    """Jobs whose nodes end before them, which is not simulated."""
+    for job in jobs:
+        for problem in warn_of_short_nodes(fleet, job):
+            yield replace(problem, wrong=f"{problem.wrong} (the simulation lets it run on)")
 
 
 def _refused_elsewhere(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import JobTemplate, TeamEntry
@@ -67,9 +68,24 @@ def _gpus(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iter
         yield TEMPLATE.at(
             f"{at}.gpus",
             f"{gpus_needed} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one "
-            "flavor, so that no such job is ever admitted",
+            "flavor, so that no such job ever runs",
             "write less, or name another queue",
         )
+    nodes = [fleet.flavor_nodes(flavor, cluster) for cluster in clusters for flavor in _flavors(scope, queue, cluster)]
+    largest = max((pool.devices_per_node for pools in nodes for pool in pools), default=0)
+    if nodes and all(nodes) and gpus > largest:
+        yield TEMPLATE.at(
+            f"{at}.gpus",
+            f"{gpus} {GPU_RESOURCE} in each pod, and the largest node of queue {name} has {largest}, so that no such "
+            "job ever runs",
+            "write less, and more nodes, or name another queue",
+        )
+
+
+def _flavors(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> list[FlavorEntry]:
+    """The flavors that the queue has there."""
+    flavors = (scope.fleet.flavor(name) for name in dict.fromkeys(queue.flavor_names))
+    return [flavor for flavor in flavors if flavor is not None and cluster in scope.fleet.clusters_of(flavor)]
 
 
 def _transforms(scope: Scope) -> bool:

@@ -326,8 +326,8 @@ DYNAMIC_SLICES = Rule(
 TEMPLATE = Rule(
     "KF846",
     severity="warning",
-    seen="`so that no such job is ever admitted`",
-    why="A template of a team asks for more than its queue can ever have.",
+    seen="`so that no such job ever runs`",
+    why="A template of a team asks for more than its queue, or one of its nodes, can ever have.",
     remedy="Write less, or name another queue",
     source="https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/",
 )

@@ -11,11 +11,18 @@ from typing import Final
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside, maps_in
-from kueue_admission.kernel.names import JOB_CONTROLLER, MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.kernel.names import (
+    JOB_CONTROLLER,
+    MULTIKUEUE_CONTROLLER,
+    PRIORITY_LABEL,
+    RUN_DURATION_ANNOTATION,
+    RUN_SECONDS_ANNOTATION,
+)
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import either
 from kueue_admission.kernel.syntax import whole_number
 from kueue_admission.read.manifests import label_of
+from kueue_admission.simulate.raw import run_seconds_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.queued_nodes import QUEUED_LABELS, leads_to_queued_nodes
@@ -121,11 +128,19 @@ def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple
 
 @right_job_check
 def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
-    """Jobs that declare a longer run than any node lives that DWS makes for them; what GKE says of these is not known.
+    """Jobs that run longer than any node lives that DWS makes for them, by what they declare to it or say otherwise.
+
+    What GKE says of these is not known.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (maxRunDuration of the node pool).
     """
-    seconds = whole_number(str(inside(job.data, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)))
+    said: dict[str, float | None] = {
+        RUN_DURATION_ANNOTATION: whole_number(
+            str(inside(job.data, "metadata", "annotations").get(RUN_DURATION_ANNOTATION))
+        ),
+        RUN_SECONDS_ANNOTATION: run_seconds_of(job.document),
+    }
+    annotation, seconds = next(((name, each) for name, each in said.items() if each is not None), ("", None))
     queue = fleet.queue(job.queue)
     if seconds is None or queue is None:
         return
@@ -139,8 +154,8 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         and len(lives) == len({pool.name for pool in pools})
         and all(seconds > live.seconds for live in lives.values())
     ):
-        path, last = f"{label_of(job.data)}.metadata.annotations[{RUN_DURATION_ANNOTATION}]", next(iter(lives))
-        wrong = f"{seconds}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
+        path, last = f"{label_of(job.data)}.metadata.annotations[{annotation}]", next(iter(lives))
+        wrong = f"{seconds:g}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
         fix = "write less, or make the pool's maxRunDuration longer"
         yield JOB.at(path, wrong, fix, severity="warning").behind(job.document.where)
 
