@@ -105,3 +105,19 @@ def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool,
     said = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
     says = f"{seconds}, but nodes of pool l4-spot live 96h, and the job ends with them; write less, or make the pool's "
     assert any(says in str(each) for each in said) == warned
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain", "None"])
+@pytest.mark.parametrize("kind", ["ClusterQueue gpu", "LocalQueue team-a/gpu"])
+def test_a_queue_that_is_stopped(kind: str, policy: str) -> None:
+    data = fleet_data()
+    stopped = data["clusterQueues"][0] if kind.startswith("Cluster") else data["teams"][0]["localQueues"][0]
+    stopped["stopPolicy"] = policy
+    containers = [{"name": "c", "image": "m:1", "resources": {"requests": {"cpu": 1}}}]
+    metadata = {"name": "j", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    said = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
+    assert any(f"waits: {kind} is stopped; set its stopPolicy to None" in str(each) for each in said) == (
+        policy != "None"
+    )

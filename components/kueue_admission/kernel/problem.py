@@ -128,7 +128,7 @@ class Place(str):
     line: int | None
     item: str
 
-    def __new__(cls, source: str, line: int | None = None, item: str = "") -> Place:
+    def __new__(cls, source: str, line: int | None = None, item: str = "") -> Self:
         """The text is made of the parts."""
         place = super().__new__(cls, ": ".join(filter(None, (source if line is None else f"{source}:{line}", item))))
         place.source, place.line, place.item = source, line, item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,7 +22,7 @@ class TextPlace(Place):
 
     text: str
 
-    def __new__(cls, source: str, text: str) -> TextPlace:
+    def __new__(cls, source: str, text: str) -> Self:
         """It looks like the name of the file."""
         place = super().__new__(cls, source)
         place.text = text

@@ -25,6 +25,7 @@ from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.raw import run_seconds_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.queued_nodes import QUEUED_LABELS, leads_to_queued_nodes
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
@@ -32,8 +33,10 @@ from kueue_fleet.gke.labels import QUEUED, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.jobs.check import job_check, right_job_check
 from kueue_fleet.jobs.check.provisioning_request import requests_of
-from kueue_fleet.jobs.queued_job import QueuedJob, pod_set_templates
+from kueue_fleet.jobs.queued_job import QueuedJob, of_job, pod_set_templates, queue_key
 
+_STOPPED: Final = ("Hold", "HoldAndDrain")
+"""What `stopPolicy` says of a queue that admits no job."""
 _OWN_CONTROLLERS: Final = frozenset(
     (
         JOB_CONTROLLER,
@@ -127,6 +130,20 @@ def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple
 
 
 @right_job_check
+def warn_of_stopped_queues(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """Jobs whose queue is on Hold: they wait until somebody lets it go on."""
+    queue, key = fleet.queue(job.queue), queue_key(job.data)
+    stopped = [f"ClusterQueue {job.queue}"] if queue is not None and queue.stop_policy in _STOPPED else []
+    stopped += [
+        f"LocalQueue {key}"
+        for namespace, name, spec in local_queues(fleet)
+        if f"{namespace}/{name}" == key and spec.stop_policy in _STOPPED
+    ]
+    for each in stopped:
+        yield of_job(job.document, JOB, f"waits: {each} is stopped", "set its stopPolicy to None", "warning")
+
+
+@right_job_check
 def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs that run longer than any node lives that DWS makes for them, by what they declare to it or say otherwise.
 
@@ -155,7 +172,7 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         and all(seconds > live.seconds for live in lives.values())
     ):
         path, last = f"{label_of(job.data)}.metadata.annotations[{annotation}]", next(iter(lives))
-        wrong = f"{seconds:g}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
+        wrong = f"{seconds:.10g}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
         fix = "write less, or make the pool's maxRunDuration longer"
         yield JOB.at(path, wrong, fix, severity="warning").behind(job.document.where)
 
