@@ -205,6 +205,16 @@ def test_a_file_that_is_no_object_ends_no_answer(arguments: Any, text: str, tmp_
     assert "; what depends on it is not known" in done.err
 
 
+@pytest.mark.parametrize("namespace", [[7], {"a": 1}, 7], ids=str)
+def test_an_object_in_no_namespace_ends_no_answer(run: Any, namespace: object) -> None:
+    odd = workload("odd")
+    odd["metadata"]["namespace"] = namespace
+    for command in (("simulate", "objects"), ("explain", "other", "--objects")):
+        done = run(*command, objects=[*cluster(), odd, job("other", 0, "60", cpu="1")])
+        assert (done.code, "other" in done.out) == (0, True)
+        assert "metadata.namespace: is not text; print the object again; what depends on it is not known" in done.err
+
+
 @pytest.mark.parametrize("name", [[7], {"a": 1}, None], ids=str)
 def test_a_local_queue_of_no_name_ends_no_answer(run: Any, name: object) -> None:
     local = {

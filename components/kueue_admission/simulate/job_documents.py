@@ -40,8 +40,9 @@ def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterat
         if not isinstance(metadata, Mapping):
             problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
             continue
-        if not isinstance(data["kind"], str):
-            problems.append(OBJECT.at("kind", "is not text", "print the object again").behind(where))
+        texts = {"kind": data["kind"], "metadata.namespace": metadata.get("namespace") or ""}
+        if odd := [path for path, value in texts.items() if not isinstance(value, str)]:
+            problems.append(OBJECT.at(odd[0], "is not text", "print the object again").behind(where))
             continue
         kind, name = data["kind"], metadata.get("name")
         prefix = metadata.get("generateName")
