@@ -9,8 +9,9 @@ import pytest
 from tests.fleet_file.builders import changed, fleet, fleet_data
 
 from kueue_admission.releases import Release
-from kueue_fleet.diff.upgrade import Upgrade, fleet_after, object_problems, upgrade_moves, upgrade_of
+from kueue_fleet.diff.upgrade import Upgrade, fleet_after, object_problems, upgrade_moves, upgrade_of, with_version
 from kueue_fleet.fleet_file.check import check_fleet
+from plain_fleets import alone
 
 
 def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
@@ -245,3 +246,7 @@ def test_out_of_0_17_the_manager_ties_jobs_by_a_label_until_all_have_the_release
     gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
     assert first["clusters"][0]["kueue"] == {"version": "0.19.2", "configuration": gates}
     assert last == {**changed(fleet_data(), old), "kueue": {"version": "0.19.2"}}
+
+
+def test_a_fleet_without_a_project_is_upgraded() -> None:
+    assert with_version(alone(), "0.19.1").kueue.version == "0.19.1"

@@ -118,7 +118,7 @@ def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
     )
     kueue = fleet.kueue.model_copy(update={"version": to})
     # No copy of the fleet: that would keep what was worked out of the old one.
-    fields = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
+    fields = {name: getattr(fleet, name) for name in fleet.model_fields_set}
     return FleetSpec(**{**fields, "clusters": clusters, "kueue": kueue})
 
 

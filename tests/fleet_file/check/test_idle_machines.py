@@ -55,13 +55,6 @@ def test_reserved_gpus_without_quota() -> None:
     assert problems(changed(pools_data(), {**changes, QUOTA: 12})) == []
 
 
-@pytest.mark.parametrize(("gpus", "idle"), [(4, False), (3, True), (1, True)])
-def test_most_of_a_few_reserved_gpus_without_quota(gpus: int, idle: bool) -> None:
-    """Of eight GPUs in four machines."""
-    found = [text for text in problems(changed(pools_data(), {QUOTA: gpus})) if "are paid for" in text]
-    assert (f"nodes hold 8, so that {8 - gpus} are paid for and no job gets them" in "".join(found)) == idle
-
-
 @pytest.mark.parametrize(("cpus", "expected"), [(6, 1), (60, 0)], ids=["as many as nodes", "CPUs"])
 def test_quota_of_cpus_that_is_a_number_of_nodes(cpus: int, expected: int) -> None:
     data = standalone_data()

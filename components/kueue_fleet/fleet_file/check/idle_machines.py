@@ -23,7 +23,7 @@ from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, RESERVATION_NAME
 _SPARE: Final = 4
 """A share of this may be meant to stand in for machines that break."""
 _MANY: Final = 8
-"""Devices of one large machine: fewer may be spare too, unless they are most of them, and more than one machine."""
+"""Devices of one large machine: fewer may be spare too."""
 
 _CPU: Final = 1000
 _LARGE: Final = 8 * _CPU
@@ -76,17 +76,17 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
         if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
             continue
         for resource in _covered(scope, flavor, cluster):
-            held, total = held_by(pools, resource), promised_amounts.get(resource, 0)
-            idle = (held or 0) - total
-            two_machines = 2 * max(pool.devices_per_node for pool in pools)
-            if held is not None and (
-                (idle * _SPARE > held and idle >= _MANY) or (idle > total and idle >= two_machines)
+            promised_total, total = held_by(pools, resource), promised_amounts.get(resource, 0)
+            if (
+                promised_total is not None
+                and (promised_total - total) * _SPARE > promised_total
+                and promised_total - total >= _MANY
             ):
                 yield UNUSED.at(
                     scope.path(flavor),
                     f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold "
-                    f"{held}, so that {idle} are paid for and no job gets them",
-                    f"raise nominalQuota by {idle}, in a queue or its cohort",
+                    f"{promised_total}, so that {promised_total - total} are paid for and no job gets them",
+                    f"raise nominalQuota by {promised_total - total}, in a queue or its cohort",
                 ).on(cluster)
 
 
