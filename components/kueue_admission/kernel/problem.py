@@ -135,7 +135,7 @@ class Place(str):
         return place
 
     def line_of(self, path: str) -> int | None:
-        """The line of a part of what stands there: here that of the whole."""
+        """The line of a part of it: of one that is not known, that of the whole."""
         return self.line
 
 
@@ -190,10 +190,7 @@ def as_far_as_read(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 
 def where_read(check: Callable[P, Iterator[Problem]]) -> Callable[P, Iterator[Problem]]:
-    """Decorator of a generator of problems: it ends, and not its caller, at a field that could not be read.
-
-    So what is decorated reports problems only if all of its inputs could be read.
-    """
+    """Decorator of a generator of problems: it ends, and not its caller, at a field that could not be read."""
 
     @wraps(check)
     def checked(*args: P.args, **kwargs: P.kwargs) -> Iterator[Problem]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from kueue_admission.kernel.form_rules import FaultError
 from kueue_admission.kernel.manifest import Manifest
-from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.printed import Printed, PrintedWorkload
 
@@ -50,7 +48,5 @@ def quotas_in(queue: Printed) -> Iterator[tuple[str, Fields]]:
 
 def amount_of(amounts: Manifest, resource: str) -> int:
     """The amount of the resource, in whole units; 0 of what no API server takes."""
-    try:
-        return Quantity(str(amounts.get(resource) or 0)).value
-    except FaultError:
-        return 0
+    quantity = Fields(amounts, "", []).quantity(resource)
+    return 0 if quantity is None else quantity.value

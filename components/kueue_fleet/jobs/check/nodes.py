@@ -22,8 +22,8 @@ from kueue_admission.decide.amounts import format_request
 from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
 from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.problem import Problem
-from kueue_admission.kernel.unknown import if_known
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pods import parse_pod_set, parse_toleration
 from kueue_fleet.fleet_file import FleetSpec
