@@ -155,7 +155,7 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
             "multiKueue.dispatcher",
             f"a pod set of more than {amounts} fits the manager's quota and no worker's, and its job keeps that quota",
             (
-                f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the "
+                f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that "
                 "the controller rejects such jobs"
                 if fleet.controller
                 else "dispatch with the section controller, which rejects such jobs"
