@@ -43,7 +43,6 @@ Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/cacher/cache
 _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 """Seconds of silence before a connection is probed, seconds between probes, and how many may stay without answer:
 given up after 40 s."""
-_IDENTITY_SECONDS: Final = 0.5
 _TLS_RECORD: Final = 16 * 1024
 """Bytes of the largest record of TLS."""
 
@@ -222,11 +221,13 @@ class KubeApi:
         return await self._json("DELETE", path, body=body)
 
     async def identity(self) -> Identity:
-        """See `Api.identity`. Asked for by many watches at once, the server is asked once."""
+        """See `Api.identity`. Watches share what is asked after they call: before, a server might seem to go back."""
+        called_at = time.monotonic()
         async with self._identifying:
-            if self._identity is None or time.monotonic() - self._identified_at > _IDENTITY_SECONDS:
+            if self._identity is None or self._identified_at < called_at:
+                began_at = time.monotonic()
                 self._identity = await ask_identity(self)
-                self._identified_at = time.monotonic()
+                self._identified_at = began_at
             return self._identity
 
     async def watch(self, path: str, version: str, opened: Opened = nothing) -> AsyncIterator[tuple[str, Json]]:
