@@ -134,7 +134,7 @@ def test_pods_that_select_what_no_node_has_stay_pending(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert (
         "pod set main selects disk=ssd, and node pool l4 of batch does not have it, so that Kueue admits it and its "
-        "pods stay pending; select what its nodes have, or label the pool"
+        "pods do not run; select what its nodes have, or label the pool"
     ) in done.stderr
     [workload] = json.loads(done.stdout)["workloads"]
     assert (workload["state"], workload["finishedAt"]) == (
