@@ -104,7 +104,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
-    without_engines = any(Path(each).name == "engines" for each in config.getoption("ignore") or ())
+    without_engines = any(Path(item).name == "engines" for item in config.getoption("ignore") or ())
     config.stash[_OF_THE_MACHINE] = "" if without_engines or hasattr(config, "workerinput") else raise_limit()
 
 
@@ -152,8 +152,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _rank(nodeid: str) -> int:
-    found = (number for number, place in enumerate(_LONGEST) if nodeid.startswith(f"tests/{place}"))
-    return next(found, len(_LONGEST))
+    result = (number for number, place in enumerate(_LONGEST) if nodeid.startswith(f"tests/{place}"))
+    return next(result, len(_LONGEST))
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -215,5 +215,5 @@ def _say_times(terminalreporter: Any, config: pytest.Config, exitstatus: int) ->
         if lines:
             terminalreporter.section(title, red=True, bold=True)
             terminalreporter.write_line("\n".join(lines))
-    if exitstatus == pytest.ExitCode.OK and not config.option.keyword and not any("::" in each for each in config.args):
+    if exitstatus == pytest.ExitCode.OK and not config.option.keyword and not any("::" in item for item in config.args):
         keep(kept, times)

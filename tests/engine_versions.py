@@ -90,8 +90,8 @@ def compiled_twice(of: Iterable[Path]) -> dict[str, set[str]]:
 
 def _go(folder: Path, *arguments: str, flags: str = "-mod=mod") -> str:
     environ = {**os.environ, "GOFLAGS": flags, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-    done = subprocess.run(["go", *arguments], cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout
+    result = subprocess.run(["go", *arguments], cwd=folder, env=environ, stdout=subprocess.PIPE, text=True, check=True)
+    return result.stdout
 
 
 def main() -> int:

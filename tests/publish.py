@@ -29,12 +29,12 @@ NAMED = ("docs/*.md", "docs/tasks/*.md", "examples/*/*.yaml", "components/kueue_
 
 def version_of(root: Path) -> str:
     """The version that all distributions have. Raises ValueError where they differ."""
-    found: set[str] = {
-        re.findall(r'^version = "(.*)"$', each.read_text(), re.MULTILINE)[0] for each in _files(root, PROJECTS)
+    result: set[str] = {
+        re.findall(r'^version = "(.*)"$', item.read_text(), re.MULTILINE)[0] for item in _files(root, PROJECTS)
     }
-    if len(found) > 1:
-        raise ValueError(f"pyproject.toml: the distributions have the versions {', '.join(sorted(found))}")
-    return found.pop()
+    if len(result) > 1:
+        raise ValueError(f"pyproject.toml: the distributions have the versions {', '.join(sorted(result))}")
+    return result.pop()
 
 
 def write_version(root: Path, version: str, day: str) -> None:
@@ -62,8 +62,8 @@ def write_version(root: Path, version: str, day: str) -> None:
 
 def notes(changelog: str, heading: str) -> str:
     """What the changelog says of a version, such as 0.3.0, or of Unreleased; empty where there is nothing."""
-    found = re.search(rf"^## {re.escape(heading)}\b.*?$(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
-    return found[1].strip() if found else ""
+    result = re.search(rf"^## {re.escape(heading)}\b.*?$(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    return result[1].strip() if result else ""
 
 
 def write_index(wheels: Iterable[Path], index: Path, sums: Path) -> None:

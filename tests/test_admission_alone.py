@@ -67,17 +67,17 @@ def called(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_explains_a_dump(installed: Path) -> None:
-    done = called(installed, "explain", "team-a/big", "--objects", str(DUMP), "--at", "2026-11-21T00:10:00")
-    assert done.returncode == 0, done.stderr
-    assert "team-a/big is Pending" in done.stdout
-    assert "What would change it (each one tried):" in done.stdout
+    result = called(installed, "explain", "team-a/big", "--objects", str(DUMP), "--at", "2026-11-21T00:10:00")
+    assert result.returncode == 0, result.stderr
+    assert "team-a/big is Pending" in result.stdout
+    assert "What would change it (each one tried):" in result.stdout
 
 
 def test_it_simulates_a_dump(installed: Path) -> None:
-    done = called(installed, "simulate", "objects", str(DUMP))
-    assert done.returncode == 0, done.stderr
-    assert "team-a/small" in done.stdout
+    result = called(installed, "simulate", "objects", str(DUMP))
+    assert result.returncode == 0, result.stderr
+    assert "team-a/small" in result.stdout
 
 
 def test_it_has_nothing_of_the_fleet(installed: Path) -> None:
-    assert not [each.name for each in installed.iterdir() if each.name.startswith(("kueue_fleet", "kueue_rehearsal"))]
+    assert not [item.name for item in installed.iterdir() if item.name.startswith(("kueue_fleet", "kueue_rehearsal"))]

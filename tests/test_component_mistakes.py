@@ -89,7 +89,7 @@ def elsewhere() -> kf.NetworkIds:
 
 def without_manager() -> kf.FleetSpec:
     spec = kf.parse_fleet(fleet_data(WORKER))
-    return spec.model_copy(update={"clusters": [each for each in spec.clusters if each.role == "worker"]})
+    return spec.model_copy(update={"clusters": [item for item in spec.clusters if item.role == "worker"]})
 
 
 def without_cohort() -> kf.ClusterQueueSpec:
@@ -320,17 +320,17 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: kf.ClusterQueue("q", {"kind": "ClusterQueue", "metadata": {"name": "q"}}), "with an apiVersion and a"),
         (lambda: kf.ClusterQueue("q", {"kind": "ClusterQueue", "metadata": None}), "with the name None is given"),
         (
-            lambda: [kf.KueueInstall(each) for each in "ab"],
+            lambda: [kf.KueueInstall(item) for item in "ab"],
             "is declared before, on the same cluster; give each its own",
         ),
-        (lambda: [kf.Namespaces(each, ["a"]) for each in "ab"], "Namespace a: is declared before, on the same cluster"),
+        (lambda: [kf.Namespaces(item, ["a"]) for item in "ab"], "Namespace a: is declared before, on the same cluster"),
         (lambda: [kf.Namespaces("n", ["vision"]), team()], "Namespace vision: is declared before, on the same cluster"),
         (
-            lambda: [kf.Network(each, **PROJECT, regions=[], network_name="net") for each in "ab"],
+            lambda: [kf.Network(item, **PROJECT, regions=[], network_name="net") for item in "ab"],
             "projects/lab-project-1/global/networks/net: is declared before; give each its own name",
         ),
         (
-            lambda: [kf.NodeIdentity(each, **PROJECT, cluster_name="std") for each in "ab"],
+            lambda: [kf.NodeIdentity(item, **PROJECT, cluster_name="std") for item in "ab"],
             "gke-std@lab-project-1.iam.gserviceaccount.com: is declared before",
         ),
         (lambda: kf.ClusterQueue.get("Prod Queue"), 'ClusterQueue Prod Queue: "Prod Queue" has characters'),

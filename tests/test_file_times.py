@@ -41,9 +41,9 @@ def run_in(folder: Path, *options: str) -> str:
 def test_a_parallel_run_compares_its_times_with_the_last_and_keeps_them(tmp_path: Path) -> None:
     kept = tmp_path / "build" / "test-times.json"
     keep(kept, {"test_it.py": Times(0, -10)})
-    said = run_in(tmp_path)
-    assert "| `test_it.py` | " in said
-    assert "test_it.py: 0 s of CPU, -10 s in the last run" in said
+    output = run_in(tmp_path)
+    assert "| `test_it.py` | " in output
+    assert "test_it.py: 0 s of CPU, -10 s in the last run" in output
     assert last_times(kept)["test_it.py"].cpu > 0.2
 
 
@@ -69,11 +69,11 @@ def test_what_another_machine_would_explain_is_not_slower(before: float, now: fl
 
 
 def test_what_is_clearly_slower_is_named_with_both() -> None:
-    said = slower({"a.py": Times(0, 16), "new.py": Times(0, 50)}, {"a.py": Times(0, 10)})
-    assert said == ["a.py: 16 s of CPU, 10 s in the last run"]
+    output = slower({"a.py": Times(0, 16), "new.py": Times(0, 50)}, {"a.py": Times(0, 10)})
+    assert output == ["a.py: 16 s of CPU, 10 s in the last run"]
 
 
 def test_a_file_above_the_limit_has_a_reason_or_is_named() -> None:
     known = next(iter(LARGE))
-    [said] = too_large({known: Times(0, 99), "a.py": Times(0, MOST_CPU + 1), "b.py": Times(99, MOST_CPU)})
-    assert said.startswith("a.py: 21 s of CPU, more than 20; ")
+    [output] = too_large({known: Times(0, 99), "a.py": Times(0, MOST_CPU + 1), "b.py": Times(99, MOST_CPU)})
+    assert output.startswith("a.py: 21 s of CPU, more than 20; ")

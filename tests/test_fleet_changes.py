@@ -98,10 +98,10 @@ CONNECTIONS = {
 
 
 def test_changes_touch_what_they_name_and_nothing_else(before: Recording, after_four_changes: Recording) -> None:
-    found = difference(before, after_four_changes)
-    assert not found.removed
-    assert found.changed == POOLS | RELEASES | TOKENS | CONNECTIONS
-    assert all("genomics" in item for item in found.added)
+    result = difference(before, after_four_changes)
+    assert not result.removed
+    assert result.changed == POOLS | RELEASES | TOKENS | CONNECTIONS
+    assert all("genomics" in item for item in result.added)
 
 
 def test_another_machine_type_replaces_the_pool_in_its_place(after_four_changes: Recording) -> None:
@@ -114,15 +114,15 @@ def test_another_machine_type_replaces_the_pool_in_its_place(after_four_changes:
 
 
 def test_a_region_that_is_removed_takes_its_own_with_it_and_changes_what_lists_the_workers(before: Recording) -> None:
-    found = difference(before, declare(without_worker(ASIA)))
-    assert not found.added
+    result = difference(before, declare(without_worker(ASIA)))
+    assert not result.added
     region = "asia-southeast1"
-    assert all(ASIA in item or region in item for item in found.removed)
-    assert not [item for item in found.removed if US in item or EUROPE in item]
-    assert f"Cluster {ASIA}" in found.removed
-    assert f"MultiKueueCluster {MANAGER}/multikueue/{ASIA}" in found.removed
-    assert f"Secret {MANAGER}/multikueue/{ASIA}" in found.removed
-    assert found.changed == {
+    assert all(ASIA in item or region in item for item in result.removed)
+    assert not [item for item in result.removed if US in item or EUROPE in item]
+    assert f"Cluster {ASIA}" in result.removed
+    assert f"MultiKueueCluster {MANAGER}/multikueue/{ASIA}" in result.removed
+    assert f"Secret {MANAGER}/multikueue/{ASIA}" in result.removed
+    assert result.changed == {
         f"MultiKueueConfig {MANAGER}/multikueue/multikueue",
         # The sum of the workers' quotas.
         f"ClusterQueue {MANAGER}/gpu",
@@ -157,12 +157,12 @@ def test_a_patch_of_kueue_upgrades_the_releases_in_place(before: Recording, afte
 
 
 def test_a_team_that_joins_has_everything_on_every_cluster(before: Recording, after_four_changes: Recording) -> None:
-    found = difference(before, after_four_changes)
+    result = difference(before, after_four_changes)
     on_each = {"Namespace", "ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "NetworkPolicy", "LocalQueue"}
     policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-    assert {item.split()[0] for item in found.added} == {*on_each, *policy, "Account", "IAMMember"}
+    assert {item.split()[0] for item in result.added} == {*on_each, *policy, "Account", "IAMMember"}
     for cluster in (MANAGER, *WORKERS):
-        added = {item.split()[0] for item in found.added if f" {cluster}/" in item}
+        added = {item.split()[0] for item in result.added if f" {cluster}/" in item}
         assert added == on_each | (policy if cluster == MANAGER else set())
 
 
@@ -207,17 +207,17 @@ def test_prod_a_region_less(prod: Recording) -> None:
         data["multiKueue"]["workers"].remove(gone)
         del data["controller"]["prices"][region]
 
-    found = difference(prod, prod_after(change))
-    assert not found.added
-    elsewhere = {item for item in found.removed if gone not in item and region not in item}
+    result = difference(prod, prod_after(change))
+    assert not result.added
+    elsewhere = {item for item in result.removed if gone not in item and region not in item}
     # The two workers that are left are also those of the queue foundation, which had a check of its own.
     own = "manager-europe-west4/multikueue/multikueue-foundation"
     assert elsewhere == {f"AdmissionCheck {own}", f"MultiKueueConfig {own}"}
-    assert {f"Cluster {gone}", f"Reservation l4-{region}"} <= found.removed
+    assert {f"Cluster {gone}", f"Reservation l4-{region}"} <= result.removed
     # The manager's quotas are the sum of the workers', and alerts name the clusters, as the controller's files do.
     kinds = {"MultiKueueConfig", "ClusterQueue", "Cohort", "AlertPolicy", "ConfigMap", "Deployment"}
-    assert {item.split()[0] for item in found.changed} == kinds
-    assert not [item for item in found.changed if any(worker in item for worker in ("worker-us", "worker-europe"))]
+    assert {item.split()[0] for item in result.changed} == kinds
+    assert not [item for item in result.changed if any(worker in item for worker in ("worker-us", "worker-europe"))]
 
 
 def test_prod_a_patch_of_kueue_another_machine_type_and_a_team_more(prod: Recording) -> None:
@@ -227,12 +227,12 @@ def test_prod_a_patch_of_kueue_another_machine_type_and_a_team_more(prod: Record
         queue = {"name": "foundation", "clusterQueue": "foundation"}
         team_more(data, "robotics", members=["group:robotics@example.com"], localQueues=[queue])
 
-    found = difference(prod, prod_after(change))
+    result = difference(prod, prod_after(change))
     releases = {f"Release {cluster}/kueue" for cluster in ("manager-europe-west4", *PROD_WORKERS)}
     pools = {f"NodePool {worker}/l4-on-demand" for worker in PROD_WORKERS}
-    assert found.changed == releases | pools
-    assert not found.removed
-    assert all("robotics" in item for item in found.added)
+    assert result.changed == releases | pools
+    assert not result.removed
+    assert all("robotics" in item for item in result.added)
 
 
 def with_tokens(data: dict[str, Any]) -> None:
@@ -250,7 +250,7 @@ def test_prod_with_tokens_rotated(prod_with_tokens: Recording) -> None:
         with_tokens(data)
         data["multiKueue"]["credentials"] |= {"rotation": "2027-02", "rotateBy": "2027-05-01"}
 
-    found = difference(prod_with_tokens, prod_after(change))
+    result = difference(prod_with_tokens, prod_after(change))
     changed = {f"Secret {worker}/{who}/token" for worker in PROD_WORKERS for who in ("multikueue", "controller")}
     manager = "manager-europe-west4"
     for worker in PROD_WORKERS:
@@ -260,22 +260,22 @@ def test_prod_with_tokens_rotated(prod_with_tokens: Recording) -> None:
     changed |= {f"{kind} {manager}/controller/{kind}" for kind in ("Deployment", "ConfigMap")}
     tokens = "kueue-fleet-controller-tokens"
     changed |= {f"Role {manager}/controller/Role/{place}/{tokens}" for place in ("kueue-system", "kueue-fleet-system")}
-    assert found == Difference(frozenset(), frozenset(), frozenset(changed))
+    assert result == Difference(frozenset(), frozenset(), frozenset(changed))
 
 
 def test_prod_from_tokens_to_google_accounts_keeps_every_role_and_binding(
     prod: Recording, prod_with_tokens: Recording
 ) -> None:
-    found = difference(prod_with_tokens, prod)
+    results = difference(prod_with_tokens, prod)
     manager, kept = "manager-europe-west4", {"ClusterRole", "ClusterRoleBinding", "MultiKueueCluster"}
-    assert not {item for item in found.removed | found.added if item.split()[0] in kept}
-    bindings = {item.removeprefix("RoleBinding ") for item in found.removed if item.startswith("RoleBinding ")}
+    assert not {item for item in results.removed | results.added if item.split()[0] in kept}
+    bindings = {item.removeprefix("RoleBinding ") for item in results.removed if item.startswith("RoleBinding ")}
     assert all("/controller/RoleBinding" in item and "-jobs" not in item for item in bindings), "of tokens, no others"
-    assert {item.split()[0] for item in found.removed} == {"Secret", "ServiceAccount", "Role", "RoleBinding"}
-    made = {"Account", "IAMMember", "IAMCustomRole", "CustomResourceDefinition", "ClusterProfile", "ConfigMap"}
-    assert made < {item.split()[0] for item in found.added}
-    assert f"DeploymentPatch {manager}/kueue-plugin/Deployment" in found.added
-    assert f"MultiKueueCluster {manager}/multikueue/{PROD_WORKERS[0]}" in found.changed
+    assert {item.split()[0] for item in results.removed} == {"Secret", "ServiceAccount", "Role", "RoleBinding"}
+    result = {"Account", "IAMMember", "IAMCustomRole", "CustomResourceDefinition", "ClusterProfile", "ConfigMap"}
+    assert result < {item.split()[0] for item in results.added}
+    assert f"DeploymentPatch {manager}/kueue-plugin/Deployment" in results.added
+    assert f"MultiKueueCluster {manager}/multikueue/{PROD_WORKERS[0]}" in results.changed
 
 
 def test_prod_protects_what_cannot_be_had_again(prod: Recording) -> None:

@@ -130,8 +130,8 @@ def _drawn(models: tuple[Any, ...], value: Any) -> Iterator[str]:
         yield from (f"{model.__name__}.{name}" for model in owners)
         inner = tuple(dict.fromkeys(below for model in owners for below in _models(fields_of(model)[name][1])))
         if inner and owners and item is not None:
-            for each in item.values() if _is_map(fields_of(owners[0])[name][1]) else (item,):
-                yield from _drawn(inner, each)
+            for entry in item.values() if _is_map(fields_of(owners[0])[name][1]) else (item,):
+                yield from _drawn(inner, entry)
 
 
 def _type_of(model: Any) -> Any:

@@ -59,7 +59,7 @@ def test_a_pool_of_a_calendar_reservation_is_open_while_it_runs(start: str, node
     data["futureReservations"] = []
     recording = run(parse_fleet(data))
     [pool] = [
-        each for each in recording.of_type("gcp:container/nodePool:NodePool") if each.inputs["name"] == "calendar"
+        item for item in recording.of_type("gcp:container/nodePool:NodePool") if item.inputs["name"] == "calendar"
     ]
     assert pool.inputs["nodeCount"] == nodes
 
@@ -72,8 +72,8 @@ def company() -> Recording:
 def test_pools_of_the_file_are_on_their_clusters_and_nothing_waits_for_them(company: Recording) -> None:
     spec = parse_fleet(company_data())
     pools = {r.place: r for r in company.of_type("gcp:container/nodePool:NodePool")}
-    wanted = {f"{cluster}/{pool.name}" for cluster in spec.cluster_names for pool in spec.node_pools_on(cluster)}
-    assert set(pools) == wanted | {f"{cluster}/system" for cluster in spec.cluster_names}
+    expected = {f"{cluster}/{pool.name}" for cluster in spec.cluster_names for pool in spec.node_pools_on(cluster)}
+    assert set(pools) == expected | {f"{cluster}/system" for cluster in spec.cluster_names}
     clusters = {r.place: r for r in company.of_type("gcp:container/cluster:Cluster")}
     for name, pool in pools.items():
         cluster = clusters[name.partition("/")[0]]
@@ -82,7 +82,7 @@ def test_pools_of_the_file_are_on_their_clusters_and_nothing_waits_for_them(comp
         assert pool.inputs["nodeConfig"]["bootDiskKmsKey"].startswith("projects/company-keys/")
         assert pool.inputs["nodeConfig"]["resourceLabels"] == {"kueue-fleet": "company", "cost-center": "ml"}
     for release in company.of_type("Release"):
-        assert not company.waits_for(release) & {pools[name].urn for name in wanted}
+        assert not company.waits_for(release) & {pools[name].urn for name in expected}
 
 
 def test_pools_come_after_reservations_of_the_file(company: Recording) -> None:
@@ -90,8 +90,8 @@ def test_pools_come_after_reservations_of_the_file(company: Recording) -> None:
         ("worker-us-east4/l4-reserved", "Reservation", "company/l4-us-east4"),
         ("worker-us-east4/h100-calendar", "FutureReservation", "company/h100-december"),
     ):
-        made = company.one("gcp:container/nodePool:NodePool", pool)
-        assert company.is_before(company.one(kind, reservation), made)
+        result = company.one("gcp:container/nodePool:NodePool", pool)
+        assert company.is_before(company.one(kind, reservation), result)
     shared = company.one("gcp:container/nodePool:NodePool", "worker-asia-southeast1/h100-shared")
     reserved = {r.urn for r in company if r.custom and r.type.endswith("eservation")}
     assert not company.waits_for(shared) & reserved
@@ -198,14 +198,16 @@ def test_googles_resources_have_the_providers_own_timeouts(company: Recording) -
 
 def test_what_a_fleet_makes_has_the_types_of_the_sdk_and_their_outputs() -> None:
     def program() -> pulumi.Output[list[Any]]:
-        made = Fleet("lab", fleet(WORKER))
-        cluster = made.clusters[WORKER].cluster
+        result = Fleet("lab", fleet(WORKER))
+        cluster = result.clusters[WORKER].cluster
         assert isinstance(cluster, gcp.container.Cluster)
-        assert isinstance(made.network, Network)
-        assert isinstance(made.network.network, gcp.compute.Network)
+        assert isinstance(result.network, Network)
+        assert isinstance(result.network.network, gcp.compute.Network)
         addresses = cluster.control_plane_endpoints_config.apply(lambda config: config.dns_endpoint_config)
         name = addresses.apply(lambda dns: dns.endpoint if dns else None)
-        return pulumi.Output.all(cluster.self_link, cluster.endpoint, made.network.network.self_link, name).apply(seen)
+        return pulumi.Output.all(cluster.self_link, cluster.endpoint, result.network.network.self_link, name).apply(
+            seen
+        )
 
     def seen(found: list[Any]) -> list[Any]:
         outputs.extend(found)

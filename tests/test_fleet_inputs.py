@@ -82,9 +82,9 @@ def test_what_teams_keep_secret_is_in_their_namespaces_where_jobs_run_and_nowher
     spec = with_secrets()
     secrets = {"hugging-face": {"token": "hf-1234"}, "another": {"key": "not-asked-for"}}
     recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec, team_secrets=secrets))
-    made = {r.place: r for r in recording.of_type("Secret") if "hugging-face" in r.place}
-    assert set(made) == {f"{WORKER}/team-a/{space}/Secret/hugging-face" for space in ("team-a", "team-a-dev")}
-    for secret in made.values():
+    result = {r.place: r for r in recording.of_type("Secret") if "hugging-face" in r.place}
+    assert set(result) == {f"{WORKER}/team-a/{space}/Secret/hugging-face" for space in ("team-a", "team-a-dev")}
+    for secret in result.values():
         assert base64.b64decode(secret.inputs["data"]["token"]) == b"hf-1234"
         assert "data" in secret.secrets
         assert set(secret.secret_outputs) >= {"data", "stringData"}

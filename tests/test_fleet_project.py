@@ -73,7 +73,7 @@ def existing(project: str) -> FleetSpec:
 
 
 def declared(recording: Recording) -> dict[str, Any]:
-    return {each.urn: each.inputs for each in recording if each.type != "test:index:Project"}
+    return {item.urn: item.inputs for item in recording if item.type != "test:index:Project"}
 
 
 @cache
@@ -92,19 +92,19 @@ def test_an_output_declares_what_the_project_in_the_file_would(make: Any) -> Non
     def program() -> None:
         Fleet("lab", spec, project=Project().slug, team_secrets=secrets)
 
-    wanted = in_file(make)
-    made = pulumi_mocks.run(program, outputs=Answers(OF_PROGRAM))
-    assert declared(made) == declared(wanted)
-    assert made.read == wanted.read
-    project = made.one("test:index:Project")
+    expected = in_file(make)
+    result = pulumi_mocks.run(program, outputs=Answers(OF_PROGRAM))
+    assert declared(result) == declared(expected)
+    assert result.read == expected.read
+    project = result.one("test:index:Project")
 
     def comes_after(each: Recorded) -> bool:
-        return each.type.startswith("kueue-fleet:") or made.is_before(project, each)
+        return each.type.startswith("kueue-fleet:") or result.is_before(project, each)
 
-    assert [each.short for each in made if OF_PROGRAM in json.dumps(each.inputs) and not comes_after(each)] == []
+    assert [item.short for item in result if OF_PROGRAM in json.dumps(item.inputs) and not comes_after(item)] == []
     preview = pulumi_mocks.run(program, preview=True, outputs=Answers(None))
-    assert preview.resources.keys() == made.resources.keys()
-    assert OF_FILE not in str([(each.inputs, each.outputs) for each in preview])
+    assert preview.resources.keys() == result.resources.keys()
+    assert OF_FILE not in str([(entry.inputs, entry.outputs) for entry in preview])
 
 
 def test_a_text_of_the_program_takes_the_place_of_the_project_in_the_file() -> None:
@@ -134,6 +134,6 @@ def test_project_network_subnet_and_image_may_be_outputs_that_a_preview_does_not
     cluster = recording.one("gcp:container/cluster:Cluster", "batch").inputs
     seen = [cluster["project"], cluster["network"], cluster["subnetwork"], container["image"]]
     if preview:
-        assert all(isinstance(each, pulumi.output.Unknown) for each in seen)
+        assert all(isinstance(item, pulumi.output.Unknown) for item in seen)
     else:
         assert seen == [OF_PROGRAM, f"vpc-of-{OF_PROGRAM}", f"vpc-of-{OF_PROGRAM}-europe-west4", OF_PROGRAM]

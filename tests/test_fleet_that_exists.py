@@ -69,8 +69,8 @@ def test_a_cluster_that_exists_may_be_an_output_of_a_resource_which_it_waits_for
 
     recording = pulumi_mocks.run(program)
     assert recording.read == (EXISTING_ID,)
-    made, provider = recording.one("test:index:Made"), recording.one("pulumi:providers:kubernetes", WORKER)
-    assert recording.is_before(made, provider), "nothing is put into a cluster that is not there yet"
+    result, provider = recording.one("test:index:Made"), recording.one("pulumi:providers:kubernetes", WORKER)
+    assert recording.is_before(result, provider), "nothing is put into a cluster that is not there yet"
 
 
 def test_an_id_of_another_stack_that_is_another_cluster_is_refused() -> None:

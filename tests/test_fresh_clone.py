@@ -51,14 +51,14 @@ def test_projects_with_requirements_of_their_own_say_so_as_the_lock_above_them_w
 
 def test_the_lock_is_that_of_the_project_and_is_read_without_a_network(tmp_path: Path) -> None:
     uv = Path(sys.executable).with_name("uv")
-    done = subprocess.run(
+    result = subprocess.run(
         [uv, "lock", "--check", "--offline", "--project", ROOT],
         env={**os.environ, "UV_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_every_package_comes_from_pypi_with_its_hash() -> None:
@@ -91,20 +91,20 @@ def install(tmp_path_factory: pytest.TempPathFactory) -> Install:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
     [packages] = (folder / "venv" / "lib").glob("python*/site-packages")
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if "kueue" not in each.name:
-            (packages / each.name).symlink_to(each)
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if "kueue" not in entry.name:
+            (packages / entry.name).symlink_to(entry)
     pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--dry-run", "--no-index")
     environment = {**os.environ, "PIP_FIND_LINKS": ""}
 
     def ask(*what: str) -> tuple[set[str], str]:
         places = [
-            each.replace("URL", f"file://{folder / 'clone'}").replace("CLONE", str(folder / "clone")) for each in what
+            item.replace("URL", f"file://{folder / 'clone'}").replace("CLONE", str(folder / "clone")) for item in what
         ]
         command = [*pip, "--no-build-isolation", *places]
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
-        said = done.stdout + done.stderr
-        return set(re.findall(r"kueue-[a-z-]*[a-z](?=-0)", said)) if done.returncode == 0 else set(), said
+        result = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        output = result.stdout + result.stderr
+        return set(re.findall(r"kueue-[a-z-]*[a-z](?=-0)", output)) if result.returncode == 0 else set(), output
 
     return ask
 
@@ -137,4 +137,4 @@ def test_the_hook_for_pre_commit_installs_both_from_its_clone(install: Install) 
     """`pip install .` and the dependencies, in the clone: pre_commit/languages/python.py of pre-commit 4."""
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["language"] == "python"
-    assert install("CLONE", *(each.replace("./", "CLONE/") for each in hook["additional_dependencies"]))[0] == BOTH
+    assert install("CLONE", *(item.replace("./", "CLONE/") for item in hook["additional_dependencies"]))[0] == BOTH

@@ -25,7 +25,7 @@ def test_what_the_program_gives_comes_first() -> None:
 
     recording = pulumi_mocks.run(program, config={CONFIG: fleet_data(WORKER)})
     assert recording.one("kueue-fleet:index:Fleet").name == "ours"
-    assert {made.inputs["project"] for made in recording.of_type("gcp:container/cluster:Cluster")} == {
+    assert {result.inputs["project"] for result in recording.of_type("gcp:container/cluster:Cluster")} == {
         "other-project-1"
     }
 
@@ -43,9 +43,9 @@ def test_every_problem_is_there_with_its_code() -> None:
 
 
 def test_a_config_without_a_fleet_says_what_to_write() -> None:
-    said = (
+    output = (
         "kueue-fleet:fleet: is missing; write the fleet below config: and kueue-fleet:fleet: of Pulumi.test.yaml, as "
         "kueue-fleet init does"
     )
-    with pytest.raises(pulumi.RunError, match=f"^{said} .KF504.$"):
+    with pytest.raises(pulumi.RunError, match=f"^{output} .KF504.$"):
         pulumi_mocks.run(kf.Fleet.from_config)

@@ -22,11 +22,11 @@ def circles(imports: Mapping[str, set[str]]) -> Iterator[set[str]]:
             seen |= fresh
             waiting += fresh
         reached[module] = seen
-    done: set[str] = set()
+    result: set[str] = set()
     for module in sorted(imports):
-        if module in reached[module] and module not in done:
+        if module in reached[module] and module not in result:
             circle = {other for other in reached[module] if module in reached[other]}
-            done |= circle
+            result |= circle
             yield circle
 
 
@@ -38,5 +38,5 @@ def test_there_are_none() -> None:
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
     graph = grimp.build_graph(*packages)
     assert len(graph.modules) > 300
-    found = list(circles({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}))
-    assert found == []
+    result = list(circles({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}))
+    assert result == []

@@ -454,5 +454,5 @@ def test_a_queue_takes_what_is_declared() -> None:
         )
         kf.LocalQueue("gpu", namespace="vision", cluster_queue=queue)
 
-    made = pulumi_mocks.run(program).one("LocalQueue", custom=True)
-    assert made.inputs["spec"]["clusterQueue"] == "prod"
+    result = pulumi_mocks.run(program).one("LocalQueue", custom=True)
+    assert result.inputs["spec"]["clusterQueue"] == "prod"

@@ -20,9 +20,9 @@ OF_GOOGLE = ("gke.io", "googleapis.com", "cloud.google.com", "gke-gmp")
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(mixed_fleets())
 def test_a_worker_outside_gke_has_nothing_of_google(fleet: FleetSpec) -> None:
-    assert not [each.key for each in resources_on(fleet) if PARIS in each.key.split("/")]
+    assert not [item.key for item in resources_on(fleet) if PARIS in item.key.split("/")]
     objects = render_cluster(fleet, PARIS)
-    assert {each["metadata"]["name"] for each in objects if each["kind"] == "ClusterQueue"} == {"paris-only"}
+    assert {entry["metadata"]["name"] for entry in objects if entry["kind"] == "ClusterQueue"} == {"paris-only"}
     assert not [each for each in objects if each["apiVersion"].partition("/")[0].endswith(OF_GOOGLE)]
     [needs] = plain_cluster_needs(fleet)
     assert not [version for version, _ in needs.kinds if version.partition("/")[0].endswith(OF_GOOGLE)]

@@ -74,9 +74,11 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (library / place).write_text(text, encoding="utf-8")
     paths = os.pathsep.join(map(str, (components, ROOT / "components")))
     command = [sys.executable, str(SECTION / "walk.py"), str(ROOT / "examples" / "lab" / "fleet.yaml")]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    result = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def test_it_takes_eight_files_of_which_four_are_new() -> None:
@@ -115,7 +117,7 @@ def test_pulumi_makes_it(walk: Any) -> None:
 
 
 def test_pulumi_makes_its_objects(walk: Any) -> None:
-    [disk] = [each for each in walk["declared"] if each.startswith("kubernetes:") and "scratchDisks" in each]
+    [disk] = [item for item in walk["declared"] if item.startswith("kubernetes:") and "scratchDisks" in item]
     assert disk.endswith("/disk-scratch")
 
 

@@ -56,12 +56,12 @@ def connection(recording: Recording) -> dict[str, Any]:
     secret = recording.one("Secret", "manager/multikueue/paris")
     assert secret.secrets == {"data"}
     config = json.loads(base64.b64decode(secret.inputs["data"]["kubeconfig"]))
-    found: dict[str, Any] = config["clusters"][0]["cluster"]
-    return found
+    result: dict[str, Any] = config["clusters"][0]["cluster"]
+    return result
 
 
 def test_nothing_of_google_is_made_for_it() -> None:
-    assert not [each.key for each in resources_on(mixed()) if "paris" in each.key]
+    assert not [item.key for item in resources_on(mixed()) if "paris" in item.key]
 
 
 def test_a_fleet_without_gke_has_nothing_of_google() -> None:
@@ -74,17 +74,17 @@ def test_pulumi_reaches_it_by_its_context() -> None:
 
 
 def test_the_manager_reaches_it_at_its_address_with_its_own_authority() -> None:
-    found = connection(run(mixed()))
-    assert found["server"] == plain_fleets.SERVER
-    assert "certificate-authority-data" in found
-    assert "tls-server-name" not in found
+    result = connection(run(mixed()))
+    assert result["server"] == plain_fleets.SERVER
+    assert "certificate-authority-data" in result
+    assert "tls-server-name" not in result
 
 
 def test_the_file_says_how_the_manager_connects() -> None:
     data = mixed_data()
     data["clusters"][2]["kubernetes"] |= {"tlsServerName": "kubernetes", "proxyUrl": "http://proxy.example:3128"}
-    found = connection(run(parse_fleet(data)))
-    assert (found["tls-server-name"], found["proxy-url"]) == ("kubernetes", "http://proxy.example:3128")
+    result = connection(run(parse_fleet(data)))
+    assert (result["tls-server-name"], result["proxy-url"]) == ("kubernetes", "http://proxy.example:3128")
 
 
 def test_its_objects_are_deleted_one_by_one() -> None:
@@ -95,7 +95,7 @@ def test_a_kubeconfig_of_the_program_is_the_providers() -> None:
     provider = given().one("kubernetes", "paris")
     config = json.loads(provider.inputs["kubeconfig"])
     assert "kubeconfig" in provider.secrets
-    assert [each["name"] for each in config["contexts"]] == ["paris"]
+    assert [item["name"] for item in config["contexts"]] == ["paris"]
     assert "context" not in provider.inputs
 
 
@@ -104,9 +104,9 @@ def test_the_manager_reaches_it_as_the_kubeconfig_says() -> None:
 
 
 def test_another_address_has_the_clusters_own_authority() -> None:
-    found = connection(given(server="https://private.example:6443"))
-    assert found["server"] == "https://private.example:6443"
-    assert found["certificate-authority-data"] != "Q0E="
+    result = connection(given(server="https://private.example:6443"))
+    assert result["server"] == "https://private.example:6443"
+    assert result["certificate-authority-data"] != "Q0E="
 
 
 def test_another_context_is_another_cluster() -> None:
@@ -163,5 +163,5 @@ def test_a_fleet_without_gke_is_declared_without_googles_provider() -> None:
         "from plain_fleets import alone\n"
         "print(len(run(alone()).of_type('ClusterQueue')))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.stdout, result.returncode) == ("2\n", 0), result.stderr

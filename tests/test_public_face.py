@@ -66,17 +66,17 @@ def components() -> Iterator[type]:
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             if module.name != "kueue_fleet.kueue_components.component":  # What others derive from.
                 yield from (
-                    each
-                    for each in defined(importlib.import_module(module.name))
-                    if issubclass(each, pulumi.ComponentResource) and each.__name__ not in OF_FLEETS
+                    item
+                    for item in defined(importlib.import_module(module.name))
+                    if issubclass(item, pulumi.ComponentResource) and item.__name__ not in OF_FLEETS
                 )
 
 
 def defined(module: ModuleType) -> Iterator[type]:
     """The public classes of a module."""
-    for name, each in vars(module).items():
-        if isinstance(each, type) and each.__module__ == module.__name__ and not name.startswith("_"):
-            yield each
+    for name, item in vars(module).items():
+        if isinstance(item, type) and item.__module__ == module.__name__ and not name.startswith("_"):
+            yield item
 
 
 def with_parts(model: type[BaseModel], seen: set[type[BaseModel]]) -> set[type[BaseModel]]:
@@ -103,7 +103,7 @@ def stub() -> str:
         with_parts(model, models)
     public: set[Any] = {*PLAIN, *components(), *models, *defined(short)}
     ordered = sorted(public, key=lambda each: (each.__module__, each.__name__.islower(), each.__name__.lower()))
-    lines = [f"from {each.__module__} import {each.__name__} as {each.__name__}\n" for each in ordered]
+    lines = [f"from {item.__module__} import {item.__name__} as {item.__name__}\n" for item in ordered]
     return f'''"""What programs use: every component, what it takes, and reading fleets; each name with its module.
 
 `tests/test_public_face.py` writes it.
@@ -149,9 +149,9 @@ def test_the_version_is_that_of_the_distribution() -> None:
     ],
 )
 def test_a_model_shows_its_fields(model: str, begins: str) -> None:
-    shown = getattr(kueue_fleet, model)
-    assert str(inspect.signature(shown)).startswith(begins)
-    assert f"{model}{begins}" in pydoc.plain(pydoc.render_doc(shown))
+    output = getattr(kueue_fleet, model)
+    assert str(inspect.signature(output)).startswith(begins)
+    assert f"{model}{begins}" in pydoc.plain(pydoc.render_doc(output))
 
 
 def test_a_fleet_shows_what_it_takes_beside_the_spec() -> None:
@@ -160,10 +160,10 @@ def test_a_fleet_shows_what_it_takes_beside_the_spec() -> None:
 
 
 def test_help_describes_the_outputs_of_a_component() -> None:
-    shown = pydoc.plain(pydoc.render_doc(kueue_fleet.Fleet))
+    output = pydoc.plain(pydoc.render_doc(kueue_fleet.Fleet))
     assert (
         "kubeconfig: Kubeconfig with a context for each cluster, named like it, of GKE or that the program gives;"
-        in shown
+        in output
     )
     assert "identifier: `projects/P/locations/L/clusters/C/nodePools/N`, once it is there." in pydoc.plain(
         pydoc.render_doc(kueue_fleet.NodePool)
@@ -178,20 +178,20 @@ def test_no_validator_is_in_any_help() -> None:
         for line in pydoc.plain(pydoc.render_doc(getattr(kueue_fleet, name))).splitlines()
         if not re.match(r" \|  __(?!init__|new__|get_pydantic)", line)
     }
-    assert not [each for each in lines if "AfterValidator" in each[1] or "Strict(" in each[1]]
+    assert not [item for item in lines if "AfterValidator" in item[1] or "Strict(" in item[1]]
 
 
 def python(program: str) -> str:
     """What a fresh interpreter prints."""
     root = Path(__file__).parents[1]
     paths = [str(root), str(root / "tests/support"), str(root / "components")]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path[:0] = {paths!r}\n{program}"],
         check=True,
         capture_output=True,
         text=True,
     )
-    return done.stdout
+    return result.stdout
 
 
 def test_the_spec_does_without_pulumi() -> None:

@@ -60,8 +60,8 @@ def put(path: str, value: Any) -> Change:
 @pytest.mark.parametrize("spec", [standalone(), fleet(WORKER)], ids=["standard", "autopilot"])
 def test_clusters_that_are_set_up_as_a_fleets_are_get_labels_alone(spec: FleetSpec) -> None:
     adopted, plan = taken_over(spec)
-    assert [each.path.partition("/")[0] for each in plan.adoptions if "/" not in each.path] == list(spec.cluster_names)
-    others = [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)]
+    assert [item.path.partition("/")[0] for item in plan.adoptions if "/" not in item.path] == list(spec.cluster_names)
+    others = [text for entry in plan.adoptions for text in entry.differences if not text.startswith(LABELS)]
     assert others == []
     assert not any(each.replacing for each in plan.adoptions)
     for cluster in adopted.data["clusters"]:
@@ -135,8 +135,8 @@ def test_the_file_has_the_names_of_the_components_and_googles_ids() -> None:
 )
 def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str) -> None:
     _, plan = taken_over(standalone(), put(path, value))
-    [cluster] = [each for each in plan.adoptions if "/" not in each.path]
-    assert [each for each in cluster.differences if not each.startswith(LABELS)] == [text]
+    [cluster] = [entry for entry in plan.adoptions if "/" not in entry.path]
+    assert [item for item in cluster.differences if not item.startswith(LABELS)] == [text]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str
 def test_what_the_file_can_say_is_in_the_file(path: str, value: Any, field: str, expected: Any) -> None:
     adopted, plan = taken_over(standalone(), put(path, value))
     assert adopted.data["clusters"][0][field] == (value if expected is None else expected)
-    assert [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)] == []
+    assert [text for item in plan.adoptions for text in item.differences if not text.startswith(LABELS)] == []
 
 
 def test_a_cluster_that_would_be_replaced_stays_its_owners() -> None:
@@ -178,8 +178,8 @@ def test_a_cluster_with_fqdn_policies_stays_its_owners() -> None:
 def test_a_cluster_of_the_mode_for_scale_stays_its_owners(mode: str, stays: bool) -> None:
     adopted, plan = taken_over(standalone(), put("networkConfig/dataplaneV2Config", {"scalabilityMode": mode}))
     assert (plan.adoptions == ()) == stays
-    said = f"to change dataplaneOptimizationMode {mode} -> "
-    assert any(said in note for note in adopted.notes) == stays, adopted.notes
+    output = f"to change dataplaneOptimizationMode {mode} -> "
+    assert any(output in note for note in adopted.notes) == stays, adopted.notes
 
 
 def test_what_gke_refuses_of_a_new_pool_is_a_warning_of_one_that_stays_its_owners() -> None:
@@ -199,7 +199,7 @@ def test_a_pool_that_would_be_replaced_stays_its_owners_and_its_cluster_is_taken
     pool = adopted.data["nodePools"][0]
     assert pool["existing"]
     assert "existing" not in adopted.data["clusters"][0]
-    assert not any(each.path.endswith(f"/{pool['name']}") for each in plan.adoptions)
+    assert not any(item.path.endswith(f"/{pool['name']}") for item in plan.adoptions)
     assert any("enableSecureBoot false -> true" in note for note in adopted.notes)
 
 
@@ -207,7 +207,7 @@ def test_taints_that_gke_adds_are_no_change() -> None:
     """The provider reads back the taints that the program names, and leaves others alone."""
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     _, plan = taken_over(standalone(), put("nodePools/1/config/taints", [taint]))
-    assert [text for each in plan.adoptions for text in each.differences if not text.startswith(LABELS)] == []
+    assert [text for item in plan.adoptions for text in item.differences if not text.startswith(LABELS)] == []
 
 
 def test_what_is_off_there_and_in_the_file_is_no_change() -> None:
@@ -219,7 +219,7 @@ def test_what_is_off_there_and_in_the_file_is_no_change() -> None:
 
     adopted, plan = taken_over(standalone(), flex)
     assert adopted.data["nodePools"][0]["management"]["autoRepair"] is False
-    [pool] = [each for each in plan.adoptions if each.path.endswith(adopted.data["nodePools"][0]["name"])]
+    [pool] = [item for item in plan.adoptions if item.path.endswith(adopted.data["nodePools"][0]["name"])]
     assert [text for text in pool.differences if not text.startswith(LABELS)] == []
 
 
@@ -271,7 +271,7 @@ def test_a_shared_vpc_is_named_with_its_project() -> None:
 
 def test_nothing_is_imported_of_what_is_not_described() -> None:
     clusters = [described_cluster(standalone(), name) for name in standalone().cluster_names]
-    alone = [AdoptedCluster(each.name, each.region, each.objects, each.node_pools, each.mode) for each in clusters]
+    alone = [AdoptedCluster(item.name, item.region, item.objects, item.node_pools, item.mode) for item in clusters]
     adopted, plan = take_over(alone, IDENTITY)
     assert plan is not None
     assert plan.adoptions == ()
@@ -288,15 +288,15 @@ CHANGES = [
 
 def test_a_description_of_another_form_is_refused_or_read_without_it() -> None:
     spec = standalone()
-    [found] = (described_cluster(spec, name) for name in spec.cluster_names)
+    [result] = (described_cluster(spec, name) for name in spec.cluster_names)
     planned = 0
     for place, value in some_of(some_of(CHANGES, "descriptions"), "of a quarter"):
-        description = with_value(found.description, place, value)
-        if description_problems(found.name, description):
+        description = with_value(result.description, place, value)
+        if description_problems(result.name, description):
             continue
         pools = list(description.get("nodePools") or ()) if mode_of(description) == "Standard" else []
         with suppress(SpecError):
-            planned += take_over([replace(found, description=description, node_pools=pools)], IDENTITY)[1] is not None
+            planned += take_over([replace(result, description=description, node_pools=pools)], IDENTITY)[1] is not None
     assert planned > len(CHANGES) / 40
 
 
@@ -339,7 +339,7 @@ def test_a_zonal_cluster_stays_its_owners() -> None:
     cluster = adopted.data["clusters"][0]
     assert (cluster["region"], cluster["existing"]) == (region, True)
     assert any("is a zonal cluster, in" in note for note in adopted.notes)
-    assert not any("/" not in each.path for each in plan.adoptions)
+    assert not any("/" not in item.path for item in plan.adoptions)
 
 
 def test_a_pool_that_stays_its_owners_on_an_imported_cluster_is_no_mistake() -> None:

@@ -25,6 +25,6 @@ def test_unit_tests_of_users_pass() -> None:
         "--noconftest",
         str(FILE),
     ]
-    done = subprocess.run(command, cwd=FILE.parents[1], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
+    result = subprocess.run(command, cwd=FILE.parents[1], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert " passed" in result.stdout

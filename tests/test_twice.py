@@ -44,8 +44,8 @@ def run_in(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
 def test_one_that_passes_the_second_time_is_named_and_its_log_kept(tmp_path: Path) -> None:
     ran = run_in(tmp_path, RACE)
     log = LOGS / "test_it.py_test_race.log"
-    said = f"passed the second time: tests/engines/test_it.py::test_race; the first time: {log}"
-    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, said)
+    output = f"passed the second time: tests/engines/test_it.py::test_race; the first time: {log}"
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, output)
     assert "looked at 12:00:00" in (tmp_path / log).read_text()
 
 

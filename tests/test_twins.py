@@ -11,8 +11,8 @@ ADD = """def add(first: int, second: int) -> int:
 
 
 def test_a_name_of_kubernetes_in_two_modules_is_found() -> None:
-    [found] = twins({"a.py": 'A = "example.com/queue-name"\n', "b.py": 'B: Final = "example.com/queue-name"\n'})
-    assert found == "a.py:1: A and b.py:1: B"
+    [result] = twins({"a.py": 'A = "example.com/queue-name"\n', "b.py": 'B: Final = "example.com/queue-name"\n'})
+    assert result == "a.py:1: A and b.py:1: B"
 
 
 def test_a_function_with_other_names_is_found() -> None:

@@ -43,11 +43,11 @@ WRONG = TESTS / "typed_programs" / "wrong.txt"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where all of them are."""
-    made = tmp_path_factory.mktemp("typed")
+    result = tmp_path_factory.mktemp("typed")
     for name, program in {**PROGRAMS, "wrong.py": WRONG.read_text()}.items():
-        (made / name).parent.mkdir(exist_ok=True)
-        (made / name).write_text(program)
-    return made
+        (result / name).parent.mkdir(exist_ok=True)
+        (result / name).write_text(program)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +58,13 @@ def errors(folder: Path) -> dict[str, list[int]]:
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
     basedpyright = str(Path(sys.executable).parent / "basedpyright")
     command = [basedpyright, "--outputjson", "--pythonpath", sys.executable, "--project", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert found["summary"]["filesAnalyzed"] == len(PROGRAMS) + 1
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    results: dict[str, Any] = json.loads(result.stdout)
+    assert results["summary"]["filesAnalyzed"] == len(PROGRAMS) + 1
     lines: dict[str, list[int]] = {}
-    for each in found["generalDiagnostics"]:
-        if each["severity"] == "error":
-            lines.setdefault(Path(each["file"]).name, []).append(each["range"]["start"]["line"])
+    for item in results["generalDiagnostics"]:
+        if item["severity"] == "error":
+            lines.setdefault(Path(item["file"]).name, []).append(item["range"]["start"]["line"])
     return lines
 
 
@@ -79,7 +79,7 @@ def test_every_mistake_is_found(errors: dict[str, list[int]]) -> None:
 
 def mypy(folder: Path, files: Iterable[Path]) -> str:
     """What it finds in files that import each other from their folder; empty if nothing."""
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", *map(str, files)],
         cwd=TESTS.parent,
         env={**os.environ, "MYPYPATH": str(folder)},
@@ -87,7 +87,7 @@ def mypy(folder: Path, files: Iterable[Path]) -> str:
         text=True,
         check=False,
     )
-    return done.stdout if done.returncode else ""
+    return result.stdout if result.returncode else ""
 
 
 def test_mypy_finds_none_in_programs_of_users(folder: Path) -> None:

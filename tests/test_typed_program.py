@@ -25,7 +25,7 @@ def test_what_is_no_amount_fails_types_and_program() -> None:
 
 def test_specs_may_be_models_and_plain_data() -> None:
     recording = pulumi_mocks.run(typed_program.queues)
-    queues = {made.name: made.inputs["spec"] for made in recording.of_type("ClusterQueue") if made.custom}
+    queues = {result.name: result.inputs["spec"] for result in recording.of_type("ClusterQueue") if result.custom}
     assert queues["plain"]["resourceGroups"][0]["flavors"][0]["resources"] == [{"name": "cpu", "nominalQuota": "8"}]
     assert queues["plain"]["preemption"]["reclaimWithinCohort"] == "Never", "defaults are written out, as with models"
     assert queues["typed"]["fairSharing"] == {"weight": "500m"}

@@ -17,9 +17,9 @@ import pytest
 @pytest.fixture
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     """What pytest would fail this test for."""
-    found: list[BaseException] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: found.append(unraisable.exc_value))
-    return found
+    result: list[BaseException] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: result.append(unraisable.exc_value))
+    return result
 
 
 @pytest.fixture
@@ -51,4 +51,4 @@ def test_a_connection_is_left_open(
         left: Any = ssl.create_default_context().wrap_socket(client, do_handshake_on_connect=False, server_hostname="x")
         del left
         gc.collect()
-    assert [type(each) for each in reported] == [ResourceWarning]
+    assert [type(item) for item in reported] == [ResourceWarning]

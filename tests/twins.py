@@ -49,14 +49,14 @@ def _shape(function: ast.FunctionDef) -> str | None:
     """The function without names, types and docstring; None for one that is too small."""
     names = _Shape()
     arguments = ast.dump(names.visit(function.args))
-    body = [names.visit(each) for each in function.body if not _is_text(each)]
-    size = sum(1 for each in body for _ in ast.walk(each))
+    body = [names.visit(item) for item in function.body if not _is_text(item)]
+    size = sum(1 for entry in body for _ in ast.walk(entry))
     return arguments + "".join(map(ast.dump, body)) if size >= SMALLEST else None
 
 
 def _terms(value: object) -> list[str]:
     given = value if isinstance(value, tuple) else (value,)
-    return [each for each in given if isinstance(each, str) and _TERM.fullmatch(each)]
+    return [item for item in given if isinstance(item, str) and _TERM.fullmatch(item)]
 
 
 def _facts(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
@@ -86,7 +86,7 @@ def twins(sources: Mapping[str, str]) -> Iterator[str]:
     for path, text in sources.items():
         for fact, name, line in _facts(ast.parse(text)):
             places[fact].append(f"{path}:{line}: {name}")
-    yield from (" and ".join(found) for found in places.values() if len(found) > 1)
+    yield from (" and ".join(result) for result in places.values() if len(result) > 1)
 
 
 def main() -> int:
@@ -94,12 +94,12 @@ def main() -> int:
     command = ["git", "ls-files", "--", *FOLDERS]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     paths = [path for path in listed if path.endswith(".py") and (ROOT / path).is_file()]
-    found = list(twins({path: (ROOT / path).read_text(encoding="utf-8") for path in paths}))
-    for each in found:
-        print(f"{each}; give it one home")
-    if not found:
+    result = list(twins({path: (ROOT / path).read_text(encoding="utf-8") for path in paths}))
+    for item in result:
+        print(f"{item}; give it one home")
+    if not result:
         print(f"One home for each fact: all of {len(paths)} files")
-    return int(bool(found))
+    return int(bool(result))
 
 
 if __name__ == "__main__":

@@ -45,13 +45,13 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 @pytest.mark.parametrize("mocks", [Mocks(), Mocks(Echo())], ids=["alone", "with mocks of their own"])
 def test_a_fleet_has_the_outputs_that_google_gives(mocks: Mocks) -> None:
     def test() -> pulumi.Output[None]:
-        made = kf.Fleet("lab", fleet())
-        cluster = made.clusters[WORKER].cluster
-        return pulumi.Output.all(made.kubeconfig, cluster.name, cluster.self_link).apply(check)
+        result = kf.Fleet("lab", fleet())
+        cluster = result.clusters[WORKER].cluster
+        return pulumi.Output.all(result.kubeconfig, cluster.name, cluster.self_link).apply(check)
 
     def check(outputs: list[Any]) -> None:
         kubeconfig, name, link = outputs
-        assert WORKER in [each["name"] for each in json.loads(kubeconfig)["contexts"]]
+        assert WORKER in [item["name"] for item in json.loads(kubeconfig)["contexts"]]
         assert name == WORKER
         assert link.endswith(f"/projects/lab-project/locations/us-east4/clusters/{WORKER}")
         checked.append(name)
@@ -107,8 +107,8 @@ def test_what_mocks_of_the_user_answer_counts() -> None:
     ],
 )
 def test_answers(token: str, inputs: dict[str, Any], id_: str, answered: dict[str, Any]) -> None:
-    found, state = Mocks().new_resource(pulumi.runtime.MockResourceArgs(token, "it", inputs))
-    assert found == id_
+    result, state = Mocks().new_resource(pulumi.runtime.MockResourceArgs(token, "it", inputs))
+    assert result == id_
     assert answered.items() <= state.items()
 
 
@@ -126,7 +126,7 @@ def test_tests_with_the_same_mocks_may_declare_the_same() -> None:
     for _ in range(2):
         declares = pulumi.runtime.test(lambda: kf.PriorityClass("batch", kf.PriorityClassFields(value=1)).name)  # type: ignore[no-untyped-call]
         declares()
-    assert [each.typ for each in mocks.made].count("kueue-fleet:index:PriorityClass") == 2
+    assert [item.typ for item in mocks.made].count("kueue-fleet:index:PriorityClass") == 2
 
 
 def test_functions() -> None:

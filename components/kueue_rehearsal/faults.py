@@ -82,9 +82,9 @@ def kill_processes(client: SupervisorClient, is_meant: Callable[[Mapping[str, An
     They are started again as a kubelet would. Returns the clusters that had any.
     """
     meant = [process for process in client.processes() if process["cluster"] and is_meant(process)]
-    for each in meant:
+    for item in meant:
         with suppress(ProcessLookupError):  # It may have ended since.
-            os.kill(each["pid"], signal.SIGKILL)
+            os.kill(item["pid"], signal.SIGKILL)
     return {process["cluster"] for process in meant}
 
 

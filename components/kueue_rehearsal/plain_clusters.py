@@ -53,9 +53,9 @@ def _nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:
             quota
             for queue in fleet.queues_on(cluster)
             for group in queue_on(fleet, queue, cluster).resource_groups
-            for each in group.flavors
-            if each.name == flavor.name
-            for quota in each.resources
+            for item in group.flavors
+            if item.name == flavor.name
+            for quota in item.resources
         ]
         if quotas and cluster in fleet.clusters_of(flavor):
             amounts = {"cpu": "64", "memory": "256Gi", "pods": "110"}

@@ -69,13 +69,13 @@ def site_packages_of(python: str) -> list[Path]:
 
 def required_plugins(folders: Sequence[Path]) -> list[dict[str, Any]]:
     """What the installed Pulumi SDKs say of their resource plugins: name, version, server."""
-    found = []
+    result = []
     for folder in folders:
         for path in sorted(folder.glob(f"*/{PLUGIN_FILE}")):
             described = json.loads(path.read_text(encoding="utf-8"))
             if described.get("resource") and described.get("name"):
-                found.append(described)
-    return found
+                result.append(described)
+    return result
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):

@@ -99,8 +99,8 @@ def main() -> int:
         pulumi.log.error(str(error))
         return ALREADY_REPORTED
     except Exception as error:
-        shown = _users_traceback(error, program)
-        pulumi.log.error(f"Program failed with an unhandled exception:\n{shown}")
+        output = _users_traceback(error, program)
+        pulumi.log.error(f"Program failed with an unhandled exception:\n{output}")
         return ALREADY_REPORTED
     finally:
         executor.shutdown(wait=True)

@@ -100,7 +100,7 @@ def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         raise ValueError(f"no rule is called {', '.join(sorted(unknown))}")
     for name, entry in settings.items():
         level = entry.get(_LEVEL, EnforcementLevel.ADVISORY.value)
-        if level not in (levels := [each.value for each in EnforcementLevel]):
+        if level not in (levels := [item.value for item in EnforcementLevel]):
             raise ValueError(f"{name}: there is no level {level}; use {', '.join(levels)}")
         for rule in RULES:
             if rule.name == name:
@@ -111,26 +111,26 @@ def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _check_settings(rule: Rule, settings: Mapping[str, Any]) -> None:
     rule.settings(settings)
     for name, value in settings.items():
-        wanted = str(rule.schema[name]["type"])
-        if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "boolean"):
-            raise ValueError(f"{rule.name}.{name}: {json.dumps(value)} is given; give a JSON {wanted}")
-    for each in settings.get(EXEMPTIONS, ()):
-        missing = [key for key in EXEMPTIONS_SCHEMA["items"]["required"] if not each.get(key)]
+        expected = str(rule.schema[name]["type"])
+        if not isinstance(value, _TYPES[expected]) or (isinstance(value, bool) and expected != "boolean"):
+            raise ValueError(f"{rule.name}.{name}: {json.dumps(value)} is given; give a JSON {expected}")
+    for item in settings.get(EXEMPTIONS, ()):
+        missing = [key for key in EXEMPTIONS_SCHEMA["items"]["required"] if not item.get(key)]
         if missing:
-            raise ValueError(f"{rule.name}.{EXEMPTIONS}: {json.dumps(each)} has no {' and no '.join(missing)}; add it")
+            raise ValueError(f"{rule.name}.{EXEMPTIONS}: {json.dumps(item)} has no {' and no '.join(missing)}; add it")
 
 
 def _breaches(
     resources: Sequence[PolicyResource], config: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[Rule, EnforcementLevel, str, Breach]]:
-    estate, each = Estate.of(resources), list(map(Resource.of, resources))
+    estate, item = Estate.of(resources), list(map(Resource.of, resources))
     for rule in RULES:
         settings = {**config.get("all", {}), **config.get(rule.name, {})}
         level = EnforcementLevel(settings.pop(_LEVEL, rule.level.value))
         if level is EnforcementLevel.DISABLED:
             continue
         if isinstance(rule, ResourceRule):
-            for resource in each:
+            for resource in item:
                 for breach in rule.problems(resource, settings):
                     yield rule, level, resource.name, breach
         elif not rule.needs_objects:
@@ -141,15 +141,15 @@ def _breaches(
 def _resources(document: Mapping[str, Any]) -> list[PolicyResource]:
     """The resources, each with those that its properties come from."""
     given = {key: one for key, one in document["resources"].items() if "get" not in one}
-    made = {
+    result = {
         key: PolicyResource(one["type"], _known(one["properties"]), key, one["name"], _options(one), None, None, [], {})
         for key, one in given.items()
     }
     for key, one in given.items():
         for name, value in one["properties"].items():
-            sources = [made[root] for root in _REFERENCE.findall(json.dumps(value)) if root in made]
-            made[key].property_dependencies[name] = sources
-    return list(made.values())
+            sources = [result[root] for root in _REFERENCE.findall(json.dumps(value)) if root in result]
+            result[key].property_dependencies[name] = sources
+    return list(result.values())
 
 
 def _options(one: Mapping[str, Any]) -> PolicyResourceOptions:

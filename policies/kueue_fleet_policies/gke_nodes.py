@@ -28,9 +28,11 @@ def is_default_account(account: Any) -> bool:
 
 def _account_problem(path: str, account: Any) -> Iterator[Breach]:
     if is_default_account(account):
-        said = f"is {account}" if account else "is missing, which means the default account"
+        output = f"is {account}" if account else "is missing, which means the default account"
         yield Breach(
-            path, f"{said}: an Editor of the project", "name an account with roles/container.defaultNodeServiceAccount"
+            path,
+            f"{output}: an Editor of the project",
+            "name an account with roles/container.defaultNodeServiceAccount",
         )
 
 

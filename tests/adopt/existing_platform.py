@@ -29,25 +29,25 @@ def existing_platform(fleet: FleetSpec, *, pools: bool = True) -> list[AdoptedCl
 def existing_cluster(fleet: FleetSpec, name: str, *, pools: bool = True) -> AdoptedCluster:
     """One cluster of the fleet."""
     entry = fleet.cluster(name)
-    found: list[Object] = []
+    result: list[Object] = []
     if entry.mode == "Standard":
         declared = [resolve_pool(system_pool_entry(entry), entry), *(fleet.node_pools_on(name) if pools else ())]
-        found = [printed_pool(pool) for pool in declared]
+        result = [printed_pool(pool) for pool in declared]
     objects = [*render_cluster(fleet, name), *kueue_objects(fleet, name)]
-    return AdoptedCluster(name, entry.region, objects, found, entry.mode)
+    return AdoptedCluster(name, entry.region, objects, result, entry.mode)
 
 
 def described_cluster(fleet: FleetSpec, name: str) -> AdoptedCluster:
     """The same with the cluster as `gcloud container clusters describe --format yaml` prints it."""
-    found = existing_cluster(fleet, name)
-    for pool in found.node_pools:
+    result = existing_cluster(fleet, name)
+    for pool in result.node_pools:
         pool["config"]["gcfsConfig"] = {"enabled": True}
-    printed = printed_cluster(found, fleet.project)
-    place = f"projects/{fleet.project_of(name)}/locations/{found.region}"
+    printed = printed_cluster(result, fleet.project)
+    place = f"projects/{fleet.project_of(name)}/locations/{result.region}"
     printed["selfLink"] = f"https://container.googleapis.com/v1/{place}/clusters/{name}"
     if fleet.cluster(name).role == "worker":
         printed["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"] = True
-    return replace(found, description=printed)
+    return replace(result, description=printed)
 
 
 def printed_cluster(cluster: AdoptedCluster, project: str) -> Object:
@@ -128,10 +128,10 @@ _READONLY_PORT = "insecureKubeletReadonlyPortEnabled"
 def kueue_objects(fleet: FleetSpec, cluster: str) -> list[Object]:
     """What `import` reads of Kueue's installation on the cluster."""
     patches = kueue_patches(fleet) if cluster == fleet.home else []
-    deployments: list[Object] = [dict(each) for each in patches if each["kind"] == "Deployment"]
-    for each in deployments:
-        each["metadata"]["labels"] = {"app.kubernetes.io/name": "kueue"}
-        each["spec"]["replicas"] = fleet.kueue.replicas
+    deployments: list[Object] = [dict(entry) for entry in patches if entry["kind"] == "Deployment"]
+    for item in deployments:
+        item["metadata"]["labels"] = {"app.kubernetes.io/name": "kueue"}
+        item["spec"]["replicas"] = fleet.kueue.replicas
     return [configuration_map(fleet, cluster), *deployments]
 
 
@@ -159,9 +159,9 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
     )
     config = declared.pop("nodeConfig")
     gpus = [
-        {"acceleratorType": each["type"], "acceleratorCount": str(each["count"]), **_of_gpus(each)}
-        for each in config.pop("guestAccelerators", ())
-        if each["count"]
+        {"acceleratorType": item["type"], "acceleratorCount": str(item["count"]), **_of_gpus(item)}
+        for item in config.pop("guestAccelerators", ())
+        if item["count"]
     ]
     if gpus:
         config["accelerators"] = gpus
@@ -188,10 +188,10 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
 
 def _of_gpus(accelerator: Object) -> Object:
     """All but type and count. GKE's API has whole numbers as text."""
-    found = {name: value for name, value in accelerator.items() if name not in ("type", "count")}
-    if sharing := found.get("gpuSharingConfig"):
-        found["gpuSharingConfig"] = {**sharing, "maxSharedClientsPerGpu": str(sharing["maxSharedClientsPerGpu"])}
-    return found
+    result = {name: value for name, value in accelerator.items() if name not in ("type", "count")}
+    if sharing := result.get("gpuSharingConfig"):
+        result["gpuSharingConfig"] = {**sharing, "maxSharedClientsPerGpu": str(sharing["maxSharedClientsPerGpu"])}
+    return result
 
 
 def _without_zeros(fields: Object) -> Object:

@@ -57,9 +57,9 @@ def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec) 
 def by_name(objects: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], Any]:
     """Without the worker's access, whose token is made anew."""
     return {
-        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each
-        for each in objects
-        if each["kind"] in ("Namespace", "PriorityClass") or each["apiVersion"].startswith("kueue.x-k8s.io/")
+        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for item in objects
+        if item["kind"] in ("Namespace", "PriorityClass") or item["apiVersion"].startswith("kueue.x-k8s.io/")
     }
 
 
@@ -141,7 +141,7 @@ def test_what_an_earlier_release_deployed_is_written_in_the_words_of_this_one() 
     assert former != settings["data"]
     settings["data"] = former
     [check] = adopt(objects, fleet).data["controller"]["checks"]
-    assert (check["name"], [each["name"] for each in check["windows"]]) == ("hours", ["spring"])
+    assert (check["name"], [item["name"] for item in check["windows"]]) == ("hours", ["spring"])
     assert "calendar" not in check
 
 
@@ -168,8 +168,8 @@ def test_quotas_of_windows_come_back_as_the_file_has_them() -> None:
     quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
     quota["during"] = {"night": {"nominalQuota": 2}}
     adopted = assert_round_trip(parse_fleet(data))
-    [found, *_] = adopted.data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
-    assert found["during"] == {"night": {"nominalQuota": "2"}}
+    [result, *_] = adopted.data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert result["during"] == {"night": {"nominalQuota": "2"}}
     assert adopted.data["controller"]["quotaWindows"][0]["name"] == "night"
 
 
@@ -190,7 +190,7 @@ def rendered(change: dict[str, Any] | None = None) -> tuple[Objects, FleetSpec]:
 
 
 def find(items: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    return next(each for each in items if each["kind"] == kind and each["metadata"]["name"] == name)
+    return next(item for item in items if item["kind"] == kind and item["metadata"]["name"] == name)
 
 
 def refusals(objects: Objects, fleet: FleetSpec) -> list[str]:
@@ -209,7 +209,7 @@ def test_what_the_server_added_and_older_versions_do_not_matter() -> None:
     queue["status"] = {"pendingWorkloads": 3}
     queue["spec"]["admissionScope"] = None
     adopted = adopt({"worker-a": [{"apiVersion": "v1", "kind": "List", "items": objects["worker-a"]}]}, fleet)
-    [vision] = [each for each in adopted.data["clusterQueues"] if each["name"] == "vision"]
+    [vision] = [item for item in adopted.data["clusterQueues"] if item["name"] == "vision"]
     assert vision["cohortName"] == "research"
     assert "flavorFungibility" not in vision
 
@@ -272,7 +272,7 @@ def test_of_a_list_of_maps_the_items_that_would_be_changed_are_named() -> None:
 
 def test_of_a_long_line_the_part_that_would_be_changed_is_named() -> None:
     objects, fleet = rendered()
-    [policy, *_] = [each for each in objects["manager"] if each["kind"] == "ValidatingAdmissionPolicy"]
+    [policy, *_] = [item for item in objects["manager"] if item["kind"] == "ValidatingAdmissionPolicy"]
     long = max(policy["spec"]["variables"], key=lambda each: len(each["expression"]))
     long["expression"] += " || mine"
     [note] = adopt(objects, fleet).notes[1:]
@@ -373,8 +373,8 @@ def adopted_with(text: str, *objects: Mapping[str, Any]) -> Adopted:
 
 
 def test_a_configuration_in_v1beta1_is_read_as_kueue_reads_it() -> None:
-    found = adopted_with(OLD_CONFIGURATION).data["kueue"]["configuration"]
-    assert found == {
+    result = adopted_with(OLD_CONFIGURATION).data["kueue"]["configuration"]
+    assert result == {
         "integrations": {"frameworks": ["batch/job", "pod"]},
         "waitForPodsReady": {"timeout": "10m", "blockAdmission": True},
     }
@@ -434,7 +434,7 @@ def test_what_clusters_have_in_common_is_written_once() -> None:
     )
     data = adopt(objects, fleet).data
     assert "kueue" not in data
-    assert [each.get("kueue", {}).get("configuration", {}).get("featureGates") for each in data["clusters"]] == [
+    assert [item.get("kueue", {}).get("configuration", {}).get("featureGates") for item in data["clusters"]] == [
         {"ConcurrentAdmission": True},
         {"ConcurrentAdmission": True},
         {"ConcurrentAdmission": False},
@@ -476,9 +476,9 @@ def test_a_cluster_with_another_version_of_kueue_keeps_it() -> None:
         AdoptedCluster(name, "us-east4", [*items, maps[name == "worker-b"]], (), "Autopilot")
         for name, items in objects.items()
     ]
-    found = adopt_fleet(clusters, replace(IDENTITY, name=fleet.name)).data
-    assert found["kueue"]["version"] == "0.19.1"
-    assert [each.get("kueue", {}).get("version") for each in found["clusters"]] == [None, None, "0.19.2"]
+    result = adopt_fleet(clusters, replace(IDENTITY, name=fleet.name)).data
+    assert result["kueue"]["version"] == "0.19.1"
+    assert [item.get("kueue", {}).get("version") for item in result["clusters"]] == [None, None, "0.19.2"]
 
 
 def test_disagreements_are_all_named() -> None:
@@ -486,8 +486,8 @@ def test_disagreements_are_all_named() -> None:
     find(objects["worker-b"], "ClusterQueue", "vision")["spec"]["queueingStrategy"] = "StrictFIFO"
     find(objects["worker-b"], "ResourceFlavor", "l4")["spec"]["nodeLabels"] = {"a": "b"}
     find(objects["worker-b"], "LocalQueue", "main")["spec"]["stopPolicy"] = "Hold"
-    found = refusals(objects, fleet)
-    assert [text.split(": ")[0] for text in found] == [
+    result = refusals(objects, fleet)
+    assert [text.split(": ")[0] for text in result] == [
         "worker-b.ResourceFlavor l4.nodeLabels",
         "worker-b.ClusterQueue vision.queueingStrategy",
         "worker-b.LocalQueue team-vision/main",
@@ -678,7 +678,7 @@ def test_a_field_that_is_not_known_ends_no_import() -> None:
     objects, fleet = rendered()
     objects["worker-a"].append(live("Cohort", "x", {"shape": "round", "fairSharing": {"weight": "2"}}))
     adopted = adopt(objects, fleet)
-    assert next(each for each in adopted.data["cohorts"] if each["name"] == "x")["fairSharing"] == {"weight": "2"}
+    assert next(item for item in adopted.data["cohorts"] if item["name"] == "x")["fairSharing"] == {"weight": "2"}
     assert any(note.startswith("worker-a: Cohort x.spec.shape left out: ") for note in adopted.notes)
 
 
@@ -686,7 +686,7 @@ def test_a_live_object_that_cannot_be_read_is_left_out() -> None:
     objects, fleet = rendered()
     objects["worker-a"].append(live("Cohort", "x", {"resourceGroups": "none"}))
     adopted = adopt(objects, fleet)
-    assert "x" not in [each["name"] for each in adopted.data.get("cohorts", ())]
+    assert "x" not in [item["name"] for item in adopted.data.get("cohorts", ())]
     assert any(note.startswith("worker-a: Cohort x.spec.resourceGroups left out: ") for note in adopted.notes)
 
 
@@ -696,8 +696,8 @@ def test_what_began_with_v1alpha1_is_read() -> None:
     levels = [{"nodeLabel": "cloud.google.com/gce-topology-block"}, {"nodeLabel": "kubernetes.io/hostname"}]
     objects["worker-a"].append(live("Topology", "blocks", {"levels": levels}, "v1alpha1"))
     data = adopt(objects, fleet).data
-    assert [each["parentName"] for each in data["cohorts"] if each["name"] == "x"] == ["y"]
-    assert [each["levels"] for each in data["topologies"] if each["name"] == "blocks"] == [levels]
+    assert [item["parentName"] for item in data["cohorts"] if item["name"] == "x"] == ["y"]
+    assert [entry["levels"] for entry in data["topologies"] if entry["name"] == "blocks"] == [levels]
 
 
 def test_a_platform_with_an_error_gets_its_list_of_losses() -> None:
@@ -717,8 +717,8 @@ def adopt_one(more: Objects) -> Adopted:
     """A Standard cluster with one pool, and more objects in it."""
     fleet = parse_fleet(small_fleets.one_pool_data())
     cluster = existing_cluster(fleet, "batch")
-    names = {(each["kind"], each["metadata"]["name"]) for each in more["batch"]}
-    objects = [each for each in cluster.objects if (each["kind"], each["metadata"]["name"]) not in names]
+    names = {(item["kind"], item["metadata"]["name"]) for item in more["batch"]}
+    objects = [entry for entry in cluster.objects if (entry["kind"], entry["metadata"]["name"]) not in names]
     return adopt_fleet([replace(cluster, objects=[*objects, *more["batch"]])], IDENTITY)
 
 
@@ -743,8 +743,8 @@ def kueue_deployment(limits: dict[str, str]) -> dict[str, Any]:
 def test_kueue_keeps_what_its_pods_have_more_than_a_fleets(
     limits: dict[str, str], resources: dict[str, Any] | None
 ) -> None:
-    found = adopt_one({"batch": [kueue_deployment(limits)]})
-    assert found.data["kueue"].get("resources") == resources
+    result = adopt_one({"batch": [kueue_deployment(limits)]})
+    assert result.data["kueue"].get("resources") == resources
 
 
 def test_marks_of_an_owner_that_the_file_does_not_have_are_named() -> None:

@@ -80,7 +80,7 @@ def test_a_worker_beside_one_of_gke() -> None:
     data = adopted(*of_gke, found(fleet, "paris", NODES[0]), project="mixed-project").data
     again = parse_fleet(data)
     assert (again.plain_clusters, again.worker_names) == (("paris",), fleet.worker_names)
-    assert {each.name for each in again.flavors} == {each.name for each in fleet.flavors}
+    assert {entry.name for entry in again.flavors} == {item.name for item in fleet.flavors}
 
 
 def test_pod_monitors_come_back() -> None:
@@ -106,6 +106,6 @@ def test_a_flavor_without_labels_leads_to_the_nodes_that_its_jobs_may_use(
     flavor: dict[str, Any], names: list[str]
 ) -> None:
     nodes = node("free", {}), node("tainted", {}, TAINT), node("control", {"node-role.kubernetes.io/control-plane": ""})
-    assert [each for each in nodes if adopt_nodes([each], {"any": flavor})] == [
-        each for each in nodes if each["metadata"]["name"] in names
+    assert [item for item in nodes if adopt_nodes([item], {"any": flavor})] == [
+        entry for entry in nodes if entry["metadata"]["name"] in names
     ]

@@ -39,15 +39,15 @@ def test_a_platform_becomes_a_file_that_is_valid(name: str) -> None:
 
 def test_quotas_that_stand_for_no_limit_become_what_nodes_hold() -> None:
     objects, pools = platform("ray-tpu-dws")
-    [queue] = [each for each in objects if each["kind"] == "ClusterQueue"]
+    [queue] = [item for item in objects if item["kind"] == "ClusterQueue"]
     for quota in queue["spec"]["resourceGroups"][0]["flavors"][1]["resources"]:
         quota["nominalQuota"] = "1000000000Gi" if quota["name"] == "memory" else 1000000000
-    found = fleet_of(objects, pools)
-    [_, fixed, _] = found.data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    result = fleet_of(objects, pools)
+    [_, fixed, _] = result.data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
     assert [quota["nominalQuota"] for quota in fixed["resources"]] == [717, "2794Gi", 16]
     assert (
         "clusterQueues[cluster-queue]: nominalQuota of google.com/tpu in flavor on-demand: 1G becomes 16, what "
-        "its nodes hold" in found.notes
+        "its nodes hold" in result.notes
     )
 
 
@@ -57,15 +57,15 @@ def test_they_stay_where_nodes_come_for_provisioning_requests() -> None:
 
 
 def test_a_default_pool_that_a_flavor_names_is_a_node_pool() -> None:
-    found = adopted("ray-tpu-dws").data
-    assert [pool["name"] for pool in found["nodePools"]] == ["default-pool", "on-demand-pool", "dws-pool"]
-    assert {"name": "default-cpu", "nodePool": "default-pool"} in found["flavors"]
+    result = adopted("ray-tpu-dws").data
+    assert [pool["name"] for pool in result["nodePools"]] == ["default-pool", "on-demand-pool", "dws-pool"]
+    assert {"name": "default-cpu", "nodePool": "default-pool"} in result["flavors"]
 
 
 def test_a_default_pool_that_no_flavor_names_is_the_clusters_own() -> None:
-    found = adopted("kustomize")
-    assert "default-pool" not in {pool["name"] for pool in found.data["nodePools"]}
-    assert any(note.startswith("node pool default-pool of theirs is left out") for note in found.notes)
+    result = adopted("kustomize")
+    assert "default-pool" not in {pool["name"] for pool in result.data["nodePools"]}
+    assert any(note.startswith("node pool default-pool of theirs is left out") for note in result.notes)
 
 
 def test_the_region_is_that_of_the_node_pools() -> None:

@@ -44,19 +44,19 @@ POOL: dict[str, Any] = {
 
 
 def pool(config: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    made = copy.deepcopy(POOL)
-    made["config"] |= config or {}
-    made |= fields
+    result = copy.deepcopy(POOL)
+    result["config"] |= config or {}
+    result |= fields
     if config and config.get("reservationAffinity") is None:
-        made["config"].pop("reservationAffinity")
-    return made
+        result["config"].pop("reservationAffinity")
+    return result
 
 
 def entry(of: dict[str, Any]) -> dict[str, Any]:
-    [made], problems, _ = node_pool_entries({"batch": [of]})
+    [result], problems, _ = node_pool_entries({"batch": [of]})
     assert problems == []
-    NodePoolEntry.model_validate(made)
-    return made
+    NodePoolEntry.model_validate(result)
+    return result
 
 
 def test_a_reserved_pool_is_taken_over_whole() -> None:
@@ -104,22 +104,22 @@ SCALING = {"enabled": True, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
     ],
 )
 def test_capacity_classes(made: dict[str, Any], capacity: dict[str, Any]) -> None:
-    found = entry(made)
-    assert found["capacity"] == capacity
-    assert found["autoscaling"] == {"totalMinNodeCount": 0, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
+    result = entry(made)
+    assert result["capacity"] == capacity
+    assert result["autoscaling"] == {"totalMinNodeCount": 0, "totalMaxNodeCount": 24, "locationPolicy": "ANY"}
 
 
 def test_networks_of_gpus_are_kept() -> None:
     large = {"machineType": "a3-ultragpu-8g", "diskType": "hyperdisk-balanced", "accelerators": []}
-    found = entry(pool(large, networkConfig={"acceleratorNetworkProfile": "auto", "podRange": "pods"}))
-    assert found["acceleratorNetworkProfile"] == "auto"
+    result = entry(pool(large, networkConfig={"acceleratorNetworkProfile": "auto", "podRange": "pods"}))
+    assert result["acceleratorNetworkProfile"] == "auto"
 
 
 def test_limits_by_zone_become_limits_of_all_zones() -> None:
     zones = ["us-central1-a", "us-central1-b"]
     scaling = {"enabled": True, "minNodeCount": 1, "maxNodeCount": 3}
-    found = entry(pool({"reservationAffinity": None}, autoscaling=scaling, locations=zones))
-    assert found["autoscaling"] == {"totalMinNodeCount": 2, "totalMaxNodeCount": 6}
+    result = entry(pool({"reservationAffinity": None}, autoscaling=scaling, locations=zones))
+    assert result["autoscaling"] == {"totalMinNodeCount": 2, "totalMaxNodeCount": 6}
 
 
 def test_the_first_size_of_a_pool_that_grows_is_kept_while_its_limits_allow_it() -> None:
@@ -133,9 +133,9 @@ def test_gpus_that_are_shared_and_divided_stay_so() -> None:
     config = {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
     gpus = {"acceleratorType": "nvidia-tesla-a100", "acceleratorCount": "1", "gpuPartitionSize": "1g.5gb"}
     divided = {"accelerators": [gpus | {"gpuSharingConfig": config}], "machineType": "a2-highgpu-1g"}
-    found = entry(pool(divided))["accelerator"]
-    assert found["partitionSize"] == "1g.5gb"
-    assert found["sharing"] == {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}
+    result = entry(pool(divided))["accelerator"]
+    assert result["partitionSize"] == "1g.5gb"
+    assert result["sharing"] == {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}
 
 
 def test_what_a_fleet_file_cannot_say_of_a_pool_is_named() -> None:
@@ -163,22 +163,22 @@ def test_what_a_fleet_file_cannot_say_of_a_pool_is_named() -> None:
 
 
 def test_pools_of_a_manager_are_named() -> None:
-    made, _, notes = node_pool_entries({"a": [pool(name="other")], "manager": [POOL]}, "manager")
-    assert [each["name"] for each in made] == ["other"]
+    result, _, notes = node_pool_entries({"a": [pool(name="other")], "manager": [POOL]}, "manager")
+    assert [item["name"] for item in result] == ["other"]
     assert notes == ["node pool l4-reserved of manager is left out: a manager runs no jobs; see clusters[].systemPool"]
 
 
 def test_clusters_share_a_pool_and_say_what_differs() -> None:
     other = pool(initialNodeCount=2)
-    [made], problems, _ = node_pool_entries({"a": [POOL], "b": [other], "c": []})
+    [result], problems, _ = node_pool_entries({"a": [POOL], "b": [other], "c": []})
     assert problems == []
-    assert "clusters" not in made
-    assert made["perCluster"] == {"b": {"nodeCount": 2}}
+    assert "clusters" not in result
+    assert result["perCluster"] == {"b": {"nodeCount": 2}}
 
 
 def test_a_pool_of_one_cluster_says_so() -> None:
-    made, _, _ = node_pool_entries({"a": [POOL], "b": [pool(name="other")]})
-    assert [each["clusters"] for each in made] == [["a"], ["b"]]
+    result, _, _ = node_pool_entries({"a": [POOL], "b": [pool(name="other")]})
+    assert [item["clusters"] for item in result] == [["a"], ["b"]]
 
 
 @pytest.mark.parametrize(
@@ -239,16 +239,16 @@ def test_another_machine_under_the_same_name_is_refused() -> None:
 
 
 def test_pools_of_node_auto_provisioning_are_named() -> None:
-    made, _, notes = node_pool_entries({"a": [pool(name="nap-1", autoscaling={**SCALING, "autoprovisioned": True})]})
-    assert made == []
+    result, _, notes = node_pool_entries({"a": [pool(name="nap-1", autoscaling={**SCALING, "autoprovisioned": True})]})
+    assert result == []
     assert notes == [
         "node pool nap-1 of a is left out: node auto-provisioning made it; see clusters[].nodeAutoProvisioning"
     ]
 
 
 def test_the_clusters_own_pools_stay_its_own() -> None:
-    made, _, notes = node_pool_entries({"a": [pool(name="default-pool")]})
-    assert made == []
+    result, _, notes = node_pool_entries({"a": [pool(name="default-pool")]})
+    assert result == []
     assert notes == ["node pool default-pool of a is left out: it is the cluster's own; see clusters[].systemPool"]
 
 

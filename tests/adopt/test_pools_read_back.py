@@ -103,8 +103,8 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
     if kinds or (own is not None and own.gpus):
         required = {"type": st.sampled_from(sorted(kinds)), "count": st.integers(1, 8)} if kinds else {}
         fields["accelerator"] = st.fixed_dictionaries(required, optional=GPUS)
-    made = {"name": "pool", "machineType": machine, **draw(SIZES), **draw(st.fixed_dictionaries({}, optional=fields))}
-    return NodePoolEntry.model_validate(made, context={DEFER_RULES: True})
+    result = {"name": "pool", "machineType": machine, **draw(SIZES), **draw(st.fixed_dictionaries({}, optional=fields))}
+    return NodePoolEntry.model_validate(result, context={DEFER_RULES: True})
 
 
 @given(pools())

@@ -35,12 +35,12 @@ def adopt(fleet: FleetSpec) -> Adopted:
 
 def objects_of(fleet: FleetSpec, cluster: str) -> Mapping[tuple[str, str], Any]:
     """The objects of a cluster by kind and name, Kueue's Configuration among them."""
-    found = {}
+    result = {}
     for item in render_cluster(fleet, cluster):
         metadata = item["metadata"]
         name = "/".join(metadata[part] for part in ("namespace", "name") if part in metadata)
-        found[item["kind"], name] = item
-    return {**found, ("Kueue's", "Configuration"): kueue_configuration(fleet, cluster)}
+        result[item["kind"], name] = item
+    return {**result, ("Kueue's", "Configuration"): kueue_configuration(fleet, cluster)}
 
 
 POOLS = [
@@ -67,7 +67,7 @@ CONTROLLER = {
 
 def test_without_kueues_configuration_the_controller_says_that_it_dispatches() -> None:
     fleet = parse_fleet(changed(fleet_data(), CONTROLLER))
-    given = [replace(each, objects=render_cluster(fleet, each.name)) for each in existing_platform(fleet)]
+    given = [replace(item, objects=render_cluster(fleet, item.name)) for item in existing_platform(fleet)]
     identity = Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21), default_kueue=True)
     assert parse_fleet(adopt_fleet(given, identity).data) == fleet
 
@@ -77,8 +77,8 @@ def test_the_image_of_the_plugin_is_asked_for_where_no_deployment_has_it() -> No
     fleet = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": credentials}))
     assert adopt(fleet).data["multiKueue"]["credentials"] == credentials
     given = [
-        replace(each, objects=[item for item in each.objects if item["kind"] != "Deployment"])
-        for each in existing_platform(fleet)
+        replace(entry, objects=[item for item in entry.objects if item["kind"] != "Deployment"])
+        for entry in existing_platform(fleet)
     ]
     identity = Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21))
     with pytest.raises(SpecError) as refused:
@@ -136,11 +136,11 @@ def test_data_of_teams_is_kept_as_what_exists() -> None:
     data["storage"][0]["mountOptions"] = []
     fleet = parse_fleet(data)
     adopted = adopt(fleet)
-    kept = {each["name"]: each["volume"]["existing"]["us-central1"] for each in adopted.data["storage"]}
+    kept = {entry["name"]: entry["volume"]["existing"]["us-central1"] for entry in adopted.data["storage"]}
     disk, bucket = f"{fleet.name}-weights", f"{fleet.project}-{fleet.name}-datasets-us-central1"
     assert kept == {"datasets": bucket, "weights": disk, "theirs": server}
     again = parse_fleet(adopted.data)
-    objects = [objects_of(each, each.cluster_names[0]) for each in (fleet, again)]
+    objects = [objects_of(item, item.cluster_names[0]) for item in (fleet, again)]
     volumes = [{key: each[key] for key in each if key[0].startswith("PersistentVolume")} for each in objects]
     assert {
         name.rpartition("/")[2] for kind, name in volumes[0].keys() - volumes[1].keys() if kind.endswith("Claim")
@@ -187,7 +187,7 @@ def test_the_example_of_networks_for_gpus_is_a_fleet_again() -> None:
     fleet = parse_fleet(data)
     again = parse_fleet(adopt(fleet).data)
     assert again.cluster("gpus").multi_networking
-    pools = [[len(pool.networks) for pool in each.node_pools_on("gpus")] for each in (fleet, again)]
+    pools = [[len(pool.networks) for pool in item.node_pools_on("gpus")] for item in (fleet, again)]
     assert pools[0] == pools[1]
 
 
@@ -201,7 +201,7 @@ def test_any_fleet_renders_the_same_or_names_what_it_left_out(fleet: FleetSpec) 
             "add a node pool, or nodeAutoProvisioning to the cluster|"  # A calendar pool has no nodes before its start.
             r"write \d+, or autoscaling with a maximum instead, or lower nominalQuota to 0"
         )
-        assert [str(each) for each in errors_of(reading.problems) if not no_nodes.fullmatch(each.fix)] == []
+        assert [str(item) for item in errors_of(reading.problems) if not no_nodes.fullmatch(item.fix)] == []
         return
     assert lost_unsaid(fleet, reading.fleet, adopted.notes) == []
     follows = any(queue.quota_follows == "capacity" or queue.windows for queue in fleet.cluster_queues)

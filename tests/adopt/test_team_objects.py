@@ -71,12 +71,12 @@ def adopted(*objects: Mapping[str, Any], labels: Mapping[str, str] = TEAM, names
 )
 def test_what_an_entry_can_say_is_in_it(given: list[dict[str, Any]], field: str, value: Any) -> None:
     [team] = adopted(*given).data["teams"]
-    found = team[field]
+    result = team[field]
     if field == "resourceQuota":
-        found = {name: int(amount) for name, amount in found.items()}
+        result = {name: int(amount) for name, amount in result.items()}
     if field == "limitRange":
-        value = {name: {each: str(amount) for each, amount in amounts.items()} for name, amounts in value.items()}
-    assert found == value
+        value = {name: {item: str(amount) for item, amount in amounts.items()} for name, amounts in value.items()}
+    assert result == value
 
 
 @pytest.mark.parametrize(
@@ -94,23 +94,23 @@ def test_what_an_entry_can_say_is_in_it(given: list[dict[str, Any]], field: str,
     ],
 )
 def test_what_it_cannot_say_is_named(given: dict[str, Any], name: str) -> None:
-    found = adopted(given)
-    assert found.data["teams"] == [
+    result = adopted(given)
+    assert result.data["teams"] == [
         {"name": "vision", "podSecurity": "privileged", "localQueues": [{"name": "gpu", "clusterQueue": "q"}]}
     ]
     left = f"{name} vision/theirs on one is left out: a fleet file has no place for it"
-    assert [note for note in found.notes if note.startswith(left)]
+    assert [note for note in result.notes if note.startswith(left)]
 
 
 @pytest.mark.parametrize("second", [{}, {"pods": "3"}])
 def test_what_one_namespace_of_a_team_has_is_not_for_all(second: dict[str, str]) -> None:
-    found = adopted(quota(hard={"pods": "1"}), quota(namespace="vision-2", hard=second), namespaces=2)
-    assert "resourceQuota" not in found.data["teams"][0]
+    result = adopted(quota(hard={"pods": "1"}), quota(namespace="vision-2", hard=second), namespaces=2)
+    assert "resourceQuota" not in result.data["teams"][0]
 
 
 def test_who_may_submit_in_one_namespace_is_no_member_of_all() -> None:
-    found = adopted(binding(("Group", "vision@example.com")), namespaces=2)
-    assert "members" not in found.data["teams"][0]
+    result = adopted(binding(("Group", "vision@example.com")), namespaces=2)
+    assert "members" not in result.data["teams"][0]
 
 
 def test_limits_that_the_fleet_has_too_are_there_twice() -> None:
@@ -127,16 +127,16 @@ def test_of_two_quotas_the_larger_limit_is_there_beside_too() -> None:
 
 
 def test_a_namespace_without_a_team_says_how_it_gets_one() -> None:
-    found = adopted(quota(hard={"pods": "1"}), labels={})
-    assert "teams" not in found.data
-    assert [note for note in found.notes if "of vision are in the file once the label kueue-fleet.dev/team" in note]
-    left_out = [note for note in found.notes if " left out" in note and " vision/" in note]
+    result = adopted(quota(hard={"pods": "1"}), labels={})
+    assert "teams" not in result.data
+    assert [note for note in result.notes if "of vision are in the file once the label kueue-fleet.dev/team" in note]
+    left_out = [note for note in result.notes if " left out" in note and " vision/" in note]
     assert left_out
     assert all("left out, as its namespace names no team" in note for note in left_out)
 
 
 def test_a_queue_of_its_own_in_a_teams_namespace_asks_for_no_team() -> None:
     own = {**there("LocalQueue", "own", spec={"clusterQueue": "q"}), "apiVersion": "kueue.x-k8s.io/v1beta2"}
-    found = adopted(quota(hard={"pods": "1"}), own, namespaces=2)
-    assert found.data["localQueues"] == [{"namespace": "vision", "name": "own", "clusterQueue": "q"}]
-    assert not [note for note in found.notes if TEAM_LABEL in note]
+    result = adopted(quota(hard={"pods": "1"}), own, namespaces=2)
+    assert result.data["localQueues"] == [{"namespace": "vision", "name": "own", "clusterQueue": "q"}]
+    assert not [note for note in result.notes if TEAM_LABEL in note]

@@ -10,9 +10,9 @@ V1BETA1 = "kueue.x-k8s.io/v1beta1"
 
 
 def converted(kind: str, **fields: Any) -> dict[str, Any]:
-    found = as_v1beta2({"apiVersion": V1BETA1, "kind": kind, **fields})
-    assert found["apiVersion"] == "kueue.x-k8s.io/v1beta2"
-    return dict(found)
+    result = as_v1beta2({"apiVersion": V1BETA1, "kind": kind, **fields})
+    assert result["apiVersion"] == "kueue.x-k8s.io/v1beta2"
+    return dict(result)
 
 
 def test_a_cluster_queue() -> None:
@@ -30,8 +30,8 @@ def test_the_places_of_a_workload() -> None:
     domains = [{"values": ["rack", "n1"], "count": 2}, {"values": ["rack", "n2"], "count": 1}]
     assignment = {"name": "main", "topologyAssignment": {"levels": ["rack", "host"], "domains": domains}}
     status = converted("Workload", status={"admission": {"podSetAssignments": [assignment]}})["status"]
-    (found,) = status["admission"]["podSetAssignments"]
-    assert found["topologyAssignment"]["slices"] == [
+    (result,) = status["admission"]["podSetAssignments"]
+    assert result["topologyAssignment"]["slices"] == [
         {
             "domainCount": 1,
             "valuesPerLevel": [{"universal": "rack"}, {"universal": name}],
@@ -53,8 +53,8 @@ def test_another_version_stays_as_it_is() -> None:
 
 def test_the_priority_class_of_a_workload() -> None:
     given = {"priorityClassName": "high", "priorityClassSource": "scheduling.k8s.io/priorityclass", "priority": 5}
-    wanted = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
-    assert converted("Workload", spec=given)["spec"] == {"priority": 5, "priorityClassRef": wanted}
+    expected = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
+    assert converted("Workload", spec=given)["spec"] == {"priority": 5, "priorityClassRef": expected}
 
 
 def test_a_priority_class_without_a_source_is_dropped() -> None:

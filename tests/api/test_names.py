@@ -24,11 +24,11 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def test_each_is_defined_once() -> None:
-    found: dict[str, list[str]] = defaultdict(list)
+    result: dict[str, list[str]] = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted(folder.rglob("*.py")):
             for value, name in constants(ast.parse(path.read_text(encoding="utf-8"))):
                 if NAME.fullmatch(value):
-                    found[value].append(f"{path.relative_to(ROOT)}: {name}")
-    assert len(found) > 20
-    assert {value: places for value, places in found.items() if len(places) > 1} == {}
+                    result[value].append(f"{path.relative_to(ROOT)}: {name}")
+    assert len(result) > 20
+    assert {value: places for value, places in result.items() if len(places) > 1} == {}

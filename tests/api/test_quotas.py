@@ -281,5 +281,5 @@ def test_devices_in_other_units_are_warned_of(resource: str, amount: str, said: 
     """Kueue takes them."""
     queue_of = ClusterQueueSpec.model_validate({})
     given = ResourceQuota.model_validate({"name": resource, "nominalQuota": amount})
-    [found] = check_quota(given, LimitRules(queue_of, "cohortName"), "r")
-    assert (str(found), found.severity) == (f"r.nominalQuota: {said}", "warning")
+    [result] = check_quota(given, LimitRules(queue_of, "cohortName"), "r")
+    assert (str(result), result.severity) == (f"r.nominalQuota: {said}", "warning")

@@ -109,10 +109,10 @@ def test_good(check: syntax.Check, text: str) -> None:
     ("check", "text", "reason"), [(check, text, why) for check, texts in BAD.items() for text, why in texts.items()]
 )
 def test_bad_with_what_to_do(check: syntax.Check, text: str, reason: str) -> None:
-    found = check(text)
-    assert found is not None
-    assert str(found).startswith(reason)
-    assert found.fix
+    result = check(text)
+    assert result is not None
+    assert str(result).startswith(reason)
+    assert result.fix
 
 
 @pytest.mark.parametrize(

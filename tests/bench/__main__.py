@@ -64,8 +64,8 @@ def run_module(module: str, arguments: list[str], *, compiled: bool = False) -> 
     places = [*([installed_wheel()] if compiled else []), ROOT, ROOT / "components", ROOT / "tests/support"]
     environment = {**os.environ, "PYTHONPATH": ":".join(map(str, places))}
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
+    result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(result.stdout)
 
 
 def best_of(arguments: list[str]) -> dict[str, float]:
@@ -138,8 +138,8 @@ def workloads() -> Iterator[Figure]:
     """Reading Workloads, by what reads them, beside the same for a tenth of them."""
     few, many = (run_module("tests.bench.workloads", [str(count)]) for count in (10_000, 100_000))
     for name, row in many.items():
-        each, peer = (1e6 * row["cpuSeconds"] / 100_000, 1e6 * few[name]["cpuSeconds"] / 10_000)
-        yield Figure(f"{name}: one of 100000 Workloads read: CPU", each, "us", None, "of 10000", peer)
+        item, peer = (1e6 * row["cpuSeconds"] / 100_000, 1e6 * few[name]["cpuSeconds"] / 10_000)
+        yield Figure(f"{name}: one of 100000 Workloads read: CPU", item, "us", None, "of 10000", peer)
         yield Figure(f"{name}: what is kept of it", row["keptMiB"] * 2**20 / 100_000, "B")
 
 
@@ -163,9 +163,9 @@ def simulation() -> Iterator[Figure]:
 def jobs() -> Iterator[Figure]:
     """The simulation of a fleet's jobs, with the most workers of a queue beside the most of a fleet."""
     few, many = (run_module("tests.bench.simulated_fleet", [str(w), "20000"]) for w in (MOST_CLUSTERS, MAX_WORKERS))
-    each, peer = (1000 * row["runSeconds"] / row["jobs"] for row in (many, few))
+    item, peer = (1000 * row["runSeconds"] / row["jobs"] for row in (many, few))
     what = f"simulate {many['jobs']} jobs on {MAX_WORKERS} workers"
-    yield Figure(f"{what}: CPU of each", each, "ms", 1.2 * peer, f"on {MOST_CLUSTERS}", peer)
+    yield Figure(f"{what}: CPU of each", item, "ms", 1.2 * peer, f"on {MOST_CLUSTERS}", peer)
     yield Figure(f"{what}: memory", many["peakMiB"], "MiB", None, f"on {MOST_CLUSTERS}", few["peakMiB"])
 
 
@@ -267,11 +267,11 @@ def _controller(row: dict[str, Any]) -> Iterator[Figure]:
 
 def dispatchers() -> Iterator[Figure]:
     """The fleet's dispatcher beside Kueue's two on real Kueue, and beside its own simulation."""
-    found = run_module("tests.bench.dispatchers", [])
-    first = found["agreement"]
+    result = run_module("tests.bench.dispatchers", [])
+    first = result["agreement"]
     yield Figure(f"of {first['jobs']} jobs elsewhere than the simulation says", len(first["elsewhere"]), "jobs", 0.001)
-    ours = found["dispatchers"][0]
-    for row in found["dispatchers"]:
+    ours = result["dispatchers"][0]
+    for row in result["dispatchers"]:
         name = row["dispatcher"]
         yield Figure(
             f"{name}: submitted to running, median",
@@ -291,14 +291,14 @@ def dispatchers() -> Iterator[Figure]:
 def page() -> Iterator[Figure]:
     """The live pages with many Workloads that wait: one look at all clusters, and what a browser asks for."""
     count = 15_000
-    found = run_module("tests.bench.page", [str(count)])
+    result = run_module("tests.bench.page", [str(count)])
     what = f"{count} Workloads that wait"
-    yield Figure(f"{what}: `status --page` has read them", found["ready_wall"], "s")
-    yield Figure(f"{what}: the page opens", found["open_wall"], "s", 1.0)
-    yield Figure(f"{what}: until a change shows, median", found["delay_wall"], "s", 2.0, shown="page-change")
-    yield Figure(f"{what}: until a change shows, longest", found["longest_wall"], "s", 2.0)
-    yield Figure(f"{what}: `status --page` while nothing changes", 100 * found["idle_share"], "% of a core")
-    yield Figure(f"{what}, all of one team: its page, CPU", found["team"], "s", 2.0)
+    yield Figure(f"{what}: `status --page` has read them", result["ready_wall"], "s")
+    yield Figure(f"{what}: the page opens", result["open_wall"], "s", 1.0)
+    yield Figure(f"{what}: until a change shows, median", result["delay_wall"], "s", 2.0, shown="page-change")
+    yield Figure(f"{what}: until a change shows, longest", result["longest_wall"], "s", 2.0)
+    yield Figure(f"{what}: `status --page` while nothing changes", 100 * result["idle_share"], "% of a core")
+    yield Figure(f"{what}, all of one team: its page, CPU", result["team"], "s", 2.0)
 
 
 def engines() -> Iterator[Figure]:
@@ -311,9 +311,9 @@ def engines() -> Iterator[Figure]:
 def suite() -> Iterator[Figure]:
     """`make test` as a developer runs it, with the engines there."""
     began = time.monotonic()
-    done = subprocess.run(["make", "test"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    result = subprocess.run(["make", "test"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     yield Figure("`make test`", time.monotonic() - began, "s", 720.0, shown="suite")
-    passed = re.findall(r"\b(\d+) passed", done.stdout)
+    passed = re.findall(r"\b(\d+) passed", result.stdout)
     yield Figure("tests that it runs", float(passed[-1]), "tests", shown="suite-tests")
 
 

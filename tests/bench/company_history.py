@@ -119,10 +119,10 @@ def write(company: str, folder: str, seed: int = 1) -> int:
     file = WorkloadFile.model_validate({"jobs": jobs, **TRUTH.get(company, {})})
     run = fleet_run(fleet, file, Delays(), seed=seed)
     drive(run.agenda, list(run.clusters.values()), 0.0, None)
-    asked = {f"{each['namespace']}/{each['name']}": each for each in jobs}
+    asked = {f"{item['namespace']}/{item['name']}": item for item in jobs}
     store = Store(folder, create=True)
     with store.writing():
-        return store.add(e for key, each in run.jobs.items() for e in events(fleet, each.record, asked[key]))
+        return store.add(e for key, entry in run.jobs.items() for e in events(fleet, entry.record, asked[key]))
 
 
 def events(fleet: FleetSpec, record: Record, asked: Job) -> Iterator[Event]:

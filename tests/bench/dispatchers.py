@@ -45,32 +45,32 @@ UNCHANGED_SECONDS: Final = 15.0
 
 def data(dispatcher: str) -> Json:
     """A fleet with a wide queue, where nothing waits, and one where jobs wait for each other."""
-    made = fleet_data(
+    result = fleet_data(
         REGIONS,
         prices={region: {"l4": price} for region, price in PRICES.items()},
         dispatch={"widenAfter": "60s", "giveUpAfter": "1h"},
     )
-    queues = [queue_data("wide", "l4", WIDE_GPUS), queue_data("busy", "l4", BUSY_GPUS), *made["clusterQueues"]]
-    made["clusterQueues"] = queues
-    made["localQueues"] = [{"namespace": "team", "name": q["name"], "clusterQueue": q["name"]} for q in queues]
+    queues = [queue_data("wide", "l4", WIDE_GPUS), queue_data("busy", "l4", BUSY_GPUS), *result["clusterQueues"]]
+    result["clusterQueues"] = queues
+    result["localQueues"] = [{"namespace": "team", "name": q["name"], "clusterQueue": q["name"]} for q in queues]
     if dispatcher != "External":
-        made["multiKueue"] = {"credentials": made["multiKueue"]["credentials"], "dispatcher": dispatcher}
-        made["admissionChecks"] = [check for check in made["admissionChecks"] if check["name"] != "fleet"]
+        result["multiKueue"] = {"credentials": result["multiKueue"]["credentials"], "dispatcher": dispatcher}
+        result["admissionChecks"] = [check for check in result["admissionChecks"] if check["name"] != "fleet"]
         gated = next(queue for queue in queues if queue["name"] == "gated")
         del gated["admissionChecksStrategy"]
-        del made["controller"]
-    return made
+        del result["controller"]
+    return result
 
 
 def jobs(queue: str, count: int, draw: random.Random, seconds: tuple[int, int]) -> list[Json]:
     """A third bound to the first region, a sixth to each other one, a sixth free."""
-    made = []
+    result = []
     first, *others = PRICES
     for index in range(count):
         region = draw.choice([first, first, *others, None])
         gpus = draw.choice([1, 1, 2])
-        made.append(job(f"{queue}-{index:03}", gpus, region, queue, seconds=draw.randint(*seconds)))
-    return made
+        result.append(job(f"{queue}-{index:03}", gpus, region, queue, seconds=draw.randint(*seconds)))
+    return result
 
 
 @dataclass
@@ -124,9 +124,9 @@ def agreement(lab: ControllerLab) -> dict[str, Any]:
     lab.start_controller("agreement", **patient)
     for body in given:
         lab.submit(body)
-    found = wait_until(Settled(lab), PATIENCE)
-    real = {_job(item): item["status"].get("clusterName") for item in found}
-    names = {item["metadata"]["name"]: _job(item) for item in found}
+    results = wait_until(Settled(lab), PATIENCE)
+    real = {_job(item): item["status"].get("clusterName") for item in results}
+    names = {item["metadata"]["name"]: _job(item) for item in results}
     # Creation times have whole seconds, and Kueue takes those of one second in the order of their random uids: the
     # simulation is given the order in which they got their quota.
     order: dict[str, None] = {}

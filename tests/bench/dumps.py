@@ -139,10 +139,10 @@ def measure() -> Iterator[dict[str, Any]]:
     """For each case: seconds of the whole command, wall and CPU, MiB, and CPU seconds of reading the dump alone."""
     with tempfile.TemporaryDirectory(prefix="kf-explain-") as folder:
         for pending, holders, queues, suffix in CASES:
-            made = list(objects(pending, holders, queues))
-            name = f"{made[-1]['metadata']['namespace']}/{made[-1]['metadata']['name']}"
+            result = list(objects(pending, holders, queues))
+            name = f"{result[-1]['metadata']['namespace']}/{result[-1]['metadata']['name']}"
             dump = Path(folder) / f"dump.{suffix}"
-            listed = {"apiVersion": "v1", "items": made, "kind": "List", "metadata": {"resourceVersion": ""}}
+            listed = {"apiVersion": "v1", "items": result, "kind": "List", "metadata": {"resourceVersion": ""}}
             dump.write_text(json.dumps(listed) if suffix == "json" else yaml.dump(listed, Dumper=_WithoutAnchors))
             row = min((_explain(name, dump) for _ in range(2)), key=lambda each: each["cpuSeconds"])
             yield {"pending": pending, "holders": holders, "format": suffix, **row, "parserSeconds": _parse(dump)}
@@ -157,14 +157,14 @@ def _explain(name: str, dump: Path) -> dict[str, float]:
         "from kueue_fleet.cli import main\n"
         "main()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, "explain", name, "--objects", dump, "--at", MOMENT],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "components")},
         capture_output=True,
         text=True,
         check=True,
     )
-    [peak] = re.findall(r"^VmHWM:\s+(\d+) kB$", done.stderr, re.MULTILINE)
+    [peak] = re.findall(r"^VmHWM:\s+(\d+) kB$", result.stderr, re.MULTILINE)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "wallSeconds": wall,

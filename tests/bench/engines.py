@@ -71,8 +71,8 @@ def measure_engines() -> Iterator[tuple[str, str, float, str]]:
 
 def _run(clone: Path, environ: dict[str, str], *command: str) -> str:
     """What a command prints; what it says of its progress is passed on."""
-    done = subprocess.run(command, cwd=clone, env=environ, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        print(done.stdout, file=sys.stderr)
-        done.check_returncode()
-    return done.stdout
+    result = subprocess.run(command, cwd=clone, env=environ, stdout=subprocess.PIPE, text=True, check=False)
+    if result.returncode:
+        print(result.stdout, file=sys.stderr)
+        result.check_returncode()
+    return result.stdout

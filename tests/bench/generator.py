@@ -223,8 +223,8 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
         )
     most_queues = sum(cohorts.count * queues.count for cohorts in file.cohorts for queues in cohorts.queues_sets)
     if max(total, most_queues) > MOST_WORKLOADS:
-        made = f"make {total} workloads in {most_queues} queues, more than {MOST_WORKLOADS}"
-        raise SimulationError([OUT_OF_RANGE.at("cohorts", made, "lower a count", source=source)])
+        result = f"make {total} workloads in {most_queues} queues, more than {MOST_WORKLOADS}"
+        raise SimulationError([OUT_OF_RANGE.at("cohorts", result, "lower a count", source=source)])
     queues: list[ClusterQueue] = []
     streams: list[_Stream] = []
     for cohorts in file.cohorts:

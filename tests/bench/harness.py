@@ -87,13 +87,13 @@ def run_harness() -> HarnessRun:
 def _module(go: GoToolchain) -> Path:
     """The folder of Kueue's module, in the version that the rehearsal uses."""
     engine = next(engine for engine in ENGINES if engine.name == "kueue")
-    found = subprocess.run(
+    result = subprocess.run(
         [go.executable, "mod", "download", "-json", f"{engine.module}@{engine.version}"],
         env=dict(go.environment), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if found.returncode != 0:
-        raise RehearsalError(f"Kueue's harness: its module cannot be had: {found.stdout or found.stderr}")
-    return Path(json.loads(found.stdout)["Dir"])
+    if result.returncode != 0:
+        raise RehearsalError(f"Kueue's harness: its module cannot be had: {result.stdout or result.stderr}")
+    return Path(json.loads(result.stdout)["Dir"])
 
 
 def _build(cache: EngineCache, go: GoToolchain, module: Path) -> Path:
@@ -103,12 +103,12 @@ def _build(cache: EngineCache, go: GoToolchain, module: Path) -> Path:
     def fill(folder: Path) -> None:
         packages = [f"./test/performance/scheduler/{name}" for name in _PROGRAMS]
         # The module's own go.mod has what the harness needs beyond Kueue.
-        done = subprocess.run(
+        result = subprocess.run(
             [go.executable, "build", "-mod=mod", "-o", f"{folder}/", *packages],
             cwd=module, env=dict(go.environment), capture_output=True, text=True, check=False,
         )  # fmt: skip
-        if done.returncode != 0:
-            raise RehearsalError(f"Kueue's harness: go build failed: {done.stderr[-400:]}")
+        if result.returncode != 0:
+            raise RehearsalError(f"Kueue's harness: go build failed: {result.stderr[-400:]}")
 
     with cache.locked("kueue-harness", waiting=lambda: None):
         return cache.entry("kueue-harness", key) or cache.store("kueue-harness", key, fill)

@@ -66,11 +66,11 @@ def _releases(log: HarnessLog, run_seconds: Mapping[str, float]) -> _Spans:
         for workload, finished in log.finished.items()
         if workload in log.admitted
     )
-    found: _Spans = []
+    result: _Spans = []
     for number, (finished, due) in enumerate(ends):
         before = number - HARNESS_DELAYS.workers
-        found.append((due if before < 0 else max(due, ends[before][0]), finished))
-    return found
+        result.append((due if before < 0 else max(due, ends[before][0]), finished))
+    return result
 
 
 def _means(spans: _Spans, began: float) -> Changing:

@@ -25,10 +25,10 @@ _FIRST_JOB = re.compile(r"^First job +admitted (\d+) s", re.MULTILINE)
 def commands() -> list[str]:
     """What the tutorial has its reader type, to the end of the section with the first rehearsal, in its order."""
     first_sections = PAGE.read_text().partition("\n## 3.")[0]
-    found: list[str] = []
+    result: list[str] = []
     for language, block in _BLOCK.findall(first_sections):
-        found += [step.command for step in steps(block)] if language == "console" else block.splitlines()
-    return found
+        result += [step.command for step in steps(block)] if language == "console" else block.splitlines()
+    return result
 
 
 def measure_newcomer() -> dict[str, float]:
@@ -49,7 +49,7 @@ def measure_newcomer() -> dict[str, float]:
             typed = [line for line in typed if not line.startswith("kubectl ")]
         script = "".join(f'{line}\necho "== $EPOCHREALTIME"\n' for line in typed)
         began = time.time()
-        done = subprocess.run(
+        result = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=name,
             env=environ,
@@ -57,9 +57,9 @@ def measure_newcomer() -> dict[str, float]:
             text=True,
             check=True,
         )
-        said = re.split(r"^== (\d+\.\d+)\n", done.stdout, flags=re.MULTILINE)
-        ends = dict(zip(typed, map(float, said[1::2]), strict=True))
-        printed = dict(zip(typed, said[::2], strict=False))
+        output = re.split(r"^== (\d+\.\d+)\n", result.stdout, flags=re.MULTILINE)
+        ends = dict(zip(typed, map(float, output[1::2]), strict=True))
+        printed = dict(zip(typed, output[::2], strict=False))
         (install,) = (line for line in typed if line.startswith("pip install"))
         rehearse = next(line for line in typed if line.startswith("kueue-fleet rehearse"))
         before = [begin for line, begin in zip(typed[1:], ends.values(), strict=False) if line == rehearse]

@@ -46,7 +46,7 @@ def workload(number: int) -> dict[str, Any]:
     return {
         "metadata": {**metadata, "ownerReferences": [owner], "managedFields": written},
         "spec": {"queueName": "dws", "podSets": [{"name": "main", "count": 2, "template": template}]},
-        "status": {"conditions": [{**each, "lastTransitionTime": at} for each in (refused, waiting)]},
+        "status": {"conditions": [{**item, "lastTransitionTime": at} for item in (refused, waiting)]},
     }
 
 
@@ -62,8 +62,8 @@ def opened(url: str) -> float:
 def jobs_shown(url: str) -> int:
     """How many jobs the page has; 0: not known yet."""
     with urlopen(f"{url}live/events") as events:
-        found: int | None = json.loads(events.readline().removeprefix(b"data: "))["jobs"]
-        return found or 0
+        result: int | None = json.loads(events.readline().removeprefix(b"data: "))["jobs"]
+        return result or 0
 
 
 def wait_for(url: str, jobs: int) -> None:
@@ -94,7 +94,7 @@ def measure(count: int) -> dict[str, float]:
         assert page.stdout is not None
         url = page.stdout.readline().split()[1]
         wait_for(url, count)
-        found = {"ready_wall": time.monotonic() - began, "open_wall": min(opened(url) for _ in range(REPEATS))}
+        result = {"ready_wall": time.monotonic() - began, "open_wall": min(opened(url) for _ in range(REPEATS))}
         delays = []
         for number in range(count, count + CHANGES):
             changed = time.monotonic()
@@ -103,10 +103,10 @@ def measure(count: int) -> dict[str, float]:
             delays.append(time.monotonic() - changed)
         began, before = time.monotonic(), cpu_of(page.pid)
         time.sleep(20)
-        found["idle_share"] = (cpu_of(page.pid) - before) / (time.monotonic() - began)
+        result["idle_share"] = (cpu_of(page.pid) - before) / (time.monotonic() - began)
     now, began = datetime(2026, 11, 27, tzinfo=UTC), time.process_time()
     team_rows(PageConfiguration(fleet="lab", cluster="manager", page=FleetPage()), workloads, now)
-    return {**found, "delay_wall": median(delays), "longest_wall": max(delays), "team": time.process_time() - began}
+    return {**result, "delay_wall": median(delays), "longest_wall": max(delays), "team": time.process_time() - began}
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def question_of(file: Path, folder: str, end: datetime | None = None, weeks: int
     data, fleet = load_document(text, str(file)).data, parse_fleet_text(text, str(file))
     past, whole = read_past(folder, None, end)
     window, held_out = held_out_of(whole, weeks)
-    knobs = [knob_of(each, data) for each in fleet.plan.may_change] if fleet.plan is not None else []
+    knobs = [knob_of(item, data) for item in fleet.plan.may_change] if fleet.plan is not None else []
     at = datetime.fromtimestamp(window.begin, UTC)
     data = {key: value for key, value in data.items() if key != "plan"}
     return Question(data, at, past, window, knobs, list_prices()), held_out
@@ -69,10 +69,10 @@ def grid(question: Question, least: float) -> dict[Point, float]:
     """Fleets that `check` accepts, with what is paid anyway: levels evenly apart, so many of each number that there are
     at least so many fleets; all there are, if there are fewer."""
     terms = Terms(question)
-    for each in range(1, 1 + max(len(knob.levels) for knob in question.knobs)):
+    for item in range(1, 1 + max(len(knob.levels) for knob in question.knobs)):
         axes = []
         for knob in question.knobs:
-            last, count = len(knob.levels) - 1, min(each, len(knob.levels))
+            last, count = len(knob.levels) - 1, min(item, len(knob.levels))
             axes.append(sorted({round(number * last / max(1, count - 1)) for number in range(count)}))
         accepted = {point: paid for point in itertools.product(*axes) if (paid := terms.floor(point)) is not None}
         if len(accepted) >= least:
@@ -89,9 +89,9 @@ def compare(question: Question, seeds: range, least: float = GRID, held_out: Win
     planned = time.process_time()
     with simulations(question, seeds, 1, None) as runs:
         for point, paid in fleets.items():
-            found = runs(point, whole=True)
-            if not missed_by(found):
-                best = min(best, paid + HOURS_PER_MONTH * sum(each.used for each in found) / len(found))
+            result = runs(point, whole=True)
+            if not missed_by(result):
+                best = min(best, paid + HOURS_PER_MONTH * sum(item.used for item in result) / len(result))
     return {
         "cost": answer.best.cost,
         "bruteCost": best,

@@ -87,16 +87,16 @@ def measure_by_hand() -> dict[str, float]:
                 return supervisor.client.put_cluster(cluster, project=fleet.project, location=region, autopilot=True)
 
             with ThreadPoolExecutor() as pool:
-                made = list(pool.map(bring_up, fleet.cluster_names))
+                result = list(pool.map(bring_up, fleet.cluster_names))
                 token = paths.admin_token.read_text().strip()
-                write_kubeconfig(paths.kubeconfig, rehearsal_kubeconfig(made, token, fleet.cluster_names[0]))
+                write_kubeconfig(paths.kubeconfig, rehearsal_kubeconfig(result, token, fleet.cluster_names[0]))
                 list(pool.map(lambda name: _install(session, fleet, paths.kubeconfig, name), fleet.cluster_names))
     return watch.seconds
 
 
 def _install(session: Session, fleet: FleetSpec, kubeconfig: Path, cluster: str) -> None:
-    made = config.new_client_from_config(str(kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-    api = dynamic.DynamicClient(made)  # type: ignore[no-untyped-call]
+    result = config.new_client_from_config(str(kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+    api = dynamic.DynamicClient(result)  # type: ignore[no-untyped-call]
 
     def apply(manifest: Mapping[str, Any]) -> None:
         resource = api.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])

@@ -29,7 +29,7 @@ def measure(jobs: int) -> dict[str, Any]:
         began = time.process_time()
         events = store.add(recorded(fleet, printed, store))
         written = time.process_time()
-        size = sum(each.stat().st_size for each in Path(folder).rglob("*.parquet"))
+        size = sum(item.stat().st_size for item in Path(folder).rglob("*.parquet"))
         replayed = _command("replay", str(STACK), "--store", folder, "--seeds", "1", "-o", "json")
     return {
         "jobs": jobs,

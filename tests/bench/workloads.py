@@ -33,10 +33,10 @@ def readers(manifests: Sequence[dict[str, Any]], workloads: Sequence[dict[str, A
 
     def controller() -> object:
         context, pod_sets = Context(), PodSets()
-        return [read_record(each, context, pod_sets) for each in workloads]
+        return [read_record(item, context, pod_sets) for item in workloads]
 
     def rehearsal() -> object:
-        there = {"home": [PrintedWorkload.of(each) for each in workloads]}
+        there = {"home": [PrintedWorkload.of(entry) for entry in workloads]}
         return view_jobs(submitted, "home", there, admitted_placements(there, "home"), NOW)
 
     return {
@@ -50,9 +50,9 @@ def readers(manifests: Sequence[dict[str, Any]], workloads: Sequence[dict[str, A
 def measure(count: int) -> dict[str, dict[str, float]]:
     """CPU seconds, the least of three, and MiB of what is kept, of each reader."""
     manifests = list(objects(count // 5, count - count // 5, QUEUES))
-    workloads = [each for each in manifests if each["kind"] == "Workload"]
+    workloads = [item for item in manifests if item["kind"] == "Workload"]
     gc.freeze()
-    found = {}
+    result = {}
     for name, read in readers(manifests, workloads).items():
         times = []
         for _ in range(3):
@@ -62,10 +62,10 @@ def measure(count: int) -> dict[str, dict[str, float]]:
             times.append(time.process_time() - began)
         tracemalloc.start()
         kept = read()
-        found[name] = {"cpuSeconds": min(times), "keptMiB": tracemalloc.get_traced_memory()[0] / 2**20}
+        result[name] = {"cpuSeconds": min(times), "keptMiB": tracemalloc.get_traced_memory()[0] / 2**20}
         tracemalloc.stop()
         del kept
-    return found
+    return result
 
 
 if __name__ == "__main__":

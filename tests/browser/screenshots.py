@@ -84,10 +84,10 @@ def write_report(arguments: list[str], folder: Path) -> Path:
     file, here = folder / "report.html", Path.cwd()
     os.chdir(ROOT)
     try:
-        done = CliRunner().invoke(app, ["simulate", "fleet", *arguments, "--html", str(file)])
+        result = CliRunner().invoke(app, ["simulate", "fleet", *arguments, "--html", str(file)])
     finally:
         os.chdir(here)
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     return file
 
 

@@ -114,17 +114,17 @@ def test_it_is_drawn_without_errors_and_readable(looked: Looked, report: tuple[P
     assert looked.said == []
     assert page.evaluate(READABLE) == []
     headings = page.locator("h2").all_text_contents()
-    assert [wanted for wanted in report[1] if wanted not in headings] == []
+    assert [expected for expected in report[1] if expected not in headings] == []
     for chart in page.locator(".chart svg").all():
         assert chart.locator("path").count(), chart.get_attribute("aria-label")
 
 
 def test_a_page_that_is_printed_is_light_and_has_no_controls(window: Window, report: tuple[Path, list[str]]) -> None:
-    page, said = window.look(report[0], 1280, "dark")
+    page, output = window.look(report[0], 1280, "dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(252, 252, 250)"
     assert not any(control.is_visible() for control in page.locator("main input, main select, summary").all())
-    assert said == []
+    assert output == []
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def platform(written: Written) -> Path:
 
 
 def test_jobs_are_sorted_filtered_and_turned_over(window: Window, platform: Path) -> None:
-    page, said = window.look(platform, 1280, "light")
+    page, output = window.look(platform, 1280, "light")
     rows, count = page.locator("h2:text('Jobs') ~ .panel tbody tr"), page.get_by_role("status")
     assert (rows.count(), count.text_content()) == (25, "1 to 25 of 61 jobs")
     page.get_by_role("button", name="Next").click()
@@ -154,11 +154,11 @@ def test_jobs_are_sorted_filtered_and_turned_over(window: Window, platform: Path
     assert [("before: " in (track.get_attribute("aria-label") or "")) for track in tracks] == [False, True]
     page.get_by_label("Show only rows with").fill("nothing-like-this")
     assert (rows.count(), count.text_content()) == (0, "0 to 0 of 0 jobs")
-    assert said == []
+    assert output == []
 
 
 def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(window: Window, platform: Path) -> None:
-    page, said = window.look(platform, 1280, "light")
+    page, output = window.look(platform, 1280, "light")
     panel = page.locator(".panel", has=page.locator("h3", has_text="t4-dws")).first
     assert "own quota in use at most 12, quota 12, before at most 12" in (
         panel.locator("svg").get_attribute("aria-label") or ""
@@ -177,7 +177,7 @@ def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(window: Wind
     assert "quota 4" in (panel.locator("svg").get_attribute("aria-label") or "")
     page.get_by_label("Resource").select_option("cpu")
     assert "CPUs: " in (panel.locator("svg").get_attribute("aria-label") or "")
-    assert said == []
+    assert output == []
 
 
 NAMES_AND_COLOURS = """(swatches) => swatches.map(
@@ -189,7 +189,7 @@ def test_a_flavor_has_one_colour_everywhere(window: Window, written: Written) ->
     colours: dict[str, set[str]] = {}
     for name, colour in page.locator(".swatch").evaluate_all(NAMES_AND_COLOURS):
         colours.setdefault(name, set()).add(colour)
-    assert {name: len(found) for name, found in colours.items()} == dict.fromkeys(colours, 1)
+    assert {name: len(result) for name, result in colours.items()} == dict.fromkeys(colours, 1)
     assert len({*map(str, colours.values())}) == len(colours) >= 6
 
 
@@ -198,7 +198,7 @@ def test_names_of_jobs_are_shown_and_not_run(window: Window, tmp_path: Path) -> 
     file = tmp_path / "report.html"
     records = tuple(Record(f"ns/{n}", bad, bad, float(n), label=bad) for n in range(2))
     file.write_text(report_page(bad, {"File": bad}, [("", Result(records, teams={bad: bad}))]))
-    page, said = window.look(file, 400, "dark")
+    page, output = window.look(file, 400, "dark")
     assert page.title() == bad
     assert page.locator("main img").count() == 0
     assert page.locator(f"td:has-text('{bad[:20]}')").count() >= 2
@@ -208,7 +208,7 @@ def test_names_of_jobs_are_shown_and_not_run(window: Window, tmp_path: Path) -> 
         "document.title='run'",
     )
     assert page.title() == bad
-    assert [message for message in said if "Content Security Policy" not in message] == []
+    assert [message for message in output if "Content Security Policy" not in message] == []
 
 
 LONG = "a-name-that-was-made-of-a-branch-a-commit-and-a-date-2026-11-22-0123456789abcdef0123456789abcdef"
@@ -247,10 +247,10 @@ def test_what_is_unusual_is_readable_too(
     quotas = tuple(Quota(record.cluster or "", record.cluster_queue, record.name, GPU, 1) for record in records)
     file.write_text(report_page(LONG, {"File": LONG}, [("", Result(records, quotas=quotas, until=500.0))]))
     for width, scheme in (LOOKS[0], LOOKS[-1]):
-        page, said = window.look(file, width, scheme)
+        page, output = window.look(file, width, scheme)
         assert page.evaluate(READABLE) == [], (width, scheme)
         assert says in page.locator("main").inner_text()
-        assert said == []
+        assert output == []
 
 
 def test_a_choice_of_fleets_is_readable(window: Window, tmp_path: Path) -> None:
@@ -262,10 +262,10 @@ def test_a_choice_of_fleets_is_readable(window: Window, tmp_path: Path) -> None:
     ]
     file.write_text(report_page("Plan", {}, [("Today", Result(())), ("Recommended", Result(()))], choices))
     for width, scheme in LOOKS:
-        page, said = window.look(file, width, scheme)
+        page, output = window.look(file, width, scheme)
         assert page.evaluate(READABLE) == [], (width, scheme)
         assert page.locator(".dot").count() == len(choices)
-        assert said == []
+        assert output == []
 
 
 JOBS = 15_000
@@ -293,7 +293,7 @@ def test_it_opens_in_a_second_with_fifteen_thousand_jobs(browser: Browser, tmp_p
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.goto(file.as_uri())
-        metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+        metrics = {item["name"]: item["value"] for item in session.send("Performance.getMetrics")["metrics"]}
         taken.append(1000 * metrics["TaskDuration"])
         assert page.get_by_role("status").text_content() == "1 to 25 of 15,000 jobs"
         page.close()

@@ -42,14 +42,14 @@ def opened(browser: Browser, url: str, width: int = 1280, scheme: str = "light")
     """The page as it asks for a token, and what the browser asks elsewhere or complains of but the refusal."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     context.set_default_timeout(60_000)
-    page, said = context.new_page(), list[str]()
+    page, output = context.new_page(), list[str]()
     expected = ("favicon", "401")
-    page.on("console", lambda m: None if any(each in m.text for each in expected) else said.append(m.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda asked: None if asked.url.startswith(url) else said.append(asked.url))
+    page.on("console", lambda m: None if any(item in m.text for item in expected) else output.append(m.text))
+    page.on("pageerror", lambda error: output.append(str(error)))
+    page.on("request", lambda asked: None if asked.url.startswith(url) else output.append(asked.url))
     page.goto(url)
     page.locator("#token").wait_for()
-    return page, said
+    return page, output
 
 
 def sign_in(page: Page, token: str) -> None:
@@ -62,7 +62,7 @@ def sign_in(page: Page, token: str) -> None:
 @pytest.mark.parametrize("width", [1280, 400])
 def test_it_is_readable_before_and_after_signing_in(browser: Browser, width: int, scheme: str, tmp_path: Path) -> None:
     with running(tmp_path) as url:
-        page, said = opened(browser, url, width, scheme)
+        page, output = opened(browser, url, width, scheme)
         assert page.evaluate(READABLE) == []
         assert page.locator("#state").inner_text() == "Sign in to see your jobs."
         sign_in(page, "ada")
@@ -76,7 +76,7 @@ def test_it_is_readable_before_and_after_signing_in(browser: Browser, width: int
         assert page.title() == "lab"
         assert page.locator("img, main script, iframe").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert said == []
+        assert output == []
         page.context.close()
 
 

@@ -38,21 +38,21 @@ def opened(browser: Browser, url: str, width: int = 1280, scheme: str = "light")
     """The page, and all that the browser complains of or asks elsewhere."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
     context.set_default_timeout(120_000)
-    page, said = context.new_page(), list[str]()
-    page.on("console", lambda message: None if "favicon" in message.text else said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda asked: None if asked.url.startswith(url) else said.append(asked.url))
+    page, output = context.new_page(), list[str]()
+    page.on("console", lambda message: None if "favicon" in message.text else output.append(message.text))
+    page.on("pageerror", lambda error: output.append(str(error)))
+    page.on("request", lambda asked: None if asked.url.startswith(url) else output.append(asked.url))
     page.goto(url)
     page.wait_for_selector("[data-job]")
-    return page, said
+    return page, output
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
     with running(View(FULL, VIEW.jobs)) as url:
-        page, said = opened(browser, url, width, scheme)
-        assert said == []
+        page, output = opened(browser, url, width, scheme)
+        assert output == []
         assert page.evaluate(READABLE) == []
         headings = page.locator("h2:visible").all_text_contents()
         assert headings == [
@@ -145,7 +145,7 @@ def test_a_team_is_chosen_by_keyboard(browser: Browser) -> None:
 def test_another_quota_is_tried_by_keyboard(browser: Browser, width: int) -> None:
     queue = {**QUEUE, "name": HOSTILE[:60]}
     with running(View({**FULL, "queues": [QUEUE, queue]}, VIEW.jobs), HOSTILE) as url:
-        page, said = opened(browser, url, width)
+        page, output = opened(browser, url, width)
         page.locator("#quota").focus()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Tab")
@@ -160,7 +160,7 @@ def test_another_quota_is_tried_by_keyboard(browser: Browser, width: int) -> Non
         assert answer.startswith("<img src=x")
         assert page.evaluate("document.activeElement.id") == "amount"
         assert page.locator("#quota option:checked").inner_text().startswith("<img src=x")
-        assert (page.title(), said, page.locator("img").count()) == ("lab", [], 0)
+        assert (page.title(), output, page.locator("img").count()) == ("lab", [], 0)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.context.close()
 
@@ -169,14 +169,14 @@ def test_what_a_hostile_team_writes_is_text(browser: Browser) -> None:
     texts = dict.fromkeys(("reason", "message", "says", "why", "next", "place", "start", "team"), HOSTILE)
     rows = [job(HOSTILE[:60], **texts)]
     with running(View(FULL, rows), HOSTILE) as url:
-        page, said = opened(browser, url, 400)
+        page, output = opened(browser, url, 400)
         page.locator("[data-job]").click()
         page.locator("#why", has_text="img src").wait_for()
         page.locator("#logs").click()
         page.locator("#log", has_text="log: <img src").wait_for()
         assert page.title() == "lab"
         assert page.locator("img, main script, iframe").count() == 0
-        assert said == []
+        assert output == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.context.close()
 
@@ -190,8 +190,8 @@ def test_15000_jobs_are_there_within_a_second(browser: Browser) -> None:
         before = time.process_time()
         page.reload()
         page.wait_for_selector("[data-job]")
-        shown = page.evaluate("performance.now()")
+        output = page.evaluate("performance.now()")
         assert page.locator("#count").inner_text() == "The first 100 of 15000 jobs"
         # Of a machine that does nothing else: the server's own time is what does not depend on others.
-        assert time.process_time() - before < 1.0, shown
+        assert time.process_time() - before < 1.0, output
         page.context.close()

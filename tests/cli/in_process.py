@@ -18,11 +18,11 @@ GROUP: Any = get_command(app)
 def commands_below(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every command without subcommands, by what is typed for it: `check`, `simulate fleet`."""
     for name in group.list_commands(None):
-        found = group.get_command(None, name)
-        if hasattr(found, "list_commands"):
-            yield from commands_below(found, f"{path}{name} ")
+        result = group.get_command(None, name)
+        if hasattr(result, "list_commands"):
+            yield from commands_below(result, f"{path}{name} ")
         else:
-            yield f"{path}{name}", found
+            yield f"{path}{name}", result
 
 
 class Ended(NamedTuple):

@@ -41,8 +41,8 @@ class Fleet:
             name = item["metadata"]["name"]
             rest = [each for each in self.tables[cluster][path] if each["metadata"]["name"] != name]
             self.tables[cluster][path] = rest if kind == "DELETED" else [*rest, item]
-        for each in self._watches.get((cluster, path), ()):
-            each.put(json.dumps({"type": kind, "object": item}).encode() + b"\n")
+        for entry in self._watches.get((cluster, path), ()):
+            entry.put(json.dumps({"type": kind, "object": item}).encode() + b"\n")
 
     def watched(self, path: str) -> list[str]:
         """The clusters of which somebody watches the path, each as often as it is."""
@@ -50,8 +50,8 @@ class Fleet:
 
     def end_watches(self) -> None:
         """End each in good order, as API servers do after some minutes."""
-        for each in (each for watches in self._watches.values() for each in watches):
-            each.put(b"")
+        for entry in (item for watches in self._watches.values() for item in watches):
+            entry.put(b"")
         self._watches.clear()
 
     def watch(self, url: str) -> SimpleQueue[bytes] | None:
@@ -60,9 +60,9 @@ class Fleet:
         if "watch" not in parse_qs(parts.query) or self.refused.get("watch"):
             return None
         _, cluster, rest = parts.path.split("/", 2)
-        made: SimpleQueue[bytes] = SimpleQueue()
-        self._watches.setdefault((cluster, f"/{rest}"), []).append(made)
-        return made
+        result: SimpleQueue[bytes] = SimpleQueue()
+        self._watches.setdefault((cluster, f"/{rest}"), []).append(result)
+        return result
 
     def answer(self, method: str, url: str, body: Object) -> tuple[int, Object | str]:
         parts = urlsplit(url)
@@ -71,8 +71,8 @@ class Fleet:
         for end, status in self.refused.items():
             if path.endswith(end):
                 return status, {"kind": "Status", "reason": "Forbidden", "message": f"no {end}"}
-        found = self.tables[cluster].get(path)
-        if found is None:
+        result = self.tables[cluster].get(path)
+        if result is None:
             return 404, {"kind": "Status", "reason": "NotFound", "message": f"{path} not found"}
         if method == "POST":
             self.created.append((cluster, path, body))
@@ -81,28 +81,28 @@ class Fleet:
             self.deleted.append((cluster, path, body))
             return 200, {"kind": "Status", "status": "Success"}
         self.selectors += parse_qs(parts.query).get("labelSelector", [])
-        if not isinstance(found, list):
-            return 200, found
+        if not isinstance(result, list):
+            return 200, result
         self.listed[path] += 1
         asked = {
             name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("limit", "continue")
         }
         begin = asked.get("continue", 0)
-        until = begin + asked.get("limit", len(found))
-        more = {"continue": str(until)} if until < len(found) else {}
-        return 200, {"metadata": {"resourceVersion": "1", **more}, "items": found[begin:until]}
+        until = begin + asked.get("limit", len(result))
+        more = {"continue": str(until)} if until < len(result) else {}
+        return 200, {"metadata": {"resourceVersion": "1", **more}, "items": result[begin:until]}
 
 
 @contextmanager
 def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> Iterator[Fleet]:
     """The clusters of these names; FILE becomes the kubeconfig, the first of them its current context."""
-    made = Fleet(names)
+    result = Fleet(names)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            watch = made.watch(self.path)
+            watch = result.watch(self.path)
             if watch is not None:
                 self.send_response(200)
                 self.send_header("Transfer-Encoding", "chunked")
@@ -112,10 +112,10 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
                 self.wfile.write(b"0\r\n\r\n")
                 return
             length = int(self.headers.get("Content-Length") or 0)
-            status, document = made.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
-            said = document if isinstance(document, str) else json.dumps(document)
-            text = said.encode() if made.strange is None else made.strange
-            status = status if made.strange is None else 200
+            status, document = result.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
+            output = document if isinstance(document, str) else json.dumps(document)
+            text = output.encode() if result.strange is None else result.strange
+            status = status if result.strange is None else 200
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.send_header("Connection", "close")
@@ -136,13 +136,13 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         clusters = [
             {"name": name, "cluster": {"server": f"http://127.0.0.1:{server.server_port}/{name}"}}
-            for name in made.tables
+            for name in result.tables
         ]
         contexts = [
-            {"name": name, "context": {"cluster": name, "user": "u", "namespace": "vision"}} for name in made.tables
+            {"name": name, "context": {"cluster": name, "user": "u", "namespace": "vision"}} for name in result.tables
         ]
         config = {"clusters": clusters, "contexts": contexts, "users": [{"name": "u", "user": {"token": "x"}}]}
         file.write_text(yaml.safe_dump({**config, "current-context": names[0]}))
         monkeypatch.setenv("KUBECONFIG", str(file))
-        yield made
+        yield result
         server.shutdown()

@@ -140,24 +140,24 @@ def test_a_file_is_not_replaced_unasked(dumps: dict[str, Path], tmp_path: Path) 
 def test_what_is_no_node_pool_is_refused(dumps: dict[str, Path], tmp_path: Path) -> None:
     pools = tmp_path / "pools.yaml"
     pools.write_text("- just text\n")
-    found = failure(*given(dumps), "--node-pools", f"worker-us-east4={pools}")
-    assert str(found).startswith(f"{pools}: holds no node pools; give what")
+    result = failure(*given(dumps), "--node-pools", f"worker-us-east4={pools}")
+    assert str(result).startswith(f"{pools}: holds no node pools; give what")
 
 
 def test_clusters_that_disagree_are_named_and_nothing_is_written(dumps: dict[str, Path], tmp_path: Path) -> None:
     text = dumps["worker-us-east4"].read_text().replace("BestEffortFIFO", "StrictFIFO")
     dumps["worker-us-east4"].write_text(text)
     file = tmp_path / "fleet.yaml"
-    found = failure(*given(dumps), "-o", str(file))
-    assert "worker-us-east4.ClusterQueue dws.queueingStrategy: StrictFIFO, but BestEffortFIFO on" in str(found)
+    result = failure(*given(dumps), "-o", str(file))
+    assert "worker-us-east4.ClusterQueue dws.queueingStrategy: StrictFIFO, but BestEffortFIFO on" in str(result)
     assert not file.exists()
 
 
 def test_what_no_object_says_is_asked_for_at_once(dumps: dict[str, Path]) -> None:
     file = dumps["worker-us-east4"]
-    found = str(failure(f"alone={file}", "--region", "us-east4", *FLEET))
-    assert "clusters[alone].mode: is not known" in found
-    assert "alone.kueue.configuration: is not known" in found
+    result = str(failure(f"alone={file}", "--region", "us-east4", *FLEET))
+    assert "clusters[alone].mode: is not known" in result
+    assert "alone.kueue.configuration: is not known" in result
 
 
 @pytest.fixture
@@ -228,9 +228,9 @@ def test_slips_with_descriptions_are_named(arguments: list[str], message: str, d
 
 
 def test_pulumi_import_asks_for_every_description(dumps: dict[str, Path]) -> None:
-    found = str(failure(*given(dumps), "--pulumi-import", "i.json", "-o", "f"))
-    assert found.startswith("--pulumi-import: no description of ")
-    assert "; add --description " in found
+    result = str(failure(*given(dumps), "--pulumi-import", "i.json", "-o", "f"))
+    assert result.startswith("--pulumi-import: no description of ")
+    assert "; add --description " in result
 
 
 def test_what_is_no_description_is_refused(described: list[str], tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ def test_a_cluster_outside_gke_needs_no_project(tmp_path: Path) -> None:
     dump = tmp_path / "paris.yaml"
     objects = render_fleet(alone())["paris"]
     dump.write_text(yaml.dump({"apiVersion": "v1", "kind": "List", "items": objects}, Dumper=yaml.CSafeDumper))
-    done = run(f"paris={dump}", "--name=lab", "--kubernetes=paris", "--default-kueue")
-    assert done.exit_code == 0, done.output
-    assert parse_fleet_text(done.stdout, "fleet").plain_clusters == ("paris",)
+    result = run(f"paris={dump}", "--name=lab", "--kubernetes=paris", "--default-kueue")
+    assert result.exit_code == 0, result.output
+    assert parse_fleet_text(result.stdout, "fleet").plain_clusters == ("paris",)
 
 
 def test_a_cluster_of_gke_needs_one(dumps: dict[str, Path]) -> None:

@@ -33,9 +33,9 @@ def broken_file(tmp_path: Path) -> Path:
 
 
 def test_a_good_fleet_is_valid(fleet_file: Path) -> None:
-    done = call("check", fleet_file)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
+    result = call("check", fleet_file)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, ")
 
 
 def test_standard_input_is_called_so() -> None:
@@ -46,10 +46,10 @@ def test_standard_input_is_called_so() -> None:
 
 
 def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, broken_file: Path) -> None:
-    done = call("check", fleet_file, broken_file, "missing.yaml")
-    assert done.returncode == 1
-    assert f"{fleet_file}: fleet tiny is valid" in done.stdout
-    assert done.stderr.splitlines() == [
+    result = call("check", fleet_file, broken_file, "missing.yaml")
+    assert result.returncode == 1
+    assert f"{fleet_file}: fleet tiny is valid" in result.stdout
+    assert result.stderr.splitlines() == [
         f"error: {broken_file}:4: clusters[solo].regoin: is not a known field; did you mean region? [KF502]",
         f"error: {broken_file}:14: {QUOTA}: -4 is negative; write 0 or a positive amount [KF511]",
         "error: missing.yaml: no such file; give a Pulumi.<env>.yaml or a fleet YAML [KF904]",
@@ -66,11 +66,11 @@ def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
             "16Gi", '16Gi, nvidia.com/gpu: "2" }, limits: { nvidia.com/gpu: "2"', 1
         )
     )
-    done = call("check", examples / "fleet.yaml", "--jobs", jobs)
-    assert done.returncode == 1
-    assert f"error: {jobs}:5: JobSet research/train-distributed: GKE refuses a ProvisioningRequest" in done.stderr
-    found = json.loads(call("check", examples / "fleet.yaml", "--jobs", jobs, "--output", "json").stdout)["files"][0]
-    assert [(one["line"], one["path"]) for one in found["problems"] if one["severity"] == "error"] == [
+    result = call("check", examples / "fleet.yaml", "--jobs", jobs)
+    assert result.returncode == 1
+    assert f"error: {jobs}:5: JobSet research/train-distributed: GKE refuses a ProvisioningRequest" in result.stderr
+    results = json.loads(call("check", examples / "fleet.yaml", "--jobs", jobs, "--output", "json").stdout)["files"][0]
+    assert [(one["line"], one["path"]) for one in results["problems"] if one["severity"] == "error"] == [
         (5, "JobSet research/train-distributed")
     ]
     assert "no such file or folder" in call("check", examples / "fleet.yaml", "--jobs", "nothing.yaml").stderr
@@ -88,17 +88,17 @@ JOBS = [
 
 @pytest.mark.parametrize(("fleet", "jobs"), JOBS)
 def test_the_jobs_of_examples_are_valid(fleet: str, jobs: str) -> None:
-    done = call("check", EXAMPLES.parent / fleet, "--jobs", EXAMPLES / jobs)
-    assert done.returncode == 0, done.stderr
-    assert "Autopilot refuses" not in done.stderr
+    result = call("check", EXAMPLES.parent / fleet, "--jobs", EXAMPLES / jobs)
+    assert result.returncode == 0, result.stderr
+    assert "Autopilot refuses" not in result.stderr
 
 
 def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
-    done = call(
+    result = call(
         "check", EXAMPLES.parent / "stacks/Pulumi.dws-multikueue.yaml", "--jobs", EXAMPLES / "dws-multikueue/jobs.yaml"
     )
-    assert done.returncode == 1
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert result.returncode == 1
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert "items[12]: Job team-language/too-big-1: never starts: worker-asia-southeast1: ExceedsMaxQuota; " in line
 
 
@@ -119,26 +119,26 @@ def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
 def test_what_kubernetes_would_refuse_is_seen(tmp_path: Path, wrong: tuple[str, str], message: str) -> None:
     jobs = tmp_path / "job.yaml"
     jobs.write_text((EXAMPLES / "jobs/job.yaml").read_text().replace(*wrong))
-    done = call("check", EXAMPLES / "jobs/fleet.yaml", "--jobs", jobs)
-    assert done.returncode == 1
-    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    result = call("check", EXAMPLES / "jobs/fleet.yaml", "--jobs", jobs)
+    assert result.returncode == 1
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert message in line
 
 
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) -> None:
-    done = call("check", ATTEMPTS / f"{name}.yaml")
-    assert (done.returncode, done.stdout) == (1, "")
-    lines = done.stderr.replace(f"{ATTEMPTS}/", "")
+    result = call("check", ATTEMPTS / f"{name}.yaml")
+    assert (result.returncode, result.stdout) == (1, "")
+    lines = result.stderr.replace(f"{ATTEMPTS}/", "")
     assert lines == snapshot
     for line in lines.splitlines():
         assert re.fullmatch(rf"(error|warning): {name}\.yaml:\d+: [^ ]+: [^;]+; .+", line)
 
 
 def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None:
-    done = call("check", "--output", "json", fleet_file, broken_file, "-", stdin="name: x: y")
-    assert (done.returncode, done.stderr) == (1, "")
-    good, broken, typed = json.loads(done.stdout)["files"]
+    result = call("check", "--output", "json", fleet_file, broken_file, "-", stdin="name: x: y")
+    assert (result.returncode, result.stderr) == (1, "")
+    good, broken, typed = json.loads(result.stdout)["files"]
     assert good == {"file": str(fleet_file), "valid": True, "problems": []}
     assert (broken["file"], broken["valid"]) == (str(broken_file), False)
     assert broken["problems"][1] == {
@@ -154,9 +154,9 @@ def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None
 
 
 def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, broken_file: Path) -> None:
-    done = call("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines() == [
+    result = call("check", "--output", "github", broken_file, fleet_file, "missing.yaml")
+    assert (result.returncode, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
         f"::error file={broken_file},line=4,title=clusters[solo].regoin::"
         "is not a known field; did you mean region? [KF502]",
         f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount [KF511]",
@@ -174,9 +174,9 @@ def test_an_annotation_has_no_character_that_means_something_to_github() -> None
 
 def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) -> None:
     """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the code."""
-    done = call("check", "--output", "sarif", broken_file, fleet_file, "missing file.yaml")
-    assert (done.returncode, done.stderr) == (1, "")
-    log = json.loads(done.stdout)
+    result = call("check", "--output", "sarif", broken_file, fleet_file, "missing file.yaml")
+    assert (result.returncode, result.stderr) == (1, "")
+    log = json.loads(result.stdout)
     assert log["version"] == "2.1.0"
     [run] = log["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -202,15 +202,17 @@ def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) ->
 def test_warnings_fail_when_they_are_to() -> None:
     warned = GOOD.replace("name: tiny", "name: tiny\nkueue: {version: 0.19.3}")
     assert call("check", "-", stdin=warned).returncode == 0
-    done = call("check", "--strict", "-", stdin=warned)
-    assert done.returncode == 1
-    assert done.stderr.startswith("warning: <stdin>:3: kueue.version: 0.19.3, but the rules checked here are those of")
+    result = call("check", "--strict", "-", stdin=warned)
+    assert result.returncode == 1
+    assert result.stderr.startswith(
+        "warning: <stdin>:3: kueue.version: 0.19.3, but the rules checked here are those of"
+    )
 
 
 def test_a_file_of_3000_nested_maps_is_refused_plainly() -> None:
-    done = call("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists [KF518]\n"
+    result = call("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists [KF518]\n"
 
 
 @pytest.mark.parametrize(
@@ -226,9 +228,9 @@ def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: o
     assert callable(make)
     file = tmp_path / "some.yaml"
     make(file)
-    done = call("check", file)
-    assert done.returncode == 1
-    assert done.stderr == f"error: {file}: {message} [KF904]\n"
+    result = call("check", file)
+    assert result.returncode == 1
+    assert result.stderr == f"error: {file}: {message} [KF904]\n"
 
 
 def test_a_mistyped_option_exits_2() -> None:
@@ -240,8 +242,8 @@ def test_a_wrong_section_of_the_rehearsal_is_not_called_valid(tmp_path: Path) ->
     file = tmp_path / "Pulumi.dev.yaml"
     fleet = "".join(f"    {line}\n" for line in GOOD.splitlines())
     file.write_text(f"config:\n  kueue-fleet:rehearsal: {{dws: {{stok: 3}}}}\n  kueue-fleet:fleet:\n{fleet}")
-    done = call("check", str(file))
-    assert "kueue-fleet:rehearsal.dws.stok: is not a known field; did you mean stock?" in done.stderr
-    assert (done.returncode, done.stdout) == (1, "")
-    [found] = json.loads(call("check", "-o", "json", str(file)).stdout)["files"]
-    assert found["valid"] is False
+    result = call("check", str(file))
+    assert "kueue-fleet:rehearsal.dws.stok: is not a known field; did you mean stock?" in result.stderr
+    assert (result.returncode, result.stdout) == (1, "")
+    [results] = json.loads(call("check", "-o", "json", str(file)).stdout)["files"]
+    assert results["valid"] is False

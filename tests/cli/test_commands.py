@@ -24,41 +24,41 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def test_modules_name_their_commands() -> None:
     for module in {listed.module for listed in COMMANDS.values()}:
-        said = str(import_module(module).__doc__).partition(":")[0]
+        output = str(import_module(module).__doc__).partition(":")[0]
         named = {name for name, listed in COMMANDS.items() if listed.module == module}
-        assert set(re.findall("`([a-z]+)`", said)) == named
+        assert set(re.findall("`([a-z]+)`", output)) == named
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    done = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"})
-    assert done.exit_code == 0, done.output
-    assert re.search(rf"{name} (\[OPTIONS\]|COMMAND)", done.stdout)
+    result = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    assert re.search(rf"{name} (\[OPTIONS\]|COMMAND)", result.stdout)
 
 
 def test_the_list_of_commands() -> None:
-    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
-    rows = [line for line in shown.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS]
-    listed = {name: each for name, each in COMMANDS.items() if each.group}
+    output = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    rows = [line for line in output.splitlines() if line.startswith("  ") and line.split()[0] in COMMANDS]
+    listed = {name: item for name, item in COMMANDS.items() if item.group}
     assert [row.split()[0] for row in rows] == list(listed)
-    assert all(each.help in row for each, row in zip(listed.values(), rows, strict=True))
+    assert all(entry.help in row for entry, row in zip(listed.values(), rows, strict=True))
     assert len(rows) <= 20
-    assert {each.group for each in listed.values()} <= {line.removesuffix(":") for line in shown.splitlines()}
-    assert "Exit codes: 0 done; 1 " in shown
+    assert {each.group for each in listed.values()} <= {line.removesuffix(":") for line in output.splitlines()}
+    assert "Exit codes: 0 done; 1 " in output
 
 
 def test_help_names_the_other_commands_at_its_end() -> None:
-    shown = " ".join(CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout.split())
-    hidden = [name for name, each in COMMANDS.items() if not each.group and not each.instead]
-    assert f"Not in the list: {', '.join(hidden)}." in shown
+    output = " ".join(CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout.split())
+    hidden = [name for name, item in COMMANDS.items() if not item.group and not item.instead]
+    assert f"Not in the list: {', '.join(hidden)}." in output
 
 
 @pytest.mark.parametrize("name", [name for name, listed in COMMANDS.items() if listed.instead])
 def test_an_old_name_says_what_to_write(name: str) -> None:
-    done = CliRunner().invoke(app, [name, "--help"])
-    assert done.exit_code == 0
+    result = CliRunner().invoke(app, [name, "--help"])
+    assert result.exit_code == 0
     assert (
-        f"{name}: is an old name, which the next release does not have; write {COMMANDS[name].instead}" in done.stderr
+        f"{name}: is an old name, which the next release does not have; write {COMMANDS[name].instead}" in result.stderr
     )
 
 
@@ -73,8 +73,8 @@ def test_help_imports_neither_models_nor_components() -> None:
         "    print(*sorted(sys.modules), sep=',')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split(","))
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(result.stdout.splitlines()[-1].split(","))
     assert "typer" in loaded
     assert not loaded & {
         "pydantic",
@@ -98,10 +98,10 @@ def test_check_imports_no_more_than_it_needs() -> None:
         "    print(*sorted(sys.modules), sep=',')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    loaded = set(done.stdout.splitlines()[-1].split(","))
+    loaded = set(result.stdout.splitlines()[-1].split(","))
     assert "kueue_fleet.fleet_file.model.fleet" in loaded
     slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_admission.decide", "kueue_fleet.fleet_simulation"}
     assert not loaded & {
@@ -131,13 +131,13 @@ def test_names_of_a_package_are_loaded_when_they_are_used(package: str) -> None:
         "print(hasattr(package, 'Fleet'))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "components")}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False"]
 
 
 def test_the_version() -> None:
-    done = CliRunner().invoke(app, ["--version"])
-    assert (done.exit_code, done.stdout) == (0, f"kueue-fleet {PROJECT['version']}\n")
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"kueue-fleet {PROJECT['version']}\n")
 
 
 @pytest.mark.parametrize("name", ["--show-completion", "--install-completion"])
@@ -154,15 +154,17 @@ def test_completion_of_commands() -> None:
         "COMP_CWORD": "1",
     }
     script = "from kueue_fleet.cli import app; app(prog_name='kueue-fleet')"
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == [name for name in COMMANDS if name.startswith("re")]
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.stdout.split() == [name for name in COMMANDS if name.startswith("re")]
 
 
 def test_a_mistyped_command() -> None:
-    done = CliRunner().invoke(app, ["explan"])
-    assert isinstance(done.exception, CommandError)
-    assert str(done.exception) == "there is no command explan; did you mean explain?"
-    assert done.exception.exit_code == 2
+    result = CliRunner().invoke(app, ["explan"])
+    assert isinstance(result.exception, CommandError)
+    assert str(result.exception) == "there is no command explan; did you mean explain?"
+    assert result.exception.exit_code == 2
 
 
 class TestExtras:
@@ -177,13 +179,13 @@ class TestExtras:
         for name in [name for name in sys.modules if name.startswith("kueue_rehearsal.session")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "psutil", None)
-        done = CliRunner().invoke(app, ["rehearse", "run"])
-        assert isinstance(done.exception, CommandError)
+        result = CliRunner().invoke(app, ["rehearse", "run"])
+        assert isinstance(result.exception, CommandError)
         assert (
-            str(done.exception)
+            str(result.exception)
             == "rehearse: needs psutil, which is not installed; run: pip install 'kueue-fleet[rehearsal]'"
         )
-        assert done.exception.exit_code == 1
+        assert result.exception.exit_code == 1
 
     def test_a_module_that_belongs_to_no_extra_is_not_explained_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "kueue_fleet.cli.init", raising=False)

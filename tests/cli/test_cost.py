@@ -34,7 +34,7 @@ def test_json_has_the_same_sums() -> None:
     total = document["total"]
     assert total["always"]["month"] == pytest.approx(total["always"]["hour"] * 730, abs=0.1)
     for sums in ("byCluster", "byClass"):
-        assert sum(each["inUse"]["month"] for each in document[sums].values()) == pytest.approx(
+        assert sum(item["inUse"]["month"] for item in document[sums].values()) == pytest.approx(
             total["inUse"]["month"], abs=0.1
         )
     assert document["notInSums"]
@@ -44,10 +44,10 @@ def test_json_has_the_same_sums() -> None:
 def test_own_prices(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("of,regions,onDemand,spot,flexStart\nnvidia-h100-80gb,us-central1 europe-west4,9,3,4\n")
-    shown = run(str(PROD), "--prices", str(own)).stdout
-    assert f"prices of 2026-11, and {own}" in shown
-    assert "nvidia-h100-80gb" not in shown
-    assert "the price of a3-highgpu-8g in us-central1, flexStart" in shown
+    output = run(str(PROD), "--prices", str(own)).stdout
+    assert f"prices of 2026-11, and {own}" in output
+    assert "nvidia-h100-80gb" not in output
+    assert "the price of a3-highgpu-8g in us-central1, flexStart" in output
     own.write_text("of,regions,onDemand,spot,flexStart\na,b,c,d,\n")
     refused = run(str(PROD), "--prices", str(own)).exception
     assert isinstance(refused, CommandError)
@@ -77,12 +77,12 @@ def test_a_fleet_from_stdin() -> None:
 def test_diff_says_what_a_change_costs(tmp_path: Path) -> None:
     new = tmp_path / "new.yaml"
     new.write_text(PROD.read_text().replace("count: 12", "count: 14"))
-    shown = CliRunner().invoke(app, ["diff", str(PROD), str(new)]).stdout
-    assert "What it costs\n  reservations: 78.85 -> 91.99 USD an hour used or not\n" in shown
+    output = CliRunner().invoke(app, ["diff", str(PROD), str(new)]).stdout
+    assert "What it costs\n  reservations: 78.85 -> 91.99 USD an hour used or not\n" in output
     own = tmp_path / "own.csv"
     own.write_text("of,regions,onDemand,spot,flexStart\nnvidia-l4,us-central1 europe-west4 asia-southeast1,0,,\n")
     document = CliRunner().invoke(app, ["diff", str(PROD), str(new), "-o", "json", "--prices", str(own)]).stdout
-    (first, *_) = [each for each in json.loads(document)["differences"] if each["area"] == "cost"]
+    (first, *_) = [item for item in json.loads(document)["differences"] if item["area"] == "cost"]
     assert first["text"] != "78.85 -> 91.99 USD an hour used or not"
 
 
@@ -106,17 +106,17 @@ JOBS = """submitted,queue,gpus,runSeconds,started
 def used(folder: Path, *options: str) -> Result:
     (folder / "jobs.csv").write_text(JOBS)
     store = str(folder / "history")
-    done = CliRunner().invoke(app, ["record", str(SHARED), "--store", store, "--from", str(folder / "jobs.csv")])
-    assert done.exit_code == 0
+    result = CliRunner().invoke(app, ["record", str(SHARED), "--store", store, "--from", str(folder / "jobs.csv")])
+    assert result.exit_code == 0
     return run(str(SHARED), "--store", store, *options)
 
 
 def test_what_teams_used_by_week_against_their_budgets(tmp_path: Path) -> None:
     document = json.loads(used(tmp_path, "--per", "week", "-o", "json").stdout)
-    found = [(each["begin"], each["team"], each["gpuHours"], each["budget"][0]) for each in document["used"]]
+    result = [(item["begin"], item["team"], item["gpuHours"], item["budget"][0]) for item in document["used"]]
     budget = {"of": "GPU hours", "limit": 2000}
     # The last one runs for 100 hours, the first two days of them in the week of the 12th.
-    assert found == [
+    assert result == [
         ("2026-10-05", "research", 40.0, {**budget, "percent": 2}),
         ("2026-10-12", "research", 8 * 48.0, {**budget, "percent": 19}),
         ("2026-10-19", "research", 8 * 52.0, {**budget, "percent": 20}),

@@ -55,7 +55,7 @@ def test_a_load_on_both_shows_who_waits_longer(smaller: Path) -> None:
     result = run(str(STACK), str(smaller), "--workload", str(WORKLOAD), "--output", "json")
     document = json.loads(result.stdout)
     assert document["schemaVersion"] == 1
-    assert {each["area"] for each in document["differences"]} == {"quota"}
+    assert {item["area"] for item in document["differences"]} == {"quota"}
     assert document["workloads"]
     assert "fare differently." in run(str(STACK), str(smaller), "--workload", str(WORKLOAD)).stdout
 
@@ -82,8 +82,8 @@ def test_rows_that_look_equal_say_what_differs(tmp_path: Path) -> None:
     job = {"name": "one", "namespace": "default", "queue": "gpu", "runSeconds": 1234567, "requests": requests}
     workload.write_text(yaml.safe_dump({"jobs": [job]}))
     lines = run(*map(str, files), "--workload", str(workload)).stdout.splitlines()
-    shown = [line.split(maxsplit=2) for line in lines if line.startswith("default/one")]
-    assert [(run, " ".join(rest.split())) for _, run, rest in shown] == [
+    output = [line.split(maxsplit=2) for line in lines if line.startswith("default/one")]
+    assert [(run, " ".join(rest.split())) for _, run, rest in output] == [
         ("before", "0 Finished only - on l4"),
         ("after", "0 Finished only - on t4"),
     ]

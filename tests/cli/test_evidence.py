@@ -30,9 +30,9 @@ def refusal(done: Result) -> str:
 @pytest.fixture
 def history(tmp_path: Path) -> tuple[str, str]:
     """A fleet with a team that is bound to Europe, and the history of one of its jobs, which was in America."""
-    done = workload(RESERVED, ADMITTED, admission=ASSIGNED)
-    done["metadata"] |= {"namespace": "language", "labels": {"kueue.x-k8s.io/multikueue-origin": "m"}}
-    (tmp_path / "worker.json").write_text(json.dumps(done))
+    result = workload(RESERVED, ADMITTED, admission=ASSIGNED)
+    result["metadata"] |= {"namespace": "language", "labels": {"kueue.x-k8s.io/multikueue-origin": "m"}}
+    (tmp_path / "worker.json").write_text(json.dumps(result))
     source = f"worker-us-central1={tmp_path / 'worker.json'}"
     store = str(tmp_path / "history")
     recorded = CliRunner().invoke(app, ["record", str(FLEET), "--store", store, "--from", source])
@@ -42,10 +42,10 @@ def history(tmp_path: Path) -> tuple[str, str]:
 
 def test_a_job_that_was_outside_is_named_and_ends_with_3(history: tuple[str, str]) -> None:
     fleet, store = history
-    done = run(fleet, "--store", store, *NOVEMBER)
-    assert done.exit_code == 3
-    assert "was on worker-us-central1, in us-central1, from" in done.stdout
-    assert "the team's allowedRegions allows only europe-west4" in done.stdout
+    result = run(fleet, "--store", store, *NOVEMBER)
+    assert result.exit_code == 3
+    assert "was on worker-us-central1, in us-central1, from" in result.stdout
+    assert "the team's allowedRegions allows only europe-west4" in result.stdout
 
 
 def test_a_job_is_of_the_team_that_the_file_says_whoever_recorded_it(history: tuple[str, str], tmp_path: Path) -> None:
@@ -60,19 +60,19 @@ def test_a_job_is_of_the_team_that_the_file_says_whoever_recorded_it(history: tu
 
 def test_a_time_without_jobs_ends_with_0(history: tuple[str, str]) -> None:
     fleet, store = history
-    done = run(fleet, "--store", store, "--from", "2026-10-01", "--to", "2026-10-02")
-    assert done.exit_code == 0
-    assert "No job that the history has ran where it may not." in done.stdout
-    assert "not followed 2026-10-01T00:00:00Z to 2026-10-02T00:00:00Z" in done.stdout
+    result = run(fleet, "--store", store, "--from", "2026-10-01", "--to", "2026-10-02")
+    assert result.exit_code == 0
+    assert "No job that the history has ran where it may not." in result.stdout
+    assert "not followed 2026-10-01T00:00:00Z to 2026-10-02T00:00:00Z" in result.stdout
 
 
 def test_of_a_job_whose_worker_is_not_known_nothing_is_said(history: tuple[str, str], tmp_path: Path) -> None:
     fleet, _ = history
     store, manager = str(tmp_path / "again"), f"manager-europe-west4={tmp_path / 'worker.json'}"
     assert CliRunner().invoke(app, ["record", fleet, "--store", store, "--from", manager]).exit_code == 0
-    done = run(fleet, "--store", store, *NOVEMBER)
-    assert done.exit_code == 0
-    assert "No job whose region is known ran where it may not." in done.stdout
+    result = run(fleet, "--store", store, *NOVEMBER)
+    assert result.exit_code == 0
+    assert "No job whose region is known ran where it may not." in result.stdout
 
 
 def test_whoever_has_the_document_can_make_its_digest(history: tuple[str, str]) -> None:

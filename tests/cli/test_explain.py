@@ -51,25 +51,25 @@ def write(path: Path, objects: list[dict[str, Any]]) -> Path:
 
 
 def explain(*arguments: str) -> Any:
-    done = CliRunner().invoke(app, ["explain", *arguments, "--output", "json"])
-    assert done.exception is None, done.output
-    return json.loads(done.stdout)["explanations"]
+    result = CliRunner().invoke(app, ["explain", *arguments, "--output", "json"])
+    assert result.exception is None, result.output
+    return json.loads(result.stdout)["explanations"]
 
 
 def refused(*arguments: str) -> str:
     """The one message of a command that fails."""
-    done = CliRunner().invoke(app, ["explain", *arguments])
-    assert isinstance(done.exception, CommandError), done.output
-    assert done.exception.exit_code == 1
-    assert done.stdout == ""
-    return str(done.exception)
+    result = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(result.exception, CommandError), result.output
+    assert result.exception.exit_code == 1
+    assert result.stdout == ""
+    return str(result.exception)
 
 
 def waiting(path: Path, *objects: dict[str, Any]) -> list[str]:
     """The lines about what waits, where no workload is named."""
-    done = CliRunner().invoke(app, ["explain", "--objects", str(write(path / "dump.yaml", [*cluster(), *objects]))])
-    assert done.exception is None, done.output
-    return done.stdout.splitlines()
+    result = CliRunner().invoke(app, ["explain", "--objects", str(write(path / "dump.yaml", [*cluster(), *objects]))])
+    assert result.exception is None, result.output
+    return result.stdout.splitlines()
 
 
 def test_each_that_waits_in_a_line(tmp_path: Path) -> None:
@@ -103,23 +103,23 @@ def test_of_many_that_wait_the_first_of_every_queue(tmp_path: Path) -> None:
 
 def test_what_waits_as_json(tmp_path: Path) -> None:
     dump = write(tmp_path / "dump.yaml", [*cluster(), job("large"), job("huge", 9)])
-    found = json.loads(CliRunner().invoke(app, ["explain", "--objects", str(dump), "-o", "json"]).stdout)
-    [first, second] = [each["explanations"][0] for each in found["workloads"]]
-    assert (found["waiting"], first["workload"], second["workload"]) == (2, "team-a/huge", "team-a/large")
+    result = json.loads(CliRunner().invoke(app, ["explain", "--objects", str(dump), "-o", "json"]).stdout)
+    [first, second] = [item["explanations"][0] for item in result["workloads"]]
+    assert (result["waiting"], first["workload"], second["workload"]) == (2, "team-a/huge", "team-a/large")
 
 
 def test_what_waits_at_a_second(tmp_path: Path) -> None:
     jobs = [job("first", 3), job("second", 3)]
     dump = write(tmp_path / "dump.yaml", [*cluster(), *jobs])
-    done = CliRunner().invoke(app, ["explain", "--objects", str(dump), "--second", "5"])
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["team-a/second"]
+    result = CliRunner().invoke(app, ["explain", "--objects", str(dump), "--second", "5"])
+    assert [line.partition(":")[0] for line in result.stdout.splitlines()] == ["team-a/second"]
 
 
 def test_by_the_name_of_the_job(tmp_path: Path) -> None:
     dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
-    [found] = explain("train", "--objects", str(dump))
-    assert (found["workload"], found["reason"]) == ("team-a/train", "ExceedsMaxQuota")
-    assert found["flavors"][0]["resources"][0] | {"holders": []} == {
+    [result] = explain("train", "--objects", str(dump))
+    assert (result["workload"], result["reason"]) == ("team-a/train", "ExceedsMaxQuota")
+    assert result["flavors"][0]["resources"][0] | {"holders": []} == {
         "resource": "cpu",
         "asked": 8000,
         "nominal": 4000,
@@ -136,8 +136,8 @@ def test_by_the_name_of_the_job(tmp_path: Path) -> None:
 
 def test_in_one_line(tmp_path: Path) -> None:
     dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
-    done = CliRunner().invoke(app, ["explain", "train", "--objects", str(dump), "--short"])
-    assert done.stdout == (
+    result = CliRunner().invoke(app, ["explain", "train", "--objects", str(dump), "--short"])
+    assert result.stdout == (
         "team-a/train: Pending, ExceedsMaxQuota [KF105]: It asks for 8 cpu; ClusterQueue cq can never have more than "
         "4 of it in flavor default. Next step: Raise the nominalQuota of ClusterQueue cq in flavor default: cpu by 4, "
         "from 4 to 8.\n"
@@ -145,9 +145,9 @@ def test_in_one_line(tmp_path: Path) -> None:
 
 
 def test_the_code_of_a_message() -> None:
-    done = CliRunner().invoke(app, ["explain", "kf111"])
-    assert done.stdout.splitlines()[0] == ("KF111: queued provisioning feature currently supports only single PodSet")
-    assert done.stdout.splitlines()[-1] == "What to do: See Use DWS (docs/tasks/dws.md)"
+    result = CliRunner().invoke(app, ["explain", "kf111"])
+    assert result.stdout.splitlines()[0] == ("KF111: queued provisioning feature currently supports only single PodSet")
+    assert result.stdout.splitlines()[-1] == "What to do: See Use DWS (docs/tasks/dws.md)"
     assert CliRunner().invoke(app, ["explain", "KF624"]).stdout.splitlines()[-1].startswith("Source: https://")
     assert "KF999: no message has this code; docs/troubleshooting.md has all of them" in refused("KF999")
 
@@ -156,29 +156,33 @@ def test_every_cluster_is_explained(tmp_path: Path) -> None:
     manager = write(tmp_path / "m.yaml", [*cluster(16), job("train")])
     small = write(tmp_path / "s.yaml", cluster(4))
     stopped = write(tmp_path / "h.yaml", cluster(16, stopPolicy="Hold"))
-    found = explain(
+    result = explain(
         "team-a/train", "--objects", f"manager={manager}", "--objects", f"small={small}", "--objects", f"held={stopped}"
     )
-    assert [(e["cluster"], e["reason"]) for e in found] == [
+    assert [(e["cluster"], e["reason"]) for e in result] == [
         ("manager", "PendingEvaluation"),
         ("small", "ExceedsMaxQuota"),
         ("held", "Suspended"),
     ]
-    assert "It is not on this cluster" in found[1]["headline"]
+    assert "It is not on this cluster" in result[1]["headline"]
 
 
 def test_a_folder(tmp_path: Path) -> None:
     write(tmp_path / "queues.yaml", cluster())
     (tmp_path / "jobs.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [job("train", 2)]}))
-    [found] = explain("train", "--objects", str(tmp_path))
-    assert found["headline"].startswith("There is room for it")
+    [result] = explain("train", "--objects", str(tmp_path))
+    assert result["headline"].startswith("There is room for it")
 
 
 def test_what_is_ahead_in_the_queue(tmp_path: Path) -> None:
     dump = write(tmp_path / "dump.yaml", [*cluster(), *(job(f"train-{n}", 3) for n in range(5))])
-    [found] = explain("train-4", "--objects", str(dump))
-    assert found["position"]["place"] == 5
-    assert [w["workload"] for w in found["position"]["ahead"]] == ["team-a/train-0", "team-a/train-1", "team-a/train-2"]
+    [result] = explain("train-4", "--objects", str(dump))
+    assert result["position"]["place"] == 5
+    assert [w["workload"] for w in result["position"]["ahead"]] == [
+        "team-a/train-0",
+        "team-a/train-1",
+        "team-a/train-2",
+    ]
 
 
 class TestBadInput:
@@ -199,9 +203,9 @@ class TestBadInput:
     )
     def test_a_malformed_object(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(**change), job("train")])
-        said = refused("train", "--objects", str(dump))
-        assert f"{dump}:" in said
-        assert message in said
+        output = refused("train", "--objects", str(dump))
+        assert f"{dump}:" in output
+        assert message in output
 
     def test_a_cohort_cycle(self, tmp_path: Path) -> None:
         cohorts = [
@@ -209,8 +213,8 @@ class TestBadInput:
             for name, parent in (("a", "b"), ("b", "a"))
         ]
         dump = write(tmp_path / "dump.yaml", [*cohorts, *cluster(cohortName="a"), job("train")])
-        said = refused("train", "--objects", str(dump))
-        assert f"{dump}:1: Cohort a.spec.parentName: is in a cycle (a -> b -> a)" in said
+        output = refused("train", "--objects", str(dump))
+        assert f"{dump}:1: Cohort a.spec.parentName: is in a cycle (a -> b -> a)" in output
 
     def test_no_file(self, tmp_path: Path) -> None:
         assert "no such file" in refused("train", "--objects", str(tmp_path / "none.yaml"))
@@ -223,16 +227,16 @@ class TestBadInput:
     def test_an_object_without_metadata(self, tmp_path: Path) -> None:
         dump = tmp_path / "dump.yaml"
         dump.write_text("kind: ClusterQueue\nmetadata: 3\n")
-        said = refused("train", "--objects", str(dump))
-        assert said == f"{dump}:1: ClusterQueue has no metadata; give it a name there"
+        output = refused("train", "--objects", str(dump))
+        assert output == f"{dump}:1: ClusterQueue has no metadata; give it a name there"
 
     @pytest.mark.parametrize("line", ["garbage {[}", "kind: nothing", "- kind", "kind: [", "{kind: "])
     def test_a_million_lines_of_garbage(self, line: str, tmp_path: Path) -> None:
         dump = tmp_path / "dump.yaml"
         dump.write_text(f"{line}\n" * 1_000_000)
-        said = refused("train", "--objects", str(dump))
-        assert str(dump) in said
-        assert len(said.splitlines()) == 1
+        output = refused("train", "--objects", str(dump))
+        assert str(dump) in output
+        assert len(output.splitlines()) == 1
 
 
 def pods(count: int, **metadata: Any) -> list[dict[str, Any]]:
@@ -258,18 +262,18 @@ class TestPodGroups:
 
     def test_a_group_that_is_to_be_created_is_one_workload(self, tmp_path: Path, name: str) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(3)])
-        [found] = explain(name, "--objects", str(dump))
-        assert (found["workload"], found["reason"]) == ("team-a/group", "ExceedsMaxQuota")
+        [result] = explain(name, "--objects", str(dump))
+        assert (result["workload"], result["reason"]) == ("team-a/group", "ExceedsMaxQuota")
 
     def test_a_group_that_is_not_complete_has_no_workload(self, tmp_path: Path, name: str) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(2)])
-        [found] = explain(name, "--objects", str(dump))
-        assert (found["workload"], found["state"]) == ("team-a/group", "without a Workload")
+        [result] = explain(name, "--objects", str(dump))
+        assert (result["workload"], result["state"]) == ("team-a/group", "without a Workload")
 
     def test_a_live_group_whose_workload_is_not_there(self, tmp_path: Path, name: str) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(3, uid="1")])
-        [found] = explain(name, "--objects", str(dump))
-        assert (found["workload"], found["headline"].split(" is ")[-1]) == ("team-a/group", "not among the objects.")
+        [result] = explain(name, "--objects", str(dump))
+        assert (result["workload"], result["headline"].split(" is ")[-1]) == ("team-a/group", "not among the objects.")
 
 
 def test_a_live_deployment_is_explained_by_its_pods(tmp_path: Path) -> None:
@@ -281,9 +285,9 @@ def test_a_live_deployment_is_explained_by_its_pods(tmp_path: Path) -> None:
         "metadata": {"name": "pod-serve-abc-1", "namespace": "team-a", "ownerReferences": [owner]},
         "spec": {"queueName": "lq", "podSets": []},
     }
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {}}}
-    [found] = explain("serve", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), made, workload])))
-    assert found["next_step"] == "Explain one of them: kueue-fleet explain team-a/pod-serve-abc-1."
+    result = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {}}}
+    [results] = explain("serve", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), result, workload])))
+    assert results["next_step"] == "Explain one of them: kueue-fleet explain team-a/pod-serve-abc-1."
 
 
 def test_a_job_of_a_namespace_that_kueue_does_not_manage(tmp_path: Path) -> None:
@@ -294,8 +298,8 @@ def test_a_job_of_a_namespace_that_kueue_does_not_manage(tmp_path: Path) -> None
         "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
         "data": {"controller_manager_config.yaml": text},
     }
-    [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), job("train"), config])))
-    assert (found["state"], found["code"]) == ("without a Workload", "KF117")
+    [result] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), job("train"), config])))
+    assert (result["state"], result["code"]) == ("without a Workload", "KF117")
 
 
 @pytest.mark.parametrize(
@@ -309,19 +313,19 @@ def test_a_suspended_job_without_a_queue_by_the_configuration(tmp_path: Path, se
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data}
     plain = {**job("train"), "metadata": {"name": "train", "namespace": "team-a"}}
     given = [*cluster(), plain, *([config] if setting else [])]
-    [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", given)))
-    assert said in found["headline"]
+    [result] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", given)))
+    assert said in result["headline"]
 
 
 @pytest.mark.parametrize(
     ("labels", "said"), [({}, "has no label"), ({"kueue.x-k8s.io/queue-name": "lq"}, "LocalQueue lq")]
 )
 def test_a_cron_job_is_explained_by_its_template(tmp_path: Path, labels: dict[str, str], said: str) -> None:
-    made = job("nightly")
-    template = {"metadata": {"labels": labels}, "spec": made["spec"]}
-    cron = {**made, "kind": "CronJob", "spec": {"schedule": "0 0 * * *", "jobTemplate": template}}
-    [found] = explain("nightly", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), cron])))
-    assert said in found["headline"]
+    result = job("nightly")
+    template = {"metadata": {"labels": labels}, "spec": result["spec"]}
+    cron = {**result, "kind": "CronJob", "spec": {"schedule": "0 0 * * *", "jobTemplate": template}}
+    [results] = explain("nightly", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), cron])))
+    assert said in results["headline"]
 
 
 CLUSTER = cluster()
@@ -352,10 +356,10 @@ def test_an_admitted_job_that_is_still_suspended(tmp_path: Path, suspend: bool, 
     }
     train = job("train", 1)
     train["metadata"]["uid"], train["spec"]["suspend"] = "u", suspend
-    [found] = explain("team-a/train", "--objects", str(write(tmp_path / "o.yaml", [*CLUSTER, train, workload])))
-    said = "It is admitted, and Job team-a/train is still suspended: Kueue has not started it."
-    assert (found["headline"] == said) == held
-    assert ("kubectl logs deployment/kueue-controller-manager -n kueue-system" in found["next_step"]) == held
+    [result] = explain("team-a/train", "--objects", str(write(tmp_path / "o.yaml", [*CLUSTER, train, workload])))
+    output = "It is admitted, and Job team-a/train is still suspended: Kueue has not started it."
+    assert (result["headline"] == output) == held
+    assert ("kubectl logs deployment/kueue-controller-manager -n kueue-system" in result["next_step"]) == held
 
 
 @pytest.mark.parametrize(
@@ -379,9 +383,9 @@ def test_a_priority_label_that_a_workload_does_not_follow(tmp_path: Path, kind: 
     train["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
     urgent = {"apiVersion": QUEUE, "kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 5000}
     objects = write(tmp_path / "o.yaml", [*CLUSTER, urgent, train, workload])
-    [found] = explain("team-a/train", "--objects", str(objects))
-    said = "The label kueue.x-k8s.io/priority-class: urgent of Job team-a/train does nothing"
-    assert (said in found["headline"]) == does_nothing
+    [result] = explain("team-a/train", "--objects", str(objects))
+    output = "The label kueue.x-k8s.io/priority-class: urgent of Job team-a/train does nothing"
+    assert (output in result["headline"]) == does_nothing
 
 
 @pytest.mark.parametrize(("limit", "longer"), [("1h", True), ("3h", False)])
@@ -392,11 +396,11 @@ def test_a_wait_is_compared_with_the_goals_of_the_fleet(tmp_path: Path, limit: s
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
     dump = Path(__file__).parents[2] / "examples/plain-cluster/dump.yaml"
     given = ("team-a/big", "--objects", str(dump), "--stack", str(tmp_path / "fleet.yaml"), "--at")
-    [found] = explain(*given, "2026-11-21T02:00:02")
-    [goal] = found["goals"]
+    [result] = explain(*given, "2026-11-21T02:00:02")
+    [goal] = result["goals"]
     assert goal.startswith("Goal of clusterQueues[gpu]: 90% of the jobs wait")
     assert ("longer than that" in goal) == longer
-    shown = CliRunner().invoke(app, ["explain", *given, "2026-11-21T02:00:02"]).stdout
-    assert "Goal of clusterQueues[gpu]: 90% of the jobs wait" in shown
+    output = CliRunner().invoke(app, ["explain", *given, "2026-11-21T02:00:02"]).stdout
+    assert "Goal of clusterQueues[gpu]: 90% of the jobs wait" in output
     [other] = explain("team-a/small", *given[1:], "2026-11-21T02:00:02")
     assert other["goals"] == []

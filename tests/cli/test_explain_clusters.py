@@ -66,9 +66,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def explained(name: str, jobs: list[dict[str, Any]], *options: str) -> str:
     Path("jobs.yaml").write_text(yaml.safe_dump({"jobs": jobs}))
     call = ["explain", name, "--stack", "fleet.yaml", "-w", "jobs.yaml", "--second", "50", *options]
-    done = CliRunner().invoke(app, call)
-    assert done.exception is None, done.output
-    return done.stdout
+    result = CliRunner().invoke(app, call)
+    assert result.exception is None, result.output
+    return result.stdout
 
 
 def words(text: str) -> str:
@@ -76,8 +76,8 @@ def words(text: str) -> str:
 
 
 def on_hub(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(explained(name, HUGE, "-o", "json"))["explanations"][0]
-    return found
+    result: dict[str, Any] = json.loads(explained(name, HUGE, "-o", "json"))["explanations"][0]
+    return result
 
 
 @pytest.mark.usefixtures("folder")
@@ -100,8 +100,8 @@ class TestManyWorkers:
         assert "a/huge is Pending on us, asia: ExceedsMaxQuota [KF105]\n" in text
 
     def test_json_has_every_cluster(self) -> None:
-        found = json.loads(explained("huge", HUGE, "-o", "json"))["explanations"]
-        assert [each["cluster"] for each in found] == ["hub", "eu", "us", "asia"]
+        result = json.loads(explained("huge", HUGE, "-o", "json"))["explanations"]
+        assert [item["cluster"] for item in result] == ["hub", "eu", "us", "asia"]
 
     def test_a_queue_that_is_on_some_workers_only(self) -> None:
         text = explained("far", [job("far", 8, queue="only-eu")])
@@ -117,18 +117,18 @@ class TestManyWorkers:
 @pytest.mark.usefixtures("folder")
 class TestAJobThatNoWorkerCanHold:
     def test_it_is_said_of_the_job(self) -> None:
-        found = on_hub("huge")
-        assert found["headline"].startswith(
+        result = on_hub("huge")
+        assert result["headline"].startswith(
             "No worker cluster can ever hold it, so it never runs; it keeps its quota here until it is deleted"
         )
-        assert found["next_step"].startswith("Delete it, and submit it with no more than the queue can have")
-        assert found["changes"] == []
+        assert result["next_step"].startswith("Delete it, and submit it with no more than the queue can have")
+        assert result["changes"] == []
 
     def test_those_behind_it_are_not_told_to_wait_for_it(self) -> None:
-        found = on_hub("three")
-        assert found["reason"] == "WaitingForQuota"
-        assert found["next_step"].startswith("Delete a/huge, which no worker cluster can ever hold")
-        assert not any("wait until a/huge" in change["what"] for change in found["changes"])
+        result = on_hub("three")
+        assert result["reason"] == "WaitingForQuota"
+        assert result["next_step"].startswith("Delete a/huge, which no worker cluster can ever hold")
+        assert not any("wait until a/huge" in change["what"] for change in result["changes"])
 
     def test_one_that_a_worker_can_hold_is_waited_for(self) -> None:
         jobs = [job("first", 4), job("second", 4), job("third", 4), job("fourth", 4, start=5)]
@@ -163,7 +163,7 @@ def test_a_job_on_the_manager_is_told_of_the_flavors_of_workers() -> None:
 def test_quotas_that_stand_for_those_of_workers_are_raised_there_alone() -> None:
     on_manager, *on_workers = json.loads(explained("waits", FULL, "-o", "json"))["explanations"]
     assert "nominalQuota" not in {change["kind"] for change in on_manager["changes"]}
-    assert all("nominalQuota" in {change["kind"] for change in each["changes"]} for each in on_workers)
+    assert all("nominalQuota" in {change["kind"] for change in item["changes"]} for item in on_workers)
 
 
 @pytest.mark.usefixtures("folder")

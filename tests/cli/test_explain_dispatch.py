@@ -93,12 +93,12 @@ def test_the_scores_and_reasons_are_those_of_the_condition(tmp_path: Path) -> No
 
 
 def test_the_text_has_a_line_for_each_cluster(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["explain", "train", *dumps(tmp_path, NOMINATED)])
-    assert done.exception is None, done.output
-    text = " ".join(done.stdout.split())
+    result = CliRunner().invoke(app, ["explain", "train", *dumps(tmp_path, NOMINATED)])
+    assert result.exception is None, result.output
+    text = " ".join(result.stdout.split())
     assert "Dispatch: Nominated worker-us of 2 clusters worker-eu: RegionNotAllowed: it is in europe-west4" in text
     assert "worker-us: score 0.956 (price 1.000, waiting 0.781, free 1.000); free, flavor l4" in text
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_the_text_has_a_line_for_each_cluster(tmp_path: Path) -> None:
     ids=["no cluster", "given up"],
 )
 def test_what_to_do_where_nothing_is_nominated(tmp_path: Path, message: str, step: str) -> None:
-    found = explain("train", *dumps(tmp_path, message))[0]
-    assert found["dispatch"]["nominated"] == []
-    assert found["next_step"].startswith(step)
+    result = explain("train", *dumps(tmp_path, message))[0]
+    assert result["dispatch"]["nominated"] == []
+    assert result["next_step"].startswith(step)
 
 
 @pytest.mark.parametrize("message", [None, "", 7, ["a"]], ids=str)
@@ -146,11 +146,13 @@ def test_a_simulation_says_what_its_dispatcher_decided(tmp_path: Path) -> None:
     wide = {"requests": {"nvidia.com/gpu": 8, "cpu": 10}}
     names = ("first", "second")
     jobs.write_text(json.dumps({"jobs": [job(name, namespace="team-eu", **wide) for name in names]}))
-    found = {one["cluster"]: one for one in explain("second", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
-    report = found["manager"]["dispatch"]
+    result = {
+        one["cluster"]: one for one in explain("second", "--stack", str(stack), "-w", str(jobs), "--second", "50")
+    }
+    report = result["manager"]["dispatch"]
     assert report["nominated"] == [EUROPE]
     assert {one["cluster"]: one["reason"] for one in report["verdicts"]} == {EUROPE: None, US: "RegionNotAllowed"}
-    assert found[US]["headline"].startswith("It is not on this cluster (RegionNotAllowed: ")
+    assert result[US]["headline"].startswith("It is not on this cluster (RegionNotAllowed: ")
 
 
 @pytest.mark.parametrize("spare", [0, 8])
@@ -161,16 +163,16 @@ def test_more_quota_than_the_nodes_of_a_worker_hold_is_told(tmp_path: Path, spar
     stack.write_text(yaml.safe_dump(data))
     wide = {"requests": {"nvidia.com/gpu": 8, "cpu": 10}}
     jobs.write_text(json.dumps({"jobs": [job(name, **wide) for name in ("first", "second", "third")]}))
-    found = {one["cluster"]: one for one in explain("third", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
-    assert not found[EUROPE]["is_there"], "it was never dispatched"
-    raised = [change["amounts"] for change in found[EUROPE]["changes"] if change["kind"] == "nominalQuota"]
-    said = (
+    result = {one["cluster"]: one for one in explain("third", "--stack", str(stack), "-w", str(jobs), "--second", "50")}
+    assert not result[EUROPE]["is_there"], "it was never dispatched"
+    raised = [change["amounts"] for change in result[EUROPE]["changes"] if change["kind"] == "nominalQuota"]
+    output = (
         f"Flavor l4-spot: by the fleet file, its nodes on {EUROPE} hold 8 nvidia.com/gpu, and the nominalQuota of all "
         "queues is 8: more quota needs more nodes first"
     )
-    assert (said in found[EUROPE]["nodes"]) == (spare == 0)
+    assert (output in result[EUROPE]["nodes"]) == (spare == 0)
     assert raised == ([] if spare == 0 else [[RAISED]])
-    assert found["manager"]["nodes"] == []
+    assert result["manager"]["nodes"] == []
 
 
 RAISED = {
@@ -193,10 +195,12 @@ def test_cpu_is_offered_while_nodes_have_it(tmp_path: Path, nodes: int, offered:
     gpu, cpu, _ = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     gpu["nominalQuota"], cpu["nominalQuota"] = nodes, 11 * offered
     stack.write_text(yaml.safe_dump(data))
-    each = [job(f"j{index}", namespace="team-eu", requests={"cpu": 11}) for index in range(offered + 1)]
-    jobs.write_text(json.dumps({"jobs": each}))
+    item = [job(f"j{index}", namespace="team-eu", requests={"cpu": 11}) for index in range(offered + 1)]
+    jobs.write_text(json.dumps({"jobs": item}))
     last = f"j{offered}"
-    found = {one["cluster"]: one for one in explain(last, "--stack", str(stack), "-w", str(jobs), "--second", "50")}
-    raised = [new for change in found[EUROPE]["changes"] for new in change["amounts"] if new["field"] == "nominalQuota"]
-    held_back = any("workloads use 22: more quota needs more nodes first" in text for text in found[EUROPE]["nodes"])
+    result = {one["cluster"]: one for one in explain(last, "--stack", str(stack), "-w", str(jobs), "--second", "50")}
+    raised = [
+        new for change in result[EUROPE]["changes"] for new in change["amounts"] if new["field"] == "nominalQuota"
+    ]
+    held_back = any("workloads use 22: more quota needs more nodes first" in text for text in result[EUROPE]["nodes"])
     assert (raised == []) == held_back == (nodes == 2)

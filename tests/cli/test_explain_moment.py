@@ -25,25 +25,25 @@ TAKEN = ("WaitingForQuota", "ExceedsMaxQuota", "WaitingForPreemptedWorkloads")
 
 
 def run(*arguments: str) -> Any:
-    done = CliRunner().invoke(app, [*arguments, "--output", "json"])
-    assert done.exception is None, done.output
-    return json.loads(done.stdout)
+    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    assert result.exception is None, result.output
+    return json.loads(result.stdout)
 
 
 def refused(*arguments: str) -> CommandError:
-    done = CliRunner().invoke(app, ["explain", *arguments])
-    assert isinstance(done.exception, CommandError), done.output
-    assert done.stdout == ""
-    return done.exception
+    result = CliRunner().invoke(app, ["explain", *arguments])
+    assert isinstance(result.exception, CommandError), result.output
+    assert result.stdout == ""
+    return result.exception
 
 
 def timed_job(name: str, cpu: int, created: int, seconds: int) -> dict[str, Any]:
-    made = a_job(name, cpu)
-    made["metadata"] |= {
+    result = a_job(name, cpu)
+    result["metadata"] |= {
         "creationTimestamp": CREATED.format(second=created),
         "annotations": {"kueue-fleet.dev/run-seconds": str(seconds)},
     }
-    return made
+    return result
 
 
 @pytest.fixture
@@ -54,33 +54,33 @@ def dump(tmp_path: Path) -> str:
 
 class TestObjects:
     def test_who_holds_the_quota_at_that_second(self, dump: str) -> None:
-        [found] = run("explain", "second", "--objects", dump, "--second", "10")["explanations"]
-        assert (found["state"], found["reason"]) == ("Pending", "WaitingForQuota")
-        [figures] = found["flavors"][0]["resources"]
+        [result] = run("explain", "second", "--objects", dump, "--second", "10")["explanations"]
+        assert (result["state"], result["reason"]) == ("Pending", "WaitingForQuota")
+        [figures] = result["flavors"][0]["resources"]
         assert (figures["asked"], figures["free"], figures["missing"]) == (3000, 1000, 2000)
         assert [holder["workload"] for holder in figures["holders"]] == ["team-a/first"]
-        assert found["next_step"].startswith("Wait until team-a/first has finished")
+        assert result["next_step"].startswith("Wait until team-a/first has finished")
 
     def test_later_it_runs(self, dump: str) -> None:
-        [found] = run("explain", "second", "--objects", dump, "--second", "25")["explanations"]
-        assert (found["state"], found["holdings"]) == (
+        [result] = run("explain", "second", "--objects", dump, "--second", "25")["explanations"]
+        assert (result["state"], result["holdings"]) == (
             "Admitted",
             [{"flavor": "default", "amounts": [["cpu", 3000]]}],
         )
 
     def test_and_is_finished(self, dump: str) -> None:
-        [found] = run("explain", "team-a/second", "--objects", dump, "--second", "32")["explanations"]
-        assert (found["state"], found["headline"]) == ("Finished", "It ran from second 21 to second 31.")
+        [result] = run("explain", "team-a/second", "--objects", dump, "--second", "32")["explanations"]
+        assert (result["state"], result["headline"]) == ("Finished", "It ran from second 21 to second 31.")
 
     def test_one_that_has_yet_to_arrive(self, dump: str) -> None:
-        said = str(refused("third", "--objects", dump, "--second", "49"))
-        assert said.startswith(f"{dump} at second 49: there is no workload third;")
+        output = str(refused("third", "--objects", dump, "--second", "49"))
+        assert output.startswith(f"{dump} at second 49: there is no workload third;")
 
     def test_a_bad_object(self, tmp_path: Path) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster("ten"), a_job("train")])
-        said = str(refused("train", "--objects", str(dump), "--second", "1"))
-        assert f"{dump}:" in said
-        assert "nominalQuota" in said
+        output = str(refused("train", "--objects", str(dump), "--second", "1"))
+        assert f"{dump}:" in output
+        assert "nominalQuota" in output
 
 
 class TestStack:
@@ -88,25 +88,25 @@ class TestStack:
     def test_the_states_are_those_of_simulate(self, second: str) -> None:
         simulated = run("simulate", "fleet", STACK, "--workload", JOBS, "--until", second, "--seed", "3")["workloads"]
         assert simulated
-        for each in simulated:
-            key = f"{each['namespace']}/{each['name']}"
+        for item in simulated:
+            key = f"{item['namespace']}/{item['name']}"
             options = ("--stack", STACK, "--workload", JOBS, "--second", second, "--seed", "3")
-            found = run("explain", key, *options)["explanations"]
-            assert found[0]["state"] == each["state"], key
-            if each["state"] == "Pending":
-                assert (found[0]["reason"] in TAKEN) == (each["reason"] in TAKEN), (found[0]["reason"], each)
+            result = run("explain", key, *options)["explanations"]
+            assert result[0]["state"] == item["state"], key
+            if item["state"] == "Pending":
+                assert (result[0]["reason"] in TAKEN) == (item["reason"] in TAKEN), (result[0]["reason"], item)
 
     def test_every_cluster_is_explained(self) -> None:
-        found = run("explain", "detector-3", "--stack", STACK, "-w", JOBS, "--second", "250")["explanations"]
+        result = run("explain", "detector-3", "--stack", STACK, "-w", JOBS, "--second", "250")["explanations"]
         fleet = yaml.safe_load(Path(STACK).read_text())["config"]["kueue-fleet:fleet"]
-        assert [each["cluster"] for each in found] == [each["name"] for each in fleet["clusters"]]
-        assert {each["reason"] for each in found} == {"UnsatisfiedAdmissionChecks"}
-        assert "worker cluster" in found[0]["next_step"]
-        assert "ProvisioningRequest" in found[1]["next_step"]
+        assert [item["cluster"] for item in result] == [entry["name"] for entry in fleet["clusters"]]
+        assert {each["reason"] for each in result} == {"UnsatisfiedAdmissionChecks"}
+        assert "worker cluster" in result[0]["next_step"]
+        assert "ProvisioningRequest" in result[1]["next_step"]
 
     def test_one_that_has_yet_to_arrive(self) -> None:
-        said = str(refused("deadline", "--stack", STACK, "-w", JOBS, "--second", "20"))
-        assert said == (
+        output = str(refused("deadline", "--stack", STACK, "-w", JOBS, "--second", "20"))
+        assert output == (
             "team-language/deadline: is not there at second 20, it arrives at second 1800; give a later --second"
         )
 
@@ -124,9 +124,9 @@ class TestStack:
 
     def test_the_text_begins_with_every_cluster(self) -> None:
         options = ["--stack", STACK, "-w", JOBS, "--second", "250"]
-        done = CliRunner().invoke(app, ["explain", "detector-3", *options])
-        assert done.exception is None, done.output
-        lines = done.stdout.splitlines()
+        result = CliRunner().invoke(app, ["explain", "detector-3", *options])
+        assert result.exception is None, result.output
+        lines = result.stdout.splitlines()
         assert lines[0] == "team-vision/detector-3 on 4 clusters:"
         assert lines[1] == "  manager-europe-west4: QuotaReserved, UnsatisfiedAdmissionChecks"
         assert all(len(line) <= 80 for line in lines)
@@ -145,6 +145,6 @@ class TestStack:
     ],
 )
 def test_options_that_do_not_go_together(arguments: list[str], message: str) -> None:
-    said = refused("train", *arguments)
-    assert message in str(said)
-    assert said.exit_code == 2
+    output = refused("train", *arguments)
+    assert message in str(output)
+    assert output.exit_code == 2

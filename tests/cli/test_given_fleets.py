@@ -67,15 +67,15 @@ def stack(folder: Path, name: str, config: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("given", ["", "/Pulumi.yaml", "::lab"])
 def test_a_folder_names_the_fleet_of_its_program(platform: Path, declares: Any, run: Command, given: str) -> None:
     assert declares(one()) == []
-    done = run(["check", f"{platform}{given}"])
-    assert (done.code, done.out.partition(" is valid")[0]) == (0, f"{platform}{given}: fleet lab")
+    result = run(["check", f"{platform}{given}"])
+    assert (result.code, result.out.partition(" is valid")[0]) == (0, f"{platform}{given}: fleet lab")
 
 
 @pytest.mark.parametrize("command", [["cost"], ["render"], ["render", "--cloud"], ["diff", "{}"], ["preflight"]])
 def test_every_command_takes_a_program(platform: Path, declares: Any, run: Command, command: list[str]) -> None:
     declares()
-    done = run([*(each.format(platform) for each in command), str(platform)])
-    assert (done.code, done.err) == (
+    result = run([*(item.format(platform) for item in command), str(platform)])
+    assert (result.code, result.err) == (
         1, f"error: {platform}: the program declares no Fleet; add one, or give the file of a fleet\n"
     )  # fmt: skip
 
@@ -85,9 +85,9 @@ def test_diff_compares_a_file_with_a_program(platform: Path, declares: Any, run:
     old.write_text(yaml.safe_dump(FLEET))
     queue, *others = FLEET["clusterQueues"]
     declares(one({**FLEET, "clusterQueues": [{**queue, "stopPolicy": "Hold"}, *others]}))
-    done = run(["diff", str(old), str(platform)])
-    assert done.code == 0
-    assert "clusterQueues[gpu].stopPolicy" in done.out
+    result = run(["diff", str(old), str(platform)])
+    assert result.code == 0
+    assert "clusterQueues[gpu].stopPolicy" in result.out
 
 
 def test_simulate_changes_a_program(platform: Path, declares: Any, run: Command, tmp_path: Path) -> None:
@@ -96,34 +96,36 @@ def test_simulate_changes_a_program(platform: Path, declares: Any, run: Command,
     jobs.write_text(
         "jobs: [{name: a, namespace: team-a, queue: gpu, runSeconds: 5, pods: 1, requests: {nvidia.com/gpu: 1}}]\n"
     )
-    done = run(["simulate", "fleet", str(platform), "-w", str(jobs), "--what-if", "clusterQueues[gpu].stopPolicy=Hold"])
-    assert (done.code, done.err) == (0, "")
-    assert "a" in done.out
+    result = run(
+        ["simulate", "fleet", str(platform), "-w", str(jobs), "--what-if", "clusterQueues[gpu].stopPolicy=Hold"]
+    )
+    assert (result.code, result.err) == (0, "")
+    assert "a" in result.out
 
 
 def test_problems_of_the_fleet_are_those_of_a_file_without_lines(platform: Path, declares: Any, run: Command) -> None:
     declares(one({**FLEET, "clusters": []}), failure=failed())
-    done = run(["check", str(platform)])
-    assert done.code == 1
-    assert done.err.startswith(f"error: {platform}: clusters: ")
-    assert "ValueError" not in done.err, "the program failed because of these problems"
+    result = run(["check", str(platform)])
+    assert result.code == 1
+    assert result.err.startswith(f"error: {platform}: clusters: ")
+    assert "ValueError" not in result.err, "the program failed because of these problems"
 
 
 def test_a_failure_of_the_program_is_shown_as_it_is(platform: Path, declares: Any, run: Command) -> None:
     declares(one(), failure=failed())
-    done = run(["cost", str(platform)])
-    assert (done.code, done.err) == (1, "error: main: the program failed; correct it\n  ValueError: x\n")
-    done = run(["check", str(platform)])
-    assert done.err == "  ValueError: x\nerror: main: the program failed; correct it [KF904]\n"
+    result = run(["cost", str(platform)])
+    assert (result.code, result.err) == (1, "error: main: the program failed; correct it\n  ValueError: x\n")
+    result = run(["check", str(platform)])
+    assert result.err == "  ValueError: x\nerror: main: the program failed; correct it [KF904]\n"
 
 
 def test_several_fleets_are_named(platform: Path, declares: Any, run: Command) -> None:
     declares(one(), one({**FLEET, "name": "two"}, "two"))
-    done = run(["check", str(platform)])
-    assert f"{platform}: the program declares 2 fleets; name one: {platform}::lab, {platform}::two" in done.err
+    result = run(["check", str(platform)])
+    assert f"{platform}: the program declares 2 fleets; name one: {platform}::lab, {platform}::two" in result.err
     assert "fleet two is valid" in run(["check", f"{platform}::two"]).out
-    done = run(["check", f"{platform}::three"])
-    assert f"the program declares no Fleet three; give {platform}::lab, {platform}::two" in done.err
+    result = run(["check", f"{platform}::three"])
+    assert f"the program declares no Fleet three; give {platform}::lab, {platform}::two" in result.err
 
 
 def test_a_stack_is_named_by_its_file_which_holds_no_fleet(platform: Path, declares: Any, run: Command) -> None:
@@ -131,8 +133,8 @@ def test_a_stack_is_named_by_its_file_which_holds_no_fleet(platform: Path, decla
     prod = stack(platform, "prod", {"platform:owner": "research"})
     assert run(["check", str(platform)]).code == 0, "the only stack"
     stack(platform, "dev", {})
-    done = run(["check", str(platform)])
-    assert f"{platform}: has 2 stacks; give the file of one: {platform}/Pulumi.dev.yaml, {prod}" in done.err
+    result = run(["check", str(platform)])
+    assert f"{platform}: has 2 stacks; give the file of one: {platform}/Pulumi.dev.yaml, {prod}" in result.err
     assert run(["check", str(prod)]).code == 0
     assert stacks == ["prod", "prod"]
 
@@ -147,9 +149,9 @@ def test_the_first_field_in_which_program_and_file_differ_is_named(platform: Pat
     queue, *others = FLEET["clusterQueues"]
     file = stack(platform, "dev", {"kueue-fleet:fleet": FLEET})
     declares(one({**FLEET, "clusterQueues": [{**queue, "stopPolicy": "Hold"}, *others]}))
-    done = run(["check", str(platform)])
+    result = run(["check", str(platform)])
     wrong = 'clusterQueues[gpu].stopPolicy: is "None", but in the program\'s Fleet lab "Hold"'
-    assert done.err.startswith(f"error: {file}: {wrong}; write the same in both, or remove kueue-fleet:fleet")
+    assert result.err.startswith(f"error: {file}: {wrong}; write the same in both, or remove kueue-fleet:fleet")
     declares(one(project="elsewhere-1"))
     assert run(["check", str(platform)]).code == 0, "the project is the program's to give"
 
@@ -157,9 +159,9 @@ def test_the_first_field_in_which_program_and_file_differ_is_named(platform: Pat
 def test_what_is_wrong_with_the_file_has_its_lines(platform: Path, declares: Any, run: Command) -> None:
     stack(platform, "dev", {"kueue-fleet:fleet": {**FLEET, "clusters": []}})
     declares(failure=failed())
-    done = run(["check", str(platform)])
-    assert f"{platform}/Pulumi.dev.yaml:" in done.err
-    assert "ValueError" not in done.err
+    result = run(["check", str(platform)])
+    assert f"{platform}/Pulumi.dev.yaml:" in result.err
+    assert "ValueError" not in result.err
 
 
 @pytest.mark.parametrize(
@@ -175,9 +177,9 @@ def test_what_is_no_program(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(FLEET))
-    done = run(["check", given])
-    assert done.code == 1
-    assert says in done.err
+    result = run(["check", given])
+    assert result.code == 1
+    assert says in result.err
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_what_is_no_program(
     ],
 )
 def test_the_first_difference_is_named(one: Any, other: Any, difference: tuple[str, Any, Any] | None) -> None:
-    found = first_difference(one, other)
-    assert (found and found[0]) == (difference and difference[0])
+    result = first_difference(one, other)
+    assert (result and result[0]) == (difference and difference[0])
     if difference and difference[1] is not ...:
-        assert found == difference
+        assert result == difference

@@ -89,7 +89,7 @@ def test_the_jobs_run_on_the_fleet(tmp_path: Path, where: list[str]) -> None:
     jobs = tmp_path / "examples/dev/jobs.yaml"
     command = ["simulate", "fleet", str(tmp_path / "Pulumi.dev.yaml"), "--jobs", str(jobs), "--output", "json"]
     workloads = json.loads(CliRunner().invoke(app, command).stdout)["workloads"]
-    assert [(each["namespace"], each["state"]) for each in workloads] == [
+    assert [(item["namespace"], item["state"]) for item in workloads] == [
         ("team-a", "Finished"),
         ("team-b", "Finished"),
     ]
@@ -166,14 +166,14 @@ class TestQuestions:
         assert result.exit_code == 0, result.output
         asked = {"Name of": 3, "Google Cloud": 4, "Regions": 3, "Kind of GPU": 4, "GPUs in each": 4, "Teams": 2}
         assert {question: len(re.findall(f"{question} .*?: ", result.output)) for question in asked} == asked
-        for said in (
+        for text in (
             "did you mean us-central1?",
             "nvidia-l44 is not a known kind of GPU; did you mean nvidia-l4?",
             "is a project's number",
             "already exists",
             "many is not a whole",
         ):
-            assert said in result.output
+            assert text in result.output
         fleet = parse_fleet_text((tmp_path / "Pulumi.lab.yaml").read_text(), "lab")
         assert fleet.flavors[0].node_labels == {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
         assert (tmp_path / "Pulumi.taken.yaml").read_text() == "mine"

@@ -36,8 +36,8 @@ OTHERS = ("/api/v1/nodes", "/api/v1/limitranges", "/apis/node.k8s.io/v1/runtimec
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fleet]:
-    with serve(["manager", "worker-a", "worker-b"], monkeypatch, tmp_path / "kubeconfig") as made:
-        yield made
+    with serve(["manager", "worker-a", "worker-b"], monkeypatch, tmp_path / "kubeconfig") as result:
+        yield result
 
 
 @pytest.fixture
@@ -95,12 +95,12 @@ class TestDescribe:
         runs(fleet, pod("train-0"), pod("train-1", waiting="ImagePullBackOff"), refused, of_another)
         ended = command("describe vision/train")
         assert (ended.code, ended.err) == (0, "")
-        shown = lines(ended)
-        assert shown[0] == "Job vision/train: Admitted on worker-a"
-        assert shown[1] == "submitted to manager, LocalQueue gpu"
-        assert "0 train-0 Running yes 2 node-1" in shown
-        assert "1 train-1 ImagePullBackOff no 2 node-1" in shown
-        assert "2 train-2 UnexpectedAdmissionError no 0 node-1" in shown
+        output = lines(ended)
+        assert output[0] == "Job vision/train: Admitted on worker-a"
+        assert output[1] == "submitted to manager, LocalQueue gpu"
+        assert "0 train-0 Running yes 2 node-1" in output
+        assert "1 train-1 ImagePullBackOff no 2 node-1" in output
+        assert "2 train-2 UnexpectedAdmissionError no 0 node-1" in output
         assert "other-0" not in ended.out
         assert fleet.selectors == ["kueue.x-k8s.io/podset"]
 
@@ -116,8 +116,8 @@ class TestDescribe:
         ]
         waits = "train-0" if pods else "train"
         assert f"{waits}: FailedScheduling: 0/3 nodes are available" in lines(command("describe vision/train"))
-        found = json.loads(command("describe vision/train -o json").out)
-        assert (found["pods"][0] if pods else found)["event"] == "FailedScheduling: 0/3 nodes are available"
+        result = json.loads(command("describe vision/train -o json").out)
+        assert (result["pods"][0] if pods else result)["event"] == "FailedScheduling: 0/3 nodes are available"
 
     @pytest.mark.parametrize("managed_by", ["kueue.x-k8s.io/multikueue", None])
     def test_one_that_the_manager_admitted_without_a_worker_never_runs(
@@ -130,23 +130,23 @@ class TestDescribe:
             EVENTS: [],
             "/apis/batch/v1/namespaces/vision/jobs/train": {"spec": {"managedBy": managed_by}},
         }
-        shown = command("describe vision/train").out
-        assert ("NotDispatched: admitted without a worker, where no pod runs" in shown) == (managed_by is not None)
+        output = command("describe vision/train").out
+        assert ("NotDispatched: admitted without a worker, where no pod runs" in output) == (managed_by is not None)
 
     @pytest.mark.parametrize("name", ["train", "job/train", "jobs.batch/train", "vision/train", "job-train-1a2b3"])
     def test_the_ways_to_name_it(self, name: str, fleet: Fleet, command: Command) -> None:
         runs(fleet)
         ended = command(["describe", name, "-o", "json"])
-        found = json.loads(ended.out)
-        assert (found["workload"], found["cluster"]) == ("job-train-1a2b3", "worker-a")
+        result = json.loads(ended.out)
+        assert (result["workload"], result["cluster"]) == ("job-train-1a2b3", "worker-a")
 
     def test_what_the_controller_says_of_it_is_shown(self, fleet: Fleet, command: Command) -> None:
         told = "It asks for 2 cpu; 1 is free in flavor f.\nNext: Wait.\nStart: not known"
         train = workload("train")
         train["status"] = conditions(**{"kueue-fleet.dev/Waiting": (True, "WaitingForQuota", told)})
         fleet.tables["manager"][WORKLOADS] = [train]
-        shown = lines(command("describe vision/train"))
-        assert [line for line in shown if line in told.splitlines()] == told.splitlines()
+        output = lines(command("describe vision/train"))
+        assert [line for line in output if line in told.splitlines()] == told.splitlines()
         assert json.loads(command("describe vision/train -o json").out)["says"] == told
 
     def test_why_it_waits_is_explained_on_the_live_objects(self, fleet: Fleet, command: Command) -> None:
@@ -158,8 +158,8 @@ class TestDescribe:
         for path in (*(f"/apis/kueue.x-k8s.io/v1beta2/{plural}" for plural in plurals), *OTHERS):
             table[path] = []
         table["/api/v1/namespaces"] = [{"metadata": {"name": "vision"}}]
-        for each in yaml.safe_load(QUEUES):
-            table[f"/apis/kueue.x-k8s.io/v1beta2/{each.pop('kind').lower()}s"].append(each)
+        for item in yaml.safe_load(QUEUES):
+            table[f"/apis/kueue.x-k8s.io/v1beta2/{item.pop('kind').lower()}s"].append(item)
         table["/apis/kueue.x-k8s.io/v1beta2/workloads"] = [waits]
         ended = command("describe train")
         assert (ended.code, ended.err) == (0, "")
@@ -181,10 +181,10 @@ class TestDescribe:
         fleet.refused["/resourceflavors"] = 403
         ended = command("describe train")
         assert ended.code == 0
-        shown = lines(ended)
-        assert "may go to worker-a, worker-b" in shown
-        assert "WaitingForQuota on worker-a: insufficient quota for cpu" in shown
-        assert "Not explained further: no /resourceflavors (403 Forbidden)" in shown
+        output = lines(ended)
+        assert "may go to worker-a, worker-b" in output
+        assert "WaitingForQuota on worker-a: insufficient quota for cpu" in output
+        assert "Not explained further: no /resourceflavors (403 Forbidden)" in output
 
     def test_pods_that_cannot_be_read_fail_the_command(self, fleet: Fleet, command: Command) -> None:
         runs(fleet)

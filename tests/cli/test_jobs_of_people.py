@@ -45,10 +45,10 @@ def job(name: object = "one", **metadata: Any) -> dict[str, Any]:
 
 def said_of(folder: Path, *jobs: dict[str, Any] | str, fleet: Path = LAB) -> list[str]:
     file = folder / "jobs.yaml"
-    file.write_text("\n---\n".join(each if isinstance(each, str) else json.dumps(each) for each in jobs))
-    done = call("check", fleet, "--jobs", file)
-    assert "Traceback" not in done.stderr
-    return [line.replace(str(file), "jobs.yaml") for line in done.stderr.splitlines()]
+    file.write_text("\n---\n".join(item if isinstance(item, str) else json.dumps(item) for item in jobs))
+    result = call("check", fleet, "--jobs", file)
+    assert "Traceback" not in result.stderr
+    return [line.replace(str(file), "jobs.yaml") for line in result.stderr.splitlines()]
 
 
 def changed(data: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def test_a_name_that_is_there_twice_is_refused_as_the_api_server_does(tmp_path: 
         "error: jobs.yaml:3: Job vision/one.metadata.name: is listed twice, first at jobs.yaml:1, and the API server "
         "refuses the second; name it differently, or write generateName instead of name [KF512]"
     ]
-    done = call("simulate", "fleet", LAB, "--jobs", tmp_path / "jobs.yaml")
-    assert done.returncode == 1
-    assert "is listed twice" in done.stderr
+    result = call("simulate", "fleet", LAB, "--jobs", tmp_path / "jobs.yaml")
+    assert result.returncode == 1
+    assert "is listed twice" in result.stderr
     other = job()
     other["metadata"] = {**other["metadata"], "generateName": "one-"}
     del other["metadata"]["name"]
@@ -72,7 +72,7 @@ def test_a_name_that_is_there_twice_is_refused_as_the_api_server_does(tmp_path: 
 def test_one_job_hides_nothing_of_the_others(tmp_path: Path) -> None:
     large, half = job("large"), job("half", annotations={"kueue.x-k8s.io/job-min-parallelism": "half"})
     large["spec"]["parallelism"] = large["spec"]["completions"] = 20
-    said = said_of(
+    output = said_of(
         tmp_path,
         half,
         large,
@@ -92,8 +92,8 @@ def test_one_job_hides_nothing_of_the_others(tmp_path: Path) -> None:
         ("Job vision/large", "never starts: ExceedsMaxQuota"),
     ]
     for path, text in parts:
-        assert [line for line in said if path in line and text in line], (path, said)
-    assert len(said) == len(parts), said
+        assert [line for line in output if path in line and text in line], (path, output)
+    assert len(output) == len(parts), output
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_one_job_hides_nothing_of_the_others(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_written_wrongly_is_named_with_a_way_out(tmp_path: Path, text: str, said: str) -> None:
-    found = said_of(tmp_path, text)
-    assert [line for line in found if said in line], found
+    result = said_of(tmp_path, text)
+    assert [line for line in result if said in line], result
 
 
 def test_a_job_that_others_refuse_is_simulated_with_a_warning(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_a_job_that_others_refuse_is_simulated_with_a_warning(tmp_path: Path) ->
     refused["spec"]["parallelism"] = refused["spec"]["completions"] = 4
     jobs = tmp_path / "jobs.yaml"
     jobs.write_text(json.dumps(refused))
-    done = call("simulate", "fleet", LAB, "--jobs", jobs)
-    assert "and Kueue refuses both together (the simulation may run it); keep one of the two" in done.stderr
+    result = call("simulate", "fleet", LAB, "--jobs", jobs)
+    assert "and Kueue refuses both together (the simulation may run it); keep one of the two" in result.stderr
     older = tmp_path / "older.yaml"
     older.write_text(LAB.read_text() + "kueue: { version: 0.17.1 }\n")
     assert said_of(tmp_path, refused, fleet=older) == []  # The gate is off there, and the annotation says nothing.
@@ -175,10 +175,10 @@ def test_pods_that_choose_nodes_of_another_flavor_do_not_run(tmp_path: Path) -> 
     shared = job()
     strategy = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}
     shared["spec"]["template"]["spec"]["nodeSelector"] = strategy
-    found = [line for line in said_of(tmp_path, shared, fleet=fleet) if "Job vision/one" in line]
-    assert "Kueue may give it flavor parts all the same, and its pods do not run" in found[-1]
-    assert "let its pods select cloud.google.com/gke-accelerator: nvidia-l4 too" in found[-1]
-    assert found[0].startswith("warning: ")  # Where others have the quota of that flavor, it gets another.
+    result = [line for line in said_of(tmp_path, shared, fleet=fleet) if "Job vision/one" in line]
+    assert "Kueue may give it flavor parts all the same, and its pods do not run" in result[-1]
+    assert "let its pods select cloud.google.com/gke-accelerator: nvidia-l4 too" in result[-1]
+    assert result[0].startswith("warning: ")  # Where others have the quota of that flavor, it gets another.
     shared["spec"]["template"]["spec"]["nodeSelector"] = {
         **strategy,
         "cloud.google.com/gke-accelerator": "nvidia-l4",
@@ -198,10 +198,10 @@ def test_a_simulation_before_a_calendar_reservation_begins_says_so(tmp_path: Pat
     one["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"].pop("ephemeral-storage")
     jobs.write_text(json.dumps(one))
     warning = "its flavors have no quota; give --begin 2026-12-10T00:00:00 for a time when it is open"
-    done = call("simulate", "fleet", fleet, "--jobs", jobs, "--begin", "2026-12-09T00:00:00")
-    assert warning in done.stderr
-    done = call("simulate", "fleet", fleet, "--jobs", jobs, "--begin", "2026-12-10T00:00:00")
-    assert (warning in done.stderr, "Finished" in done.stdout) == (False, True)
+    result = call("simulate", "fleet", fleet, "--jobs", jobs, "--begin", "2026-12-09T00:00:00")
+    assert warning in result.stderr
+    result = call("simulate", "fleet", fleet, "--jobs", jobs, "--begin", "2026-12-10T00:00:00")
+    assert (warning in result.stderr, "Finished" in result.stdout) == (False, True)
 
 
 def test_a_queue_on_the_manager_is_not_known_to_run_its_jobs(tmp_path: Path) -> None:
@@ -219,9 +219,9 @@ def test_a_queue_on_the_manager_is_not_known_to_run_its_jobs(tmp_path: Path) -> 
     one["spec"]["template"]["spec"]["nodeSelector"] = {}
     amounts = {"cpu": "1", "nvidia.com/gpu": "1"}
     one["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
-    said = "\n".join(said_of(tmp_path, one, fleet=fleet))
-    assert "manager is the manager, where Kueue runs the queue's jobs, but no answer here knows its nodes" in said
-    assert "whether it starts is not known: queue own admits it on manager, a manager" in said
+    output = "\n".join(said_of(tmp_path, one, fleet=fleet))
+    assert "manager is the manager, where Kueue runs the queue's jobs, but no answer here knows its nodes" in output
+    assert "whether it starts is not known: queue own admits it on manager, a manager" in output
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ def full() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    with serve(STACK.cluster_names, monkeypatch, tmp_path / "kubeconfig") as made:
-        for tables in made.tables.values():
+    with serve(STACK.cluster_names, monkeypatch, tmp_path / "kubeconfig") as result:
+        for tables in result.tables.values():
             tables.update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
-        yield made
+        yield result
 
 
 def hang(kubeconfig: Path, server: socket.socket, names: Sequence[str] = (HUNG,)) -> Path:
@@ -71,10 +71,10 @@ def test_a_cluster_that_hangs_delays_no_other(
     reader = FleetReader("ui", STACK, kubeconfig, 1.0)
     reader.look()  # The first one imports the client.
     began = time.monotonic()
-    found = reader.look()
+    result = reader.look()
     assert time.monotonic() - began < 3
-    assert re.fullmatch(SINCE, found.pop(HUNG).unreachable)
-    assert [each.unreachable for each in found.values()] == [""] * 3
+    assert re.fullmatch(SINCE, result.pop(HUNG).unreachable)
+    assert [item.unreachable for item in result.values()] == [""] * 3
 
 
 def test_a_request_is_tried_once_and_no_longer_than_allowed(fleet: Fleet, taken: socket.socket, tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_what_was_read_stands_while_it_is_read_again_and_then_is_not_known(
     read_at = live_fleet._now()
     kubeconfig.write_text(hang(kubeconfig, taken).read_text())
     reader._patience = 0.2
-    found = reader.look()[HUNG]
-    assert (found.unreachable, found.knows("workloads")) == ("", True)
+    result = reader.look()[HUNG]
+    assert (result.unreachable, result.knows("workloads")) == ("", True)
     monkeypatch.setattr(live_fleet, "_now", lambda: read_at + timedelta(minutes=1))
-    found = reader.look()[HUNG]
-    assert re.fullmatch(SINCE, found.unreachable)
-    assert not found.knows("workloads")
+    result = reader.look()[HUNG]
+    assert re.fullmatch(SINCE, result.unreachable)
+    assert not result.knows("workloads")
 
 
 def test_a_cluster_that_fails_says_when_it_was_read(fleet: Fleet) -> None:
@@ -137,22 +137,22 @@ def test_workers_are_asked_for_a_job_at_the_same_time(
     fleet.tables[STACK.home]["/apis/kueue.x-k8s.io/v1beta2/namespaces/vision/workloads"] = [workload]
     file = hang(tmp_path / "kubeconfig", taken, hung)
     monkeypatch.setattr("kueue_fleet.cli.live_jobs.READ_SECONDS", 1.0)
-    found = find_job("describe", "train", STACK.home, "vision", file)
+    result = find_job("describe", "train", STACK.home, "vision", file)
     began = time.monotonic()
-    found.status()
+    result.status()
     assert time.monotonic() - began < 1.9
-    assert [problem.split(":")[0] for problem in found.problems] == hung
+    assert [problem.split(":")[0] for problem in result.problems] == hung
 
 
 def test_nodes_outside_gke_have_no_label_of_gke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fleet = mixed()
-    with serve(fleet.cluster_names, monkeypatch, tmp_path / "kubeconfig") as made:
-        for tables in made.tables.values():
+    with serve(fleet.cluster_names, monkeypatch, tmp_path / "kubeconfig") as result:
+        for tables in result.tables.values():
             tables.update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
             tables["/api/v1/nodes"] = [{"metadata": {"name": "dgx-0"}}]
-        found = FleetReader("status", fleet, tmp_path / "kubeconfig", 20.0, nodes=True).look()
-    assert [len(found[name].nodes) for name in fleet.cluster_names] == [0, 2, 1]
-    assert len(made.selectors) == 2  # those of the cluster of GKE
+        results = FleetReader("status", fleet, tmp_path / "kubeconfig", 20.0, nodes=True).look()
+    assert [len(results[name].nodes) for name in fleet.cluster_names] == [0, 2, 1]
+    assert len(result.selectors) == 2  # those of the cluster of GKE
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_nodes_outside_gke_have_no_label_of_gke(monkeypatch: pytest.MonkeyPatch,
 )
 def test_a_cluster_outside_gke_has_the_context_of_the_file(there: tuple[str, ...], name: str, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump({"contexts": [{"name": each, "context": {}} for each in there]}))
+    file.write_text(yaml.safe_dump({"contexts": [{"name": item, "context": {}} for item in there]}))
     assert contexts.context_name(file, "paris", mixed()) == name
     assert contexts.context_name(file, "gke", mixed()) == "gke"
     assert contexts.context_name(file, "paris", None) == "paris"
@@ -174,8 +174,8 @@ def test_a_cluster_outside_gke_has_the_context_of_the_file(there: tuple[str, ...
 
 def test_a_fleet_is_read_through_the_context_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, context = tmp_path / "kubeconfig", "admin@paris"
-    with serve((context,), monkeypatch, file) as made:
-        made.tables[context].update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
-        [found] = FleetReader("status", alone(), file, 20.0).look().values()
-    assert found.unreachable == ""
+    with serve((context,), monkeypatch, file) as result:
+        result.tables[context].update({f"/apis/kueue.x-k8s.io/v1beta2/{kind}": [] for kind in KINDS})
+        [results] = FleetReader("status", alone(), file, 20.0).look().values()
+    assert results.unreachable == ""
     assert contexts.namespace_of(file, alone()) == "vision"

@@ -25,16 +25,16 @@ def tried(amount: str, *more: Any, **asked: str) -> str:
 
 
 def test_who_gains_is_named_with_what_it_gains() -> None:
-    found = tried("5")
-    assert found.startswith("nominalQuota of cq, cpu in default: 4 -> 5\n\nGain: 1 job\n")
-    assert "  team-a/big: Admitted on default in 10 min -> Admitted on default\n" in found
-    assert found.endswith("Nothing was changed.")
+    result = tried("5")
+    assert result.startswith("nominalQuota of cq, cpu in default: 4 -> 5\n\nGain: 1 job\n")
+    assert "  team-a/big: Admitted on default in 10 min -> Admitted on default\n" in result
+    assert result.endswith("Nothing was changed.")
 
 
 def test_who_loses_is_named_with_what_it_loses() -> None:
-    found = tried("1")
-    assert "Lose: 1 job\n  team-a/big: Admitted on default in 10 min -> Pending\n" in found
-    assert "Gain" not in found
+    result = tried("1")
+    assert "Lose: 1 job\n  team-a/big: Admitted on default in 10 min -> Pending\n" in result
+    assert "Gain" not in result
 
 
 def test_where_nothing_changes_no_job_is_named() -> None:
@@ -83,10 +83,10 @@ def test_the_page_asks_the_cluster_for_its_objects(tmp_path: Path, monkeypatch: 
             table[f"/apis/kueue.x-k8s.io/v1beta2/{plural}"] = []
         for path in ("/api/v1/nodes", "/api/v1/limitranges", "/apis/node.k8s.io/v1/runtimeclasses"):
             table[path] = []
-        for each in LISTED:
-            api = "/api/v1" if each["apiVersion"] == "v1" else f"/apis/{each['apiVersion']}"
-            plain = {name: value for name, value in each.items() if name not in ("apiVersion", "kind")}
-            table.setdefault(f"{api}/{each['kind'].lower()}s", []).append(plain)
+        for item in LISTED:
+            api = "/api/v1" if item["apiVersion"] == "v1" else f"/apis/{item['apiVersion']}"
+            plain = {name: value for name, value in item.items() if name not in ("apiVersion", "kind")}
+            table.setdefault(f"{api}/{item['kind'].lower()}s", []).append(plain)
         assert "Gain: 1 job" in asked_by_page(fleet, None, asked)
         assert (served.created, served.deleted) == ([], [])
 

@@ -31,13 +31,13 @@ FEW = (
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    made = str(tmp_path_factory.mktemp("history"))
-    record_example(made)
-    return made
+    result = str(tmp_path_factory.mktemp("history"))
+    record_example(result)
+    return result
 
 
 def run(store: str, *arguments: str, file: Path = FLEET, may_change: tuple[str, ...] = ()) -> Result:
-    options = [text for each in may_change for text in ("--may-change", each)]
+    options = [text for item in may_change for text in ("--may-change", item)]
     return CliRunner().invoke(app, ["plan", str(file), "--store", store, *options, *arguments])
 
 
@@ -48,8 +48,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def document(store: str, report: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(store, *QUICK, "-o", "json", "--html", str(report)).stdout)
-    return found
+    result: dict[str, Any] = json.loads(run(store, *QUICK, "-o", "json", "--html", str(report)).stdout)
+    return result
 
 
 def test_what_is_recommended_is_cheaper_and_meets_the_goals(document: dict[str, Any]) -> None:
@@ -83,18 +83,18 @@ def test_each_change_says_what_would_be_without_it(document: dict[str, Any]) -> 
 
 
 def test_the_frontier_has_less_waiting_for_more_money(document: dict[str, Any]) -> None:
-    points = [(each["usdAMonth"], -each["meanWaitSeconds"]) for each in document["frontier"]]
+    points = [(item["usdAMonth"], -item["meanWaitSeconds"]) for item in document["frontier"]]
     assert points == sorted(points)
     assert len(points) > 1
 
 
 def test_the_report_draws_the_frontier_and_both_fleets(document: dict[str, Any], report: Path) -> None:
     drawn = json.loads(report.read_text().partition('id="data">')[2].partition("</script>")[0])
-    costs = {each["usdAMonth"] for each in (document["today"], *document["frontier"])}
+    costs = {item["usdAMonth"] for item in (document["today"], *document["frontier"])}
     assert {round(usd, 2) for _, usd, *_ in drawn["choices"]} == costs
     assert [name for name, *_ in drawn["choices"] if name] == ["today", "recommended"]
     assert [section["name"] for section in drawn["sections"]] == ["Today", "Recommended"]
-    today, recommended = (sum(each["quota"] for each in section["quotas"]) for section in drawn["sections"])
+    today, recommended = (sum(entry["quota"] for entry in section["quotas"]) for section in drawn["sections"])
     assert today > recommended
 
 
@@ -108,9 +108,9 @@ def test_it_is_as_cheap_as_the_best_of_all_with_a_tenth_of_the_simulations(tmp_p
     text = text.replace("most: 16\n      step: 2", "most: 8\n      step: 4", 1)
     some.write_text(text.replace("most: 16", "most: 8"))
     question, _ = question_of(some, record_example(str(tmp_path / "store")), datetime(2026, 10, 7, tzinfo=UTC))
-    found = compare(question, range(1), math.inf)
-    assert found["cost"] <= found["bruteCost"] + 0.01
-    assert found["fleets"] <= found["bruteFleets"] / 10
+    result = compare(question, range(1), math.inf)
+    assert result["cost"] <= result["bruteCost"] + 0.01
+    assert result["fleets"] <= result["bruteFleets"] / 10
 
 
 def test_several_processes_give_the_same(store: str) -> None:
@@ -130,9 +130,9 @@ def test_a_search_that_ended_early_goes_on(store: str, tmp_path: Path) -> None:
     whole = run(store, *arguments, "--study", str(study), may_change=FEW).stdout
     assert whole == run(store, *arguments, may_change=FEW).stdout
     assert study.read_text().startswith(first)
-    done = study.read_text()
+    result = study.read_text()
     assert run(store, *arguments, "--study", str(study), may_change=FEW).stdout == whole
-    assert study.read_text() == done
+    assert study.read_text() == result
 
 
 def test_a_study_of_something_else_is_refused(store: str, tmp_path: Path) -> None:
@@ -150,16 +150,16 @@ def test_a_fleet_without_a_goal_that_can_be_met_ends_with_3(store: str, tmp_path
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(FLEET.read_text().replace("p90: 30m", "p90: 1s"))
     limits = ("reservations[l4].count,nodePools[l4-reserved].nodeCount=6..7", f"clusterQueues[vision].{RESERVED}=4..4")
-    done = run(store, *QUICK, "--to", "2026-10-08", "--growth", "6", file=fleet, may_change=limits)
-    assert isinstance(done.exception, CommandError)
-    assert done.exception.exit_code == 3
-    assert "clusterQueues[vision]" in str(done.exception.problems[0])
+    result = run(store, *QUICK, "--to", "2026-10-08", "--growth", "6", file=fleet, may_change=limits)
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.exit_code == 3
+    assert "clusterQueues[vision]" in str(result.exception.problems[0])
 
 
 def test_a_budget_that_no_fleet_keeps_ends_with_3(store: str) -> None:
-    done = run(store, *QUICK, "--to", "2026-10-08", "--budget", "500", "--fleets", "5")
-    assert isinstance(done.exception, CommandError)
-    assert done.exception.exit_code == 3
+    result = run(store, *QUICK, "--to", "2026-10-08", "--budget", "500", "--fleets", "5")
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.exit_code == 3
 
 
 def test_limits_that_the_file_is_outside_of_are_only_warned_of_until_it_plans(store: str, tmp_path: Path) -> None:
@@ -184,10 +184,10 @@ def test_only_what_may_change_changes(store: str) -> None:
 def history(tmp_path: Path, *rows: str) -> str:
     """The store of a history of these rows of a CSV."""
     (tmp_path / "jobs.csv").write_text("\n".join(["submitted,queue,gpus,runSeconds,pods", *rows, ""]))
-    made = str(tmp_path / "store")
-    done = CliRunner().invoke(app, ["record", str(FLEET), "--store", made, "--from", str(tmp_path / "jobs.csv")])
-    assert done.exit_code == 0
-    return made
+    objects = str(tmp_path / "store")
+    result = CliRunner().invoke(app, ["record", str(FLEET), "--store", objects, "--from", str(tmp_path / "jobs.csv")])
+    assert result.exit_code == 0
+    return objects
 
 
 @pytest.mark.parametrize(
@@ -224,15 +224,15 @@ def test_a_fleet_in_which_no_job_runs_does_not_meet_a_share(tmp_path: Path) -> N
     store = history(tmp_path, *(f"2026-10-05T{hour:02}:00:00Z,vision/gpu,2,7200,2" for hour in range(8)))
     paths = ["nodePools[l4-ondemand].autoscaling.totalMaxNodeCount"]
     paths += [f"clusterQueues[{queue}].{ON_DEMAND}" for queue in ("vision", "research")]
-    found = json.loads(run(store, *QUICK, "-o", "json", file=fleet, may_change=(f"{','.join(paths)}=1..2",)).stdout)
-    assert found["recommended"]["changes"] == []
-    assert found["recommended"]["goals"][0]["standing"] == "met"
+    result = json.loads(run(store, *QUICK, "-o", "json", file=fleet, may_change=(f"{','.join(paths)}=1..2",)).stdout)
+    assert result["recommended"]["changes"] == []
+    assert result["recommended"]["goals"][0]["standing"] == "met"
 
 
 def test_where_nothing_is_better_the_table_has_today_once_and_says_what_check_refuses(store: str) -> None:
-    shown = run(store, *QUICK, "--to", "2026-10-06", may_change=("nodePools[l4-reserved].nodeCount=5..8",)).stdout
-    assert [line.split()[0] for line in shown.splitlines() if "9,004" in line] == ["recommended"]
-    assert "- check refuses others: " in shown
+    output = run(store, *QUICK, "--to", "2026-10-06", may_change=("nodePools[l4-reserved].nodeCount=5..8",)).stdout
+    assert [line.split()[0] for line in output.splitlines() if "9,004" in line] == ["recommended"]
+    assert "- check refuses others: " in output
 
 
 def test_a_study_with_other_prices_is_another_one(store: str, tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    made = roomy_project()
-    with made.served() as endpoints:
+    result = roomy_project()
+    with result.served() as endpoints:
         google = google_cloud.Google(httplib2.Http(timeout=5), endpoints, sleep=lambda _: None)
         monkeypatch.setattr(google_cloud, "connect", lambda project: google)
-        yield made
-    assert made.wrong == []
+        yield result
+    assert result.wrong == []
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def run(*arguments: str) -> Result:
 
 
 def test_a_fleet_that_fits(project: Project, file: str) -> None:
-    done = run(file)
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
+    result = run(file)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
     assert lines[0].split() == ["what", "needs", "has", "result", "what", "to", "do"]
     (l4,) = [line for line in lines if line.startswith("NVIDIA_L4_GPUS in us-central1")]
     assert re.fullmatch(r"NVIDIA_L4_GPUS in us-central1 +18 +20, 0 in use +fits", l4)
@@ -64,29 +64,29 @@ def test_all_that_does_not_fit_is_said_at_once(project: Project, file: str) -> N
     project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
     project.permissions.remove("iam.serviceAccounts.actAs")
     project.failures["compute.machineTypes.aggregatedList"] = [google_api.forbidden("compute.machineTypes.list")]
-    done = run(file)
-    assert done.exit_code == 1
+    result = run(file)
+    assert result.exit_code == 1
     assert (
         "the limit is 10, but the fleet grows to 18 (only/shared 8, only/l4 6 and reservation kept 4); ask for 18"
-        in (done.stdout)
+        in (result.stdout)
     )
-    assert "ask for roles/iam.serviceAccountUser in my-project" in done.stdout
-    assert "you may not call compute.machineTypes.aggregatedList: Required 'compute.machineTypes.list'" in done.stdout
-    last = done.stdout.splitlines()[-1]
+    assert "ask for roles/iam.serviceAccountUser in my-project" in result.stdout
+    assert "you may not call compute.machineTypes.aggregatedList: Required 'compute.machineTypes.list'" in result.stdout
+    last = result.stdout.splitlines()[-1]
     assert re.fullmatch(r"the fleet does not fit into project my-project as it is: 2 to ask for, \d+ not known", last)
 
 
 def test_json(project: Project, file: str) -> None:
     project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
-    done = run(file, "-o", "json")
-    document = json.loads(done.stdout)
-    assert (done.exit_code, document["schemaVersion"], document["project"], document["fits"]) == (
+    result = run(file, "-o", "json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["schemaVersion"], document["project"], document["fits"]) == (
         0,
         1,
         "my-project",
         True,
     )
-    (disks,) = [each for each in document["findings"] if each["result"] != "fits"]
+    (disks,) = [item for item in document["findings"] if item["result"] != "fits"]
     assert (disks["part"], disks["what"], disks["result"]) == ("quotas", "SSD_TOTAL_GB in us-central1", "check")
     assert disks["fix"].startswith("if what is in use is not this fleet's, ask for ")
 
@@ -94,9 +94,9 @@ def test_json(project: Project, file: str) -> None:
 def test_annotations(project: Project, file: str) -> None:
     project.regions["us-central1"]["SSD_TOTAL_GB"] = (4_000, 3_900)
     project.permissions.remove("iam.serviceAccounts.actAs")
-    done = run(file, "-o", "github")
-    assert done.exit_code == 1
-    warning, error = done.stdout.splitlines()
+    result = run(file, "-o", "github")
+    assert result.exit_code == 1
+    warning, error = result.stdout.splitlines()
     assert warning.startswith(f"::warning file={file},title=SSD_TOTAL_GB in us-central1::")
     assert error.startswith(
         f"::error file={file},title=roles/iam.serviceAccountUser::you lack iam.serviceAccounts.actAs"
@@ -105,10 +105,10 @@ def test_annotations(project: Project, file: str) -> None:
 
 def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
-    done = run(file, "-o", "json")
-    document = json.loads(done.stdout)
-    assert (done.exit_code, document["fits"]) == (1, False)
-    assert done.stderr.startswith("error: my-project: GOOGLE_APPLICATION_CREDENTIALS cannot be used: ")
+    result = run(file, "-o", "json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["fits"]) == (1, False)
+    assert result.stderr.startswith("error: my-project: GOOGLE_APPLICATION_CREDENTIALS cannot be used: ")
     [finding] = document["findings"]
     assert (finding["project"], finding["part"], finding["result"]) == ("my-project", "project", "unknown")
     assert (finding["wrong"], finding["fix"]) == (
@@ -119,8 +119,8 @@ def test_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fi
 
 def test_the_page_needs_neither_google_nor_its_clients(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     monkeypatch.setitem(sys.modules, "kueue_fleet.preflight.google_cloud", None)
-    done = run(file, "--page")
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "# Prerequisites of lab")
+    result = run(file, "--page")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "# Prerequisites of lab")
 
 
 def test_what_the_docs_show_of_the_production_stack(
@@ -149,9 +149,9 @@ def test_what_the_docs_show_of_the_production_stack(
     with project.served() as endpoints:
         google = google_cloud.Google(httplib2.Http(timeout=5), endpoints)
         monkeypatch.setattr(google_cloud, "connect", lambda project: google)
-        shown = run(str(stack)).stdout.splitlines()
+        output = run(str(stack)).stdout.splitlines()
     assert project.wrong == []
-    told = "\n".join(line.rstrip() for line in shown if not re.search(r" fits( |$)", line) or line == shown[-1])
+    told = "\n".join(line.rstrip() for line in output if not re.search(r" fits( |$)", line) or line == output[-1])
     page = ROOT / "docs" / "tasks" / "create-a-fleet.md"
     text = page.read_text(encoding="utf-8")
     block = re.search(r"```text\n(.*?)```", text, re.DOTALL)
@@ -170,27 +170,27 @@ def preflight_of_paris(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **tables
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump(ALONE))
     monkeypatch.setitem(sys.modules, "googleapiclient", None)
-    with serve(["paris"], monkeypatch, tmp_path / "kubeconfig") as made:
-        made.tables["paris"] |= {"/version": {"gitVersion": "v1.30.1"}, **tables}
+    with serve(["paris"], monkeypatch, tmp_path / "kubeconfig") as result:
+        result.tables["paris"] |= {"/version": {"gitVersion": "v1.30.1"}, **tables}
         return run(str(file), "--kubeconfig", str(tmp_path / "kubeconfig"))
 
 
 def test_a_cluster_outside_gke_is_asked_and_google_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    done = preflight_of_paris(monkeypatch, tmp_path, **{reviews: []})
-    assert done.exit_code == 1, done.output
-    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
-    assert "may not write namespaces, secrets, " in done.stdout
-    assert done.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 to ask for\n")
+    result = preflight_of_paris(monkeypatch, tmp_path, **{reviews: []})
+    assert result.exit_code == 1, result.output
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", result.stdout)
+    assert "may not write namespaces, secrets, " in result.stdout
+    assert result.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 to ask for\n")
 
 
 def test_a_cluster_outside_gke_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Not a word of its reviews; of the rest it answers."""
-    done = preflight_of_paris(monkeypatch, tmp_path)
-    assert done.exit_code == 1, done.output
-    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
-    assert re.search("paris: rights .*unknown +the API server says: ", done.stdout)
-    assert done.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 not known\n")
+    result = preflight_of_paris(monkeypatch, tmp_path)
+    assert result.exit_code == 1, result.output
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", result.stdout)
+    assert re.search("paris: rights .*unknown +the API server says: ", result.stdout)
+    assert result.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 not known\n")
 
 
 @pytest.mark.parametrize("missing", ["credentials", "client"])
@@ -202,14 +202,14 @@ def test_clusters_outside_gke_are_asked_where_google_is_not(
     if missing == "client":
         monkeypatch.delitem(sys.modules, "kueue_fleet.preflight.google_cloud")
         monkeypatch.setitem(sys.modules, "google_auth_httplib2", None)
-    with serve(["admin@paris"], monkeypatch, tmp_path / "kubeconfig") as made:
-        made.tables["admin@paris"] |= {"/version": {"gitVersion": "v1.30.1"}}
-        done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert done.exit_code == 1, done.output
+    with serve(["admin@paris"], monkeypatch, tmp_path / "kubeconfig") as result:
+        result.tables["admin@paris"] |= {"/version": {"gitVersion": "v1.30.1"}}
+        completed = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert completed.exit_code == 1, completed.output
     fix = {"credentials": "gcloud auth application-default login", "client": r"pip install 'kueue-fleet\[preflight\]'"}
-    assert re.search(rf"mixed-project +Google Cloud .*unknown .*run: {fix[missing]}", done.stdout)
-    assert re.search("paris: API server +reachable +v1.30.1 +fits", done.stdout)
-    assert "the fleet does not fit into project mixed-project as it is: 1 not known\n" in done.stdout
+    assert re.search(rf"mixed-project +Google Cloud .*unknown .*run: {fix[missing]}", completed.stdout)
+    assert re.search("paris: API server +reachable +v1.30.1 +fits", completed.stdout)
+    assert "the fleet does not fit into project mixed-project as it is: 1 not known\n" in completed.stdout
 
 
 @pytest.mark.parametrize("content", [None, "- a\n"])
@@ -218,10 +218,10 @@ def test_google_is_asked_where_there_is_no_kubeconfig(project: Project, tmp_path
     if content is not None:
         kubeconfig.write_text(content)
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(mixed_data(project="my-project")))
-    done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(kubeconfig))
-    assert done.exit_code == 1, done.output
-    assert re.search(r"my-project +roles/iam.serviceAccountUser ", done.stdout)
-    assert re.search(f"paris: API server .*unknown +{kubeconfig}: ", done.stdout)
+    result = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(kubeconfig))
+    assert result.exit_code == 1, result.output
+    assert re.search(r"my-project +roles/iam.serviceAccountUser ", result.stdout)
+    assert re.search(f"paris: API server .*unknown +{kubeconfig}: ", result.stdout)
 
 
 def test_a_kubeconfig_from_stdin_is_mistyped(tmp_path: Path) -> None:
@@ -234,6 +234,6 @@ def test_a_kubeconfig_from_stdin_is_mistyped(tmp_path: Path) -> None:
 def test_a_context_that_is_missing(tmp_path: Path) -> None:
     for name, data in (("fleet.yaml", ALONE), ("kubeconfig", {"contexts": []})):
         (tmp_path / name).write_text(yaml.safe_dump(data))
-    done = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
-    assert done.exit_code == 1, done.output
-    assert "has no context paris" in done.stdout
+    result = run(str(tmp_path / "fleet.yaml"), "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert result.exit_code == 1, result.output
+    assert "has no context paris" in result.stdout

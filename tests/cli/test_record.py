@@ -58,10 +58,10 @@ def test_what_clusters_have_now_is_written_once(live: Fleet, tmp_path: Path) -> 
     labels = {"cloud.google.com/gke-nodepool": "gpu"}
     node = {"metadata": {"name": "n", "uid": "n", "creationTimestamp": "2026-11-01T08:00:00Z", "labels": labels}}
     live.tables[WORKER][NODES] = [node]
-    said = [run("record", tmp_path / "history", "--once").stdout for _ in range(2)]
-    assert said == [f"{count} new events written to {tmp_path}/history\n" for count in (5, 0)]
-    found = {(each.cluster, each.region, each.kind, each.copy) for each in events(tmp_path / "history")}
-    assert found == {
+    output = [run("record", tmp_path / "history", "--once").stdout for _ in range(2)]
+    assert output == [f"{count} new events written to {tmp_path}/history\n" for count in (5, 0)]
+    result = {(item.cluster, item.region, item.kind, item.copy) for item in events(tmp_path / "history")}
+    assert result == {
         (MANAGER, "europe-west4", Kind.ARRIVED, False),
         (MANAGER, "europe-west4", Kind.RESERVED, False),
         (WORKER, "us-east4", Kind.ARRIVED, True),
@@ -95,33 +95,33 @@ def test_a_cluster_that_refuses_is_named(live: Fleet, tmp_path: Path) -> None:
 
 def test_stock_outs_are_recorded_where_requests_can_be_read(live: Fleet, tmp_path: Path) -> None:
     live.tables[WORKER][REQUESTS] = [request(EXHAUSTED)]
-    done = run("record", tmp_path / "history", "--once")
-    assert done.exit_code == 0
-    assert done.stdout.startswith("1 new event ")
-    [found] = events(tmp_path / "history")
-    assert (found.kind, found.cluster, found.region, found.check) == (Kind.STOCK_OUT, WORKER, "us-east4", "dws")
+    result = run("record", tmp_path / "history", "--once")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1 new event ")
+    [results] = events(tmp_path / "history")
+    assert (results.kind, results.cluster, results.region, results.check) == (Kind.STOCK_OUT, WORKER, "us-east4", "dws")
     live.refused["/provisioningrequests"] = 403
-    done = run("record", tmp_path / "history", "--once")
-    assert done.exit_code == 0
-    assert f"{WORKER}: its ProvisioningRequests cannot be read; stock-outs are not recorded there" in done.stderr
+    result = run("record", tmp_path / "history", "--once")
+    assert result.exit_code == 0
+    assert f"{WORKER}: its ProvisioningRequests cannot be read; stock-outs are not recorded there" in result.stderr
     live.refused["/provisioningrequests"] = 500
     told = refusal(run("record", tmp_path / "history", "--once"))
     assert told.startswith(f"{MANAGER}: its ProvisioningRequests cannot be read: ")
 
 
 def test_dumps_of_several_clusters(tmp_path: Path) -> None:
-    done = workload(RESERVED, ADMITTED, FINISHED, admission=ASSIGNED)
+    result = workload(RESERVED, ADMITTED, FINISHED, admission=ASSIGNED)
     for name in ("manager", "worker"):
-        done["metadata"]["uid"] = name
-        (tmp_path / f"{name}.json").write_text(json.dumps(done))
+        result["metadata"]["uid"] = name
+        (tmp_path / f"{name}.json").write_text(json.dumps(result))
     sources = ["--from", str(tmp_path / "manager.json"), "--from", f"{WORKER}={tmp_path / 'worker.json'}"]
     assert run("record", tmp_path / "history", *sources).stdout.startswith("8 new events")
-    assert {each.cluster for each in events(tmp_path / "history")} == {MANAGER, WORKER}
+    assert {item.cluster for item in events(tmp_path / "history")} == {MANAGER, WORKER}
 
 
 def test_a_csv_may_be_of_a_named_cluster(tmp_path: Path) -> None:
     run("record", tmp_path / "history", "--from", f"{WORKER}={JOBS}")
-    assert {(each.cluster, each.region) for each in events(tmp_path / "history")} == {(WORKER, "us-east4")}
+    assert {(item.cluster, item.region) for item in events(tmp_path / "history")} == {(WORKER, "us-east4")}
 
 
 def test_metrics_are_rows_of_queues_and_what_they_do_not_tell_is_said(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_prometheus_is_asked_for_each_day_and_now(
     labels = {"__name__": "kueue_admission_wait_time_seconds_count", "cluster_queue": "dws"}
     result = [{"metric": labels, "values": [[1795161600, "7"], [1795248000, "9"]]}]
     answers.append(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode())
-    done = run("record", tmp_path / "history", "--from", f"{WORKER}={address}/", "--since", "30d")
-    assert done.stdout.startswith("2 new events "), done.output
-    assert "metrics tell of no single job" in done.stderr
+    completed = run("record", tmp_path / "history", "--from", f"{WORKER}={address}/", "--since", "30d")
+    assert completed.stdout.startswith("2 new events "), completed.output
+    assert "metrics tell of no single job" in completed.stderr
     rows = events(tmp_path / "history")
     assert [(row.cluster, row.region, (row.counts or {})["admitted"]) for row in rows] == [
         (WORKER, "us-east4", 7),
@@ -225,10 +225,10 @@ def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
 def test_objects_that_no_cluster_prints_so_are_refused(
     metadata: dict[str, str | None], told: str, tmp_path: Path
 ) -> None:
-    made = workload(RESERVED, ADMITTED, admission=ASSIGNED)
-    changed = {**made["metadata"], **metadata}
-    made["metadata"] = {name: value for name, value in changed.items() if value is not None}
-    (tmp_path / "dump.json").write_text(json.dumps(made))
+    result = workload(RESERVED, ADMITTED, admission=ASSIGNED)
+    changed = {**result["metadata"], **metadata}
+    result["metadata"] = {name: value for name, value in changed.items() if value is not None}
+    (tmp_path / "dump.json").write_text(json.dumps(result))
     assert told in refusal(run("record", tmp_path / "history", "--from", str(tmp_path / "dump.json")))
 
 
@@ -240,8 +240,8 @@ def test_a_dump_of_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> Non
 
 def test_a_store_without_a_name_is_not_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["record", STACK, "--store", "", "--from", JOBS])
-    assert refusal(done) == "--store: is empty; give a value"
+    result = CliRunner().invoke(app, ["record", STACK, "--store", "", "--from", JOBS])
+    assert refusal(result) == "--store: is empty; give a value"
     assert not list(tmp_path.iterdir())
 
 
@@ -271,14 +271,14 @@ def test_pruning_by_team_and_age(tmp_path: Path) -> None:
     for age in ("100000d", "99999999999999999d"):
         assert run("record", tmp_path, "--prune", "--older-than", age).stdout.startswith("0 events deleted")
     assert run("record", tmp_path, "--prune", "--team", "team-vision").exit_code == 0
-    assert {each.team for each in events(tmp_path)} == {"team-language"}
+    assert {item.team for item in events(tmp_path)} == {"team-language"}
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("history")
-    run("record", made, "--from", JOBS)
-    return made
+    result = tmp_path_factory.mktemp("history")
+    run("record", result, "--from", JOBS)
+    return result
 
 
 def test_the_document_has_what_the_tables_show(history: Path) -> None:
@@ -295,13 +295,13 @@ def test_the_document_has_what_the_tables_show(history: Path) -> None:
 
 
 def test_the_tables_fit_a_narrow_terminal(history: Path) -> None:
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app,
         ["replay", STACK, "--store", str(history), "--seeds", "1"],
         env={"COLUMNS": "60", "FORCE_COLOR": "1", "TERM": "xterm"},
     )
-    assert done.exit_code == 0
-    assert "p90" in done.stdout
+    assert result.exit_code == 0
+    assert "p90" in result.stdout
 
 
 def test_what_a_change_does_is_beside_the_replay(history: Path) -> None:
@@ -327,21 +327,21 @@ def test_what_cannot_be_replayed_is_said(arguments: list[str], told: str, histor
 
 
 def test_a_queue_that_the_history_does_not_have_is_said(history: Path) -> None:
-    done = run("replay", history, "--queue", "team-visoin/gpu=team-vision/gpu", "--seeds", "1")
-    assert "--queue team-visoin/gpu: no job of this time is of it; did you mean team-vision/gpu?" in done.stderr
+    result = run("replay", history, "--queue", "team-visoin/gpu=team-vision/gpu", "--seeds", "1")
+    assert "--queue team-visoin/gpu: no job of this time is of it; did you mean team-vision/gpu?" in result.stderr
 
 
 def test_a_replay_does_not_begin_before_the_history(history: Path) -> None:
-    done = run("replay", history, "--from", "2026-01-01", "--seeds", "1")
-    assert done.stdout.startswith("2026-11-09 06:00 to 2026-11-10 15:43 UTC, 1.4 days")
+    result = run("replay", history, "--from", "2026-01-01", "--seeds", "1")
+    assert result.stdout.startswith("2026-11-09 06:00 to 2026-11-10 15:43 UTC, 1.4 days")
 
 
 def test_the_fit_is_not_known_where_no_wait_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("submitted,queue,gpus,runSeconds\n2026-11-09T06:00:00Z,team-vision/gpu,1,60\n")
     run("record", tmp_path / "store", "--from", str(tmp_path / "jobs.csv"))
-    done = run("replay", tmp_path / "store", "--seeds", "1")
-    assert "How well the replay fits is not known" in done.stdout
-    assert "0%" not in done.stdout
+    result = run("replay", tmp_path / "store", "--seeds", "1")
+    assert "How well the replay fits is not known" in result.stdout
+    assert "0%" not in result.stdout
     assert json.loads(run("replay", tmp_path / "store", "-o", "json").stdout)["close"] is None
 
 

@@ -76,10 +76,10 @@ def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
     # What is known without the engines, where they are missing, and that Go was looked for.
-    said = [line.strip() for line in done.stdout.splitlines() if line.startswith(" ")]
+    output = [line.strip() for line in done.stdout.splitlines() if line.startswith(" ")]
     labels = [line.partition("  ")[0] for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert labels in ([], ["Check", "Plan", "First run", "Meanwhile"])
-    assert all(re.fullmatch("building, once: etcd, .* toolchain", line) for line in said[1:]), said
+    assert all(re.fullmatch("building, once: etcd, .* toolchain", line) for line in output[1:]), output
     assert done.returncode == 1
     assert not list(Path(os.environ["KUEUE_FLEET_STATE_DIR"]).glob("rehearsals/*"))
 
@@ -87,11 +87,11 @@ def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None
 def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Path) -> None:
     wrong = FLEET.replace("regio", "rejio").replace("nominalQuota: 4", "nominalQuota: -4")
     (project / "Pulumi.tiny.yaml").write_text(wrong)
-    done = rehearse()
-    assert_refused(done, r"Pulumi\.tiny\.yaml does not describe a fleet:")
+    result = rehearse()
+    assert_refused(result, r"Pulumi\.tiny\.yaml does not describe a fleet:")
     for problem in call("check", project / "Pulumi.tiny.yaml").stderr.splitlines():
-        assert problem.removeprefix(f"error: {project}/") in done.stderr
-    assert len(done.stderr.splitlines()) >= 3
+        assert problem.removeprefix(f"error: {project}/") in result.stderr
+    assert len(result.stderr.splitlines()) >= 3
 
 
 NOT_REHEARSED = "    kueue: { version: 0.20.7 }\n"
@@ -206,8 +206,8 @@ def test_a_wrong_file_of_jobs_starts_nothing(project: Path, text: str | None, me
 
 @pytest.mark.usefixtures("project")
 def test_down_without_a_rehearsal(tmp_path: Path) -> None:
-    done = rehearse(how="down")
-    assert (done.returncode, done.stdout) == (0, "There is no rehearsal of tiny; nothing to do.\n")
+    result = rehearse(how="down")
+    assert (result.returncode, result.stdout) == (0, "There is no rehearsal of tiny; nothing to do.\n")
     (tmp_path / "s" / "rehearsals" / "prod").mkdir(parents=True)
     assert rehearse(how="down").stdout == "There is no rehearsal of tiny; there is one of prod.\n"
 
@@ -224,18 +224,18 @@ def test_without_a_subcommand_they_are_listed(
 
 
 def test_a_report_needs_jobs_and_a_place(project: Path) -> None:
-    done = rehearse("--html", "r.html", "--no-jobs")
+    result = rehearse("--html", "r.html", "--no-jobs")
     message = "error: --html and --no-jobs: a report needs jobs; leave one of them out\n"
-    assert (done.returncode, done.stderr) == (2, message)
+    assert (result.returncode, result.stderr) == (2, message)
     assert_refused(rehearse("--html", "r.html"), "--html r.html: a report needs jobs, and there is no .*; name a file")
     assert_refused(rehearse("--html", "no/r.html"), "--html no/r.html: there is no folder no; make it")
 
 
 @pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many", "solo=²", f"solo={'9' * 5000}"])
 def test_a_wrong_reclaim_says_how_to_write_one(project: Path, wanted: str) -> None:
-    done = rehearse(wanted, how="reclaim-spot")
-    assert done.returncode == 2
-    assert "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT" in done.stderr
+    result = rehearse(wanted, how="reclaim-spot")
+    assert result.returncode == 2
+    assert "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT" in result.stderr
 
 
 def test_nothing_is_reclaimed_where_nothing_runs(project: Path) -> None:
@@ -245,9 +245,9 @@ def test_nothing_is_reclaimed_where_nothing_runs(project: Path) -> None:
 
 def test_wrong_settings_of_the_simulated_cloud_are_refused_before_anything_starts(project: Path) -> None:
     (project / "Pulumi.tiny.yaml").write_text(FLEET + "  kueue-fleet:rehearsal: { spot: { rate: 2 }, seed: x }\n")
-    done = rehearse()
-    assert_refused(done, r"config\.kueue-fleet:rehearsal\.spot\.rate: is not a known field")
-    assert "config.kueue-fleet:rehearsal.seed:" in done.stderr
+    result = rehearse()
+    assert_refused(result, r"config\.kueue-fleet:rehearsal\.spot\.rate: is not a known field")
+    assert "config.kueue-fleet:rehearsal.seed:" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -271,11 +271,11 @@ def test_a_state_folder_that_cannot_be_used(state: str, message: str) -> None:
 @pytest.mark.usefixtures("project")
 def test_a_missing_toolchain_and_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     nothing = {"PATH": str(tmp_path), "KUBEBUILDER_ASSETS": "", "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
-    done = rehearse(KUEUE_FLEET_CACHE_DIR=str(tmp_path / "c"), **nothing)
-    assert_refused(done, r"^error: no Go 1\.\d+ or newer on PATH, and .* cannot be installed .*; install Go from")
-    done = rehearse(KUEUE_FLEET_CACHE_DIR="/dev/null/c", **nothing)
+    result = rehearse(KUEUE_FLEET_CACHE_DIR=str(tmp_path / "c"), **nothing)
+    assert_refused(result, r"^error: no Go 1\.\d+ or newer on PATH, and .* cannot be installed .*; install Go from")
+    result = rehearse(KUEUE_FLEET_CACHE_DIR="/dev/null/c", **nothing)
     assert_refused(
-        done, r"^error: /dev/null/c/engines: Not a directory; set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE"
+        result, r"^error: /dev/null/c/engines: Not a directory; set KUEUE_FLEET_STATE_DIR and KUEUE_FLEET_CACHE"
     )
 
 
@@ -339,7 +339,7 @@ def test_a_fleets_own_file_takes_the_place_of_a_stack(
     fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"]
     file.write_text(yaml.safe_dump(fleet | {"teams": [{"name": "team-a", "existingGoogleServiceAccount": ACCOUNT}]}))
     monkeypatch.setattr(Session, "prepare_engines", tell)
-    for more, said in (
+    for more, output in (
         ([], [f"error: {file} does not describe a fleet:", "has no project in it"]),
         (["--as-published"], ["warning: ", "has no project in it", f"error: mine {file} True\n"]),
     ):
@@ -347,14 +347,14 @@ def test_a_fleets_own_file_takes_the_place_of_a_stack(
         with pytest.raises(SystemExit):
             cli.main()
         err = capsys.readouterr().err
-        assert [each for each in said if each not in err] == [], err
+        assert [item for item in output if item not in err] == [], err
 
 
 def test_a_stack_file_without_a_project(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.tiny.yaml").write_text(FLEET)
-    done = call("rehearse", "run", tmp_path / "Pulumi.tiny.yaml")
+    result = call("rehearse", "run", tmp_path / "Pulumi.tiny.yaml")
     message = "Pulumi.tiny.yaml: there is no Pulumi.yaml beside or above it; name its folder with --project\n"
-    assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}/{message}")
+    assert (result.returncode, result.stderr) == (1, f"error: {tmp_path}/{message}")
 
 
 def raising(error: BaseException) -> Callable[[], None]:
@@ -387,8 +387,8 @@ def test_what_the_machine_refuses_is_one_sentence(refusal: Refusal, error: Excep
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_one_line(refusal: Refusal, number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    code, said = refusal(lambda: os.kill(os.getpid(), number))
-    assert (code, said) == (128 + number, "error: interrupted; nothing was started\n")
+    code, output = refusal(lambda: os.kill(os.getpid(), number))
+    assert (code, output) == (128 + number, "error: interrupted; nothing was started\n")
     assert signal.getsignal(number) is before
 
 
@@ -495,35 +495,35 @@ def _read(descriptor: int) -> bytes:
 
 
 def test_the_table_has_every_column_in_80_columns() -> None:
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(80))
-    table = shown[shown.rindex("job  ") :].splitlines()
+    output = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(80))
+    table = output[output.rindex("job  ") :].splitlines()
     assert table[0].split() == ["job", "team", "cluster", "flavor", "wait", "state"]
     assert "t4-dws" in table[1]
     assert "12 s" in table[1]
     assert "Finished" in table[1]
     assert all(len(line) <= 80 for line in table)
-    assert "worker-us-east4 is ready\n" in shown
+    assert "worker-us-east4 is ready\n" in output
 
 
 def test_progress_is_live_on_a_terminal_and_cut_to_its_width() -> None:
-    shown = on_a_terminal(80)
-    assert ESCAPE in shown
-    assert "3 of 4 control planes, 57 resources; create" in shown
-    assert "x" * 80 not in shown
+    output = on_a_terminal(80)
+    assert ESCAPE in output
+    assert "3 of 4 control planes, 57 resources; create" in output
+    assert "x" * 80 not in output
 
 
 def test_no_escape_sequences_with_no_color() -> None:
-    shown = on_a_terminal(80, NO_COLOR="1")
-    assert ESCAPE not in shown
-    assert "74 create" in shown
+    output = on_a_terminal(80, NO_COLOR="1")
+    assert ESCAPE not in output
+    assert "74 create" in output
 
 
 def test_without_a_terminal_there_is_one_plain_line_a_row() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SHOW], env=show_environment(), capture_output=True, text=True, check=True
     )
-    assert ESCAPE not in done.stdout
-    lines = [re.sub(r"\(\d+ s\)$", "(N s)", line.rstrip()) for line in done.stdout.splitlines()]
+    assert ESCAPE not in result.stdout
+    lines = [re.sub(r"\(\d+ s\)$", "(N s)", line.rstrip()) for line in result.stdout.splitlines()]
     assert lines == [
         "              worker-us-east4 is ready",
         "pulumi up     74 create (N s)",

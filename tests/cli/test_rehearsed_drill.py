@@ -115,26 +115,26 @@ def test_a_worker_that_is_not_there_cannot_be_lost() -> None:
 
 
 def test_without_a_fault_the_command_says_so() -> None:
-    done = call("rehearse", "drill", "nothing")
-    assert done.returncode == 2
-    assert done.stderr == "error: drill: needs a fault; give --fault FAULT, one of those that --help lists\n"
+    result = call("rehearse", "drill", "nothing")
+    assert result.returncode == 2
+    assert result.stderr == "error: drill: needs a fault; give --fault FAULT, one of those that --help lists\n"
 
 
 def test_a_stock_out_is_settings_that_a_rehearsal_takes() -> None:
     """The rest of what the user set stays."""
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     paths = SimpleNamespace(
         simulation=SimpleNamespace(read_text=lambda: '{"seed": 3, "dws": {"low": 4, "idleSeconds": 9}}')
     )
-    session = SimpleNamespace(paths=paths, write_settings=lambda: made.clear())
+    session = SimpleNamespace(paths=paths, write_settings=lambda: result.clear())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kueue_rehearsal.drills.write_private", lambda file, content: made.update(json.loads(content)))
+        patch.setattr("kueue_rehearsal.drills.write_private", lambda file, content: result.update(json.loads(content)))
         with FAULTS["stock-out"].made(cast("Any", SimpleNamespace(session=session))):
-            settings = parse_settings(made, "file")
+            settings = parse_settings(result, "file")
             dws = settings.dws
             assert (settings.seed, dws.low, dws.high, dws.idle_seconds) == (3, 0, 0, 9)
             assert not dws.stock
-    assert made == {}
+    assert result == {}
 
 
 ROW = Row("train-001", "Finished", 12.0, ["worker-eu", "worker-us"], ["WorkerLost"], 2, [], True, restarted=3)
@@ -151,7 +151,7 @@ def outcome(*rows: Row, **changes: Any) -> Outcome:
 def test_what_moved_and_ran_again_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     show_outcome(outcome(ROW, gone=["a", "b", "c", "d"], twice=["train-001 on worker-eu"], refusals=4))
     printed = capsys.readouterr().out
-    for said in (
+    for output in (
         "Meanwhile     1 job: 1 evicted, 1 moved, 1 ran again",
         "              3 pods of 1 job started again in place of others",
         "Longest wait  12 s; 3 s while nothing happened",
@@ -161,7 +161,7 @@ def test_what_moved_and_ran_again_is_counted(capsys: pytest.CaptureFixture[str])
         "Twice         at one time: train-001 on worker-eu",
         "Audit         every job finished",
     ):
-        assert said in printed
+        assert output in printed
     conclude(outcome(ROW), quiet=False)
 
 
@@ -218,12 +218,12 @@ def test_jobs_have_names_of_the_drill_and_what_they_use_keeps_its_own() -> None:
 
 def workload(name: str, **conditions: str) -> Mapping[str, Any]:
     owner = [{"kind": "Job", "name": name, "uid": name, "apiVersion": "batch/v1", "controller": True}]
-    found = [
+    result = [
         {"type": key, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": key, "message": ""}
         for key, status in conditions.items()
     ]
     metadata = {"name": f"job-{name}", "namespace": "team-a", "ownerReferences": owner}
-    return {"metadata": metadata, "spec": {"podSets": []}, "status": {"conditions": found}}
+    return {"metadata": metadata, "spec": {"podSets": []}, "status": {"conditions": result}}
 
 
 def test_a_job_waits_until_it_is_admitted_and_has_its_nodes() -> None:

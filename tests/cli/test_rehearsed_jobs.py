@@ -52,25 +52,25 @@ def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
 
 
 def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:
-    said: list[str] = []
+    output: list[str] = []
     clock = iter(range(1000, 1300, 10))
-    long_waits = LongWaits(said.append, lambda: float(next(clock)))
+    long_waits = LongWaits(output.append, lambda: float(next(clock)))
     kind = "kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster"
     stuck = Operation("create", kind, "fleet/w", {}, 1000, status='Waiting for condition "Active=True"')
     for _ in range(30):
         long_waits([stuck])
-    assert said == [
+    assert output == [
         f'waiting for MultiKueueCluster fleet/w, {seconds} s so far (create): Waiting for condition "Active=True"'
         for seconds in (60, 120, 240)
     ]
 
 
 def test_of_many_waits_some_are_named() -> None:
-    said: list[str] = []
-    LongWaits(said.append, lambda: 1060.0)(
+    output: list[str] = []
+    LongWaits(output.append, lambda: 1060.0)(
         [Operation("create", "kubernetes:v1:Pod", name, {}, 1000) for name in "abcde"]
     )
-    assert said == [*(f"waiting for Pod {name}, 60 s so far (create)" for name in "abc"), "and for 2 more"]
+    assert output == [*(f"waiting for Pod {name}, 60 s so far (create)" for name in "abc"), "and for 2 more"]
 
 
 class TestLog:
@@ -96,7 +96,7 @@ class TestLog:
                 "b",
                 JobState.QUOTA_RESERVED,
                 "",
-                *(Answer(each, "Unsatisfied: dws Pending") for each in ("east", "west")),
+                *(Answer(item, "Unsatisfied: dws Pending") for item in ("east", "west")),
             ),
             view("c", JobState.ADMITTED, "east"),
         ]
@@ -133,9 +133,9 @@ class TestLog:
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "s"))
-    made = Session.for_stack("tiny", tmp_path)
-    made.paths.root.mkdir(parents=True)
-    return made
+    result = Session.for_stack("tiny", tmp_path)
+    result.paths.root.mkdir(parents=True)
+    return result
 
 
 def test_the_projects_jobs_are_submitted_once_to_a_kept_rehearsal(session: Session, tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ from kueue_rehearsal.jobs.witness import Sighting, Witnesses
 
 def witnesses(*jobs: str, jobset: str = "") -> Witnesses:
     """Of one worker, which had these Jobs, one after the other."""
-    made = Witnesses({})
+    result = Witnesses({})
     labels = {"jobset.sigs.k8s.io/jobset-name": jobset} if jobset else {}
     metadata = [{"name": name, "namespace": "team-a", "labels": labels} for name in jobs]
-    seen = {str(at): Sighting({"metadata": each}, at, at + 0.9) for at, each in enumerate(metadata)}
-    made.jobs["worker"] = cast("Any", SimpleNamespace(seen=seen))
-    return made
+    seen = {str(at): Sighting({"metadata": item}, at, at + 0.9) for at, item in enumerate(metadata)}
+    result.jobs["worker"] = cast("Any", SimpleNamespace(seen=seen))
+    return result
 
 
 def reported(state: JobState, *jobs: str) -> bool:
@@ -64,8 +64,8 @@ def test_of_a_kind_without_jobs_it_is_not_known_how_often_it_ran(capsys: pytest.
 
 
 def test_a_jobset_ran_where_its_jobs_are() -> None:
-    found = witnesses("train-a-0", "train-b-0", jobset="train").runs_of("team-a", "train")
-    assert [(cluster, item["metadata"]["name"]) for cluster, item in found] == [
+    result = witnesses("train-a-0", "train-b-0", jobset="train").runs_of("team-a", "train")
+    assert [(cluster, item["metadata"]["name"]) for cluster, item in result] == [
         ("worker", "train-a-0"),
         ("worker", "train-b-0"),
     ]

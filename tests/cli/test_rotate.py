@@ -51,15 +51,15 @@ class Clusters:
 
 @pytest.fixture(autouse=True)
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
-    made = Clusters()
+    result = Clusters()
 
     def request(cluster: Any, method: str, path: str, body: Json | None = None, *_: Any) -> Json:
-        return made.request(cluster, method, path, body)
+        return result.request(cluster, method, path, body)
 
     monkeypatch.setattr(command, "request", request)
     monkeypatch.setattr(command, "connect", lambda _, cluster, *__: cluster)
-    monkeypatch.setattr(command, "sleep", made.slept.append)
-    return made
+    monkeypatch.setattr(command, "sleep", result.slept.append)
+    return result
 
 
 def run(*arguments: str) -> Result:
@@ -72,9 +72,9 @@ def test_every_worker_gets_a_token_that_expires_and_the_first_ones_are_voided(cl
     assert clusters.issued == WORKERS
     assert clusters.slept == [TAKEN_SECONDS]
     assert [cluster for cluster, _ in clusters.objects if cluster in WORKERS] == []
-    for (cluster, _), found in clusters.objects.items():
+    for (cluster, _), results in clusters.objects.items():
         assert cluster == "manager-europe-west4"
-        assert found["metadata"]["annotations"]["kueue-fleet.dev/expires"] == "2027-01-22T08:00:00+00:00"
+        assert results["metadata"]["annotations"]["kueue-fleet.dev/expires"] == "2027-01-22T08:00:00+00:00"
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "worker-us-east4 multikueue-manager: a new token, which expires on 2027-01-22 08:00 UTC" in lines
     assert "worker-us-east4 multikueue-manager: the first token is revoked" in lines

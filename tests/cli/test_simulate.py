@@ -35,11 +35,11 @@ def dump(tmp_path: Path) -> Path:
 
 
 def test_json_of_a_folder(dump: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--output", "json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["schemaVersion"] == 1
-    assert [(w["name"], w["state"], w["admittedAt"]) for w in found["workloads"]] == [
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--output", "json"])
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)
+    assert results["schemaVersion"] == 1
+    assert [(w["name"], w["state"], w["admittedAt"]) for w in results["workloads"]] == [
         ("a", "Finished", 31.0),
         ("b", "Finished", 10.0),
         ("c", "Finished", 132.0),
@@ -47,10 +47,10 @@ def test_json_of_a_folder(dump: Path) -> None:
 
 
 def test_table(dump: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump)])
-    assert done.exit_code == 0, done.output
-    assert "default/a" in done.stdout
-    assert "mean wait" in done.stdout
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump)])
+    assert result.exit_code == 0, result.output
+    assert "default/a" in result.stdout
+    assert "mean wait" in result.stdout
 
 
 def test_two_hash_seeds_give_the_same_text(dump: Path) -> None:
@@ -69,26 +69,28 @@ def test_two_hash_seeds_give_the_same_text(dump: Path) -> None:
 def test_bad_input_is_one_message(tmp_path: Path) -> None:
     file = tmp_path / "garbage.yaml"
     file.write_text("- nothing here\n" * 1000)
-    done = CliRunner().invoke(app, ["simulate", "objects", str(file)])
-    assert done.exit_code == 1
-    assert "garbage.yaml:1: is a list of 1000" in str(done.exception)
-    assert done.stdout == ""
+    result = CliRunner().invoke(app, ["simulate", "objects", str(file)])
+    assert result.exit_code == 1
+    assert "garbage.yaml:1: is a list of 1000" in str(result.exception)
+    assert result.stdout == ""
 
 
 def test_nothing_to_simulate() -> None:
-    done = CliRunner().invoke(app, ["simulate"])
-    assert "Commands:" in done.output
-    assert done.exit_code == 2
+    result = CliRunner().invoke(app, ["simulate"])
+    assert "Commands:" in result.output
+    assert result.exit_code == 2
 
 
 def test_stack_and_workload_of_the_example() -> None:
     stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["seed"] == 7
-    assert {workload["state"] for workload in found["workloads"]} == {"Finished"}
-    assert len({workload["cluster"] for workload in found["workloads"]}) > 1
+    result = CliRunner().invoke(
+        app, ["simulate", "fleet", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"]
+    )
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)
+    assert results["seed"] == 7
+    assert {workload["state"] for workload in results["workloads"]} == {"Finished"}
+    assert len({workload["cluster"] for workload in results["workloads"]}) > 1
 
 
 @pytest.mark.parametrize(("options", "said"), [(["--begin", "2026-12-01T00:30:00"], None), ([], "second 0 is now, ")])
@@ -109,13 +111,13 @@ def test_jobs_need_no_workload_file_where_quotas_have_windows(
     }
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
     given = ["simulate", "fleet", str(tmp_path / "fleet.yaml"), "--jobs", str(tmp_path / "job.yaml"), "-o", "json"]
-    done = CliRunner().invoke(app, [*given, *options])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, [*given, *options])
+    assert result.exit_code == 0, result.output
     if said is None:
-        [workload] = json.loads(done.stdout)["workloads"]
+        [workload] = json.loads(result.stdout)["workloads"]
         assert workload["quotaReservedAt"] == pytest.approx(1800, abs=3)
     else:
-        assert said in done.stderr
+        assert said in result.stderr
 
 
 def test_pods_that_select_what_no_node_has_stay_pending(tmp_path: Path) -> None:
@@ -130,40 +132,40 @@ def test_pods_that_select_what_no_node_has_stay_pending(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job))
     options = ["--jobs", str(file), "--until", "300", "--output", "json"]
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
+    assert result.exit_code == 0, result.output
     assert (
         "pod set main selects disk=ssd, and node pool l4 of batch does not have it, so that Kueue admits it and its "
         "pods do not run; select what its nodes have, or label the pool"
-    ) in done.stderr
-    [workload] = json.loads(done.stdout)["workloads"]
+    ) in result.stderr
+    [workload] = json.loads(result.stdout)["workloads"]
     assert (workload["state"], workload["finishedAt"]) == (
         "Admitted",
         None,
     )
     del pod["nodeSelector"]
     file.write_text(yaml.safe_dump(job))
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
-    assert (json.loads(done.stdout)["workloads"][0]["state"], done.stderr) == ("Finished", "")
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
+    assert (json.loads(result.stdout)["workloads"][0]["state"], result.stderr) == ("Finished", "")
 
 
 def test_what_if_shows_the_difference(dump: Path) -> None:
     quota = "ClusterQueue[cq].spec.resourceGroups[0].flavors[rf].resources[cpu].nominalQuota=8"
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota, "-o", "json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["whatIf"] == [quota]
-    assert {d["name"]: d["after"]["admittedAt"] for d in found["differences"]} == {"a": 0.0, "c": 11.0}
-    shown = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota])
-    assert "2 workloads of 3 fare differently." in shown.stdout
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)
+    assert results["whatIf"] == [quota]
+    assert {d["name"]: d["after"]["admittedAt"] for d in results["differences"]} == {"a": 0.0, "c": 11.0}
+    display = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota])
+    assert "2 workloads of 3 fare differently." in display.stdout
 
 
 def test_what_if_tries_again_what_a_cycle_left_without_quota() -> None:
     """As Kueue does when a ClusterQueue changes."""
     dump = str(ROOT / "examples/plain-cluster/dump.yaml")
     quota = "ClusterQueue[cq].spec.resourceGroups[0].flavors[default].resources[cpu].nominalQuota=5"
-    done = CliRunner().invoke(app, ["simulate", "objects", dump, "--what-if", quota, "-o", "json"])
-    [big] = json.loads(done.stdout)["differences"]
+    result = CliRunner().invoke(app, ["simulate", "objects", dump, "--what-if", quota, "-o", "json"])
+    [big] = json.loads(result.stdout)["differences"]
     assert (big["before"]["admittedAt"], big["after"]["admittedAt"]) == (602, 3)
 
 
@@ -181,13 +183,13 @@ def test_what_if_on_a_stack_and_its_jobs() -> None:
         "--what-if",
         "jobs[deadline].start=60",
     ]
-    done = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=6"])
-    assert done.exit_code == 0, done.output
-    after = {found["name"]: found for found in json.loads(done.stdout)["after"]["workloads"]}
+    result = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=6"])
+    assert result.exit_code == 0, result.output
+    after = {results["name"]: results for results in json.loads(result.stdout)["after"]["workloads"]}
     assert after["deadline"]["arrivedAt"] == 60
     from_stdin = ["simulate", "fleet", "-", *command[3:], "--what-if", f"{quota}=6"]
     piped = CliRunner().invoke(app, from_stdin, input=stack.read_text())
-    assert json.loads(piped.stdout)["after"] == json.loads(done.stdout)["after"]
+    assert json.loads(piped.stdout)["after"] == json.loads(result.stdout)["after"]
     refused = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=lots"])
     assert refused.exit_code == 1
     assert "nominalQuota" in str(refused.exception)
@@ -195,8 +197,8 @@ def test_what_if_on_a_stack_and_its_jobs() -> None:
 
 def test_report_opens_without_a_network(dump: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report)])
+    assert result.exit_code == 0, result.output
     page = report.read_text()
     assert "default-src 'none'" in page
     assert "//" not in re.sub(
@@ -204,16 +206,16 @@ def test_report_opens_without_a_network(dump: Path, tmp_path: Path) -> None:
     )
     assert len(page) < 60_000
     data = page.split('id="data">')[1].split("</script>")[0]
-    assert [found["name"] for found in json.loads(data)["sections"]] == [""]
+    assert [results["name"] for results in json.loads(data)["sections"]] == [""]
     assert [path.name for path in tmp_path.glob("*.html")] == ["report.html"]
 
 
 def test_report_of_a_what_if_has_both(dump: Path, tmp_path: Path) -> None:
     report, quota = tmp_path / "report.html", "ClusterQueue[cq].spec.stopPolicy=Hold"
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report), "--what-if", quota])
-    assert done.exit_code == 0, done.output
+    completed = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report), "--what-if", quota])
+    assert completed.exit_code == 0, completed.output
     data = report.read_text().split('id="data">')[1].split("</script>")[0]
-    assert [found["name"] for found in json.loads(data)["sections"]] == ["Before", "After"]
+    assert [result["name"] for result in json.loads(data)["sections"]] == ["Before", "After"]
 
 
 def test_names_cannot_become_markup() -> None:
@@ -229,18 +231,18 @@ def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
     command = ["simulate", "fleet", str(folder / "with-defects.yaml"), "--jobs", str(folder / "jobs.yaml")]
     command += ["-w", str(folder / "workload.yaml"), "--until", "12", "-o", "json"]
     assert CliRunner().invoke(app, command).exit_code == 1
-    done = CliRunner().invoke(app, [*command, "--as-published"])
-    assert done.exit_code == 0, done.output
-    found = [one for one in json.loads(done.stdout)["workloads"] if one["state"] == "Admitted"]
-    runs = [(one["message"], one["runs"][-1]) for one in found]
+    result = CliRunner().invoke(app, [*command, "--as-published"])
+    assert result.exit_code == 0, result.output
+    results = [one for one in json.loads(result.stdout)["workloads"] if one["state"] == "Admitted"]
+    runs = [(one["message"], one["runs"][-1]) for one in results]
     stuck = [why for why, run in runs if run["flavors"] == ["gpu-l4-reserved"] and run["startedAt"] is None]
     assert stuck == ["its pods do not all fit on node pool reserved-np (4 of 4 nodes in use)"] * 2
 
 
 def test_report_says_of_what_it_is(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "-w", WORKLOAD, "--seed", "7", "--html", str(report)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["simulate", "fleet", STACK, "-w", WORKLOAD, "--seed", "7", "--html", str(report)])
+    assert result.exit_code == 0, result.output
     about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", report.read_text()))
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", about.pop("Date"))
     assert about == {"Fleet": "dws-multikueue", "File": STACK, "Jobs": WORKLOAD, "Seed": "7"}
@@ -252,18 +254,18 @@ def test_a_report_is_written_into_a_pipe_which_stays_one(dump: Path, tmp_path: P
     os.mkfifo(pipe)
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(pipe.read_text)
-        done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(pipe)])
+        completed = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(pipe)])
         assert "</html>" in reading.result(60)
-    assert done.exit_code == 0, done.output
+    assert completed.exit_code == 0, completed.output
     assert pipe.is_fifo()
 
 
 def test_report_is_refused_before_anything_runs(dump: Path, tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "gone/r.html", "there is no folder"), (dump, "is a folder")):
-        done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(path)])
-        assert done.exit_code == 1
-        assert said in str(done.exception)
-        assert done.stdout == ""
+    for path, output in ((tmp_path / "gone/r.html", "there is no folder"), (dump, "is a folder")):
+        result = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(path)])
+        assert result.exit_code == 1
+        assert output in str(result.exception)
+        assert result.stdout == ""
 
 
 STACK, WORKLOAD = str(ROOT / "stacks/Pulumi.dws-multikueue.yaml"), str(ROOT / "examples/dws-multikueue/workload.yaml")
@@ -288,12 +290,12 @@ def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_pat
     file, report = tmp_path / "input.yaml", tmp_path / "report.html"
     file.write_bytes(content)
     for arguments in (["objects", str(file)], ["fleet", STACK, "--workload", str(file)]):
-        done = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
-        assert done.exit_code == 1
-        assert isinstance(done.exception, CommandError)
-        assert said.format(file=file) in str(done.exception)
-        assert len(str(done.exception).splitlines()) <= 22
-        assert done.stdout == ""
+        result = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
+        assert result.exit_code == 1
+        assert isinstance(result.exception, CommandError)
+        assert said.format(file=file) in str(result.exception)
+        assert len(str(result.exception).splitlines()) <= 22
+        assert result.stdout == ""
         assert not report.exists()
 
 
@@ -316,10 +318,10 @@ def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_pat
 )
 def test_arguments_that_lead_nowhere_are_named(arguments: list[str], said: str) -> None:
     jobs = [] if "--workload" in arguments else ["--workload", WORKLOAD]
-    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, *jobs, *arguments])
-    assert done.exit_code in (1, 2)
-    assert said in str(done.exception)
-    assert done.stdout == ""
+    result = CliRunner().invoke(app, ["simulate", "fleet", STACK, *jobs, *arguments])
+    assert result.exit_code in (1, 2)
+    assert said in str(result.exception)
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
@@ -347,10 +349,10 @@ def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -
     file = tmp_path / "jobs.yaml"
     given = {"name": "a", "namespace": "team-vision", "queue": "gpu", "requests": {"cpu": 1}}
     file.write_text(yaml.safe_dump({"jobs": [given | yaml.safe_load(fields)]}))
-    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--workload", str(file)])
-    assert done.exit_code == 1
-    assert said in str(done.exception)
-    assert done.stdout == ""
+    result = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--workload", str(file)])
+    assert result.exit_code == 1
+    assert said in str(result.exception)
+    assert result.stdout == ""
 
 
 def test_a_job_with_concurrent_admission_moves_to_the_better_flavor(tmp_path: Path) -> None:
@@ -361,9 +363,9 @@ def test_a_job_with_concurrent_admission_moves_to_the_better_flavor(tmp_path: Pa
     data["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": True}}}
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(yaml.safe_dump(data))
-    done = call("simulate", "fleet", fleet, "--workload", ROOT / "examples/fallback/stock-out.yaml", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    assert {each["state"] for each in json.loads(done.stdout)["workloads"]} == {"Finished"}
+    result = call("simulate", "fleet", fleet, "--workload", ROOT / "examples/fallback/stock-out.yaml", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert {item["state"] for item in json.loads(result.stdout)["workloads"]} == {"Finished"}
 
 
 @pytest.mark.parametrize(
@@ -379,11 +381,11 @@ def test_one_job_that_cannot_be_read_ends_no_simulation_of_a_fleet(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     jobs = [job("good", 0, "60", cpu="1", **{"queue-name": "gpu"}), job("bad", 0, "60", **{"queue-name": "gpu", **bad})]
-    for each in jobs:
-        each["metadata"]["namespace"] = "team-vision"
+    for item in jobs:
+        item["metadata"]["namespace"] = "team-vision"
     Path("jobs.yaml").write_text(yaml.safe_dump_all([jobs[1], jobs[0], {"just": "text"}]))
-    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--jobs", "jobs.yaml"])
-    assert (done.exit_code, "team-vision/good" in done.stdout, "/bad " in done.stdout) == (1, True, False)
-    assert said in done.stderr
-    assert "has no kind, but just" in done.stderr
-    assert "a start of theirs may be too early" in done.stderr
+    result = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--jobs", "jobs.yaml"])
+    assert (result.exit_code, "team-vision/good" in result.stdout, "/bad " in result.stdout) == (1, True, False)
+    assert said in result.stderr
+    assert "has no kind, but just" in result.stderr
+    assert "a start of theirs may be too early" in result.stderr

@@ -41,9 +41,9 @@ def endless(tmp_path: Path) -> list[str]:
 
 
 def dump(folder: Path, objects: list[dict[str, Any]]) -> Path:
-    made = [{"apiVersion": "kueue.x-k8s.io/v1beta2", **item} for item in objects]
+    result = [{"apiVersion": "kueue.x-k8s.io/v1beta2", **item} for item in objects]
     file = folder / "objects.yaml"
-    file.write_text(yaml.safe_dump_all(made))
+    file.write_text(yaml.safe_dump_all(result))
     return file
 
 
@@ -61,9 +61,9 @@ def test_what_is_wrong_is_refused_before_anything_runs(
 ) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("kueue_admission.simulate.runner.drive", None)
-    done = CliRunner().invoke(app, [*SIMULATE, *arguments])
-    assert said in str(done.exception)
-    assert done.stdout == ""
+    result = CliRunner().invoke(app, [*SIMULATE, *arguments])
+    assert said in str(result.exception)
+    assert result.stdout == ""
 
 
 def test_warnings_of_a_fleet_are_not_what_is_wrong_with_a_change(tmp_path: Path) -> None:
@@ -71,21 +71,21 @@ def test_warnings_of_a_fleet_are_not_what_is_wrong_with_a_change(tmp_path: Path)
     fleet.write_text(yaml.safe_dump(fleet_data()))
     jobs.write_text(yaml.safe_dump({"jobs": [job("a")]}))
     fewer = ["--what-if", "nodePools[l4-spot].autoscaling.totalMaxNodeCount=1"]
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs), *fewer])
-    assert "may use 2 nvidia.com/gpu" in str(done.exception)
-    assert "may use 96 cpu" not in str(done.exception)
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs), *fewer])
+    assert "may use 2 nvidia.com/gpu" in str(result.exception)
+    assert "may use 96 cpu" not in str(result.exception)
 
 
 def test_contended_workloads_are_listed(tmp_path: Path) -> None:
     file = dump(tmp_path, contended.manifests(contended.TURNS, contended.TURNS_JOBS))
     command = ["simulate", "objects", str(file), "--fair-sharing"]
-    shown = CliRunner().invoke(app, command)
-    assert shown.exit_code == 0, shown.output
+    display = CliRunner().invoke(app, command)
+    assert display.exit_code == 0, display.output
     line = f"default/guest was preempted {TURNS} times for default/second"
-    assert f"\ncontended: {line}\n" in shown.stdout
-    found = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
+    assert f"\ncontended: {line}\n" in display.stdout
+    result = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
     pair = {"cluster": None, "preemptor": "default/second", "preempted": "default/guest", "times": TURNS}
-    assert found["contended"] == [pair]
+    assert result["contended"] == [pair]
     changed = CliRunner().invoke(app, [*command, "--what-if", "ClusterQueue[borrower].spec.stopPolicy=Hold"])
     assert f"\ncontended before: {line}\n" in changed.stdout
     assert "contended after" not in changed.stdout
@@ -95,9 +95,9 @@ def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
     fleet, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.yaml"
     fleet.write_text(yaml.safe_dump(dispatched_data()))
     jobs.write_text(yaml.safe_dump({"jobs": [job("without-nodes", requests={"cpu": 40})]}))
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs)])
-    assert done.exit_code == 0, done.output
-    assert "the same jobs start over again and again; give --until" in done.stderr
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs)])
+    assert result.exit_code == 0, result.output
+    assert "the same jobs start over again and again; give --until" in result.stderr
     until = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs), "--until", "5000"])
     assert until.stderr == ""
 
@@ -105,10 +105,10 @@ def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
 def test_a_run_that_never_settles_fails_with_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND", 0)
     monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND_BY_JOB", 0)
-    done = CliRunner().invoke(app, ["simulate", "objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
-    assert done.exit_code == 1
-    assert "the simulation does not get past second 0" in str(done.exception)
-    assert "default/a" in done.stdout
+    result = CliRunner().invoke(app, ["simulate", "objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
+    assert result.exit_code == 1
+    assert "the simulation does not get past second 0" in str(result.exception)
+    assert "default/a" in result.stdout
 
 
 def interrupted(arguments: list[str], output: str) -> tuple[int, str, str]:
@@ -124,31 +124,31 @@ def interrupted(arguments: list[str], output: str) -> tuple[int, str, str]:
         text=True,
     ) as process:
         os.close(its)
-        shown = ""
+        display = ""
         try:
-            while not re.search(r"second [1-9][\d,]* of 100,000,000", shown):
-                assert select.select([ours], [], [], 60)[0], shown
-                shown += os.read(ours, 65536).decode()
+            while not re.search(r"second [1-9][\d,]* of 100,000,000", display):
+                assert select.select([ours], [], [], 60)[0], display
+                display += os.read(ours, 65536).decode()
             process.send_signal(signal.SIGINT)
             stdout, _ = process.communicate(timeout=60)
         finally:
             process.kill()
         while select.select([ours], [], [], 0)[0]:
             try:
-                shown += os.read(ours, 65536).decode()
+                display += os.read(ours, 65536).decode()
             except OSError:  # How Linux says that nobody writes any more.
                 break
     os.close(ours)
-    return process.returncode, stdout, shown
+    return process.returncode, stdout, display
 
 
 def test_a_terminal_shows_progress_and_ctrl_c_shows_what_is_known(endless: list[str]) -> None:
-    code, stdout, shown = interrupted(endless, "text")
+    code, stdout, output = interrupted(endless, "text")
     assert code == 130
-    assert "simulating" in shown
-    assert "Ctrl-C shows what is known" in shown
+    assert "simulating" in output
+    assert "Ctrl-C shows what is known" in output
     assert re.search(
-        r"interrupted at second \d[\d,]* of the simulation; what is shown covers the time until then", shown
+        r"interrupted at second \d[\d,]* of the simulation; what is shown covers the time until then", output
     )
     assert "team-a/a-1" in stdout
     assert "mean wait" in stdout
@@ -157,7 +157,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_shows_what_is_known(endless: list[
 def test_ctrl_c_leaves_a_whole_document(endless: list[str]) -> None:
     code, stdout, _ = interrupted(endless, "json")
     assert code == 130
-    found = json.loads(stdout)
-    assert found["end"]["reason"] == "Interrupted"
-    assert 0 < found["end"]["at"] < 1e8
-    assert ("late" in {workload["name"] for workload in found["workloads"]}) == (found["end"]["at"] >= 5e5)
+    result = json.loads(stdout)
+    assert result["end"]["reason"] == "Interrupted"
+    assert 0 < result["end"]["at"] < 1e8
+    assert ("late" in {workload["name"] for workload in result["workloads"]}) == (result["end"]["at"] >= 5e5)

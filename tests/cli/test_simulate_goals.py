@@ -37,8 +37,8 @@ def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") ->
 
 def finding(limit: float, *records: Record, until: float | None = None) -> tuple[bool, float | None]:
     end = End(EndReason.NOTHING_MORE, 0.0) if until is None else End(EndReason.UNTIL, 1000.0 + until)
-    (found,) = judge_result([parse_goal(f"gpu={limit}")], Result(records, origin=1000.0, end=end))
-    return found.standing is not Standing.MISSED, found.found
+    (result,) = judge_result([parse_goal(f"gpu={limit}")], Result(records, origin=1000.0, end=end))
+    return result.standing is not Standing.MISSED, result.found
 
 
 def test_one_in_twenty_may_wait_longer() -> None:
@@ -52,10 +52,10 @@ def test_a_job_that_is_never_admitted_waits_for_ever() -> None:
 
 
 def test_a_job_of_which_it_is_not_known_whether_it_starts_is_said_to_miss_the_goal() -> None:
-    unknown = [replace(each, not_known="why") for each in waited(None)]
-    (found,) = judge_result([parse_goal("gpu=10")], Result((*waited(1.0), *unknown)))
-    assert found.standing is Standing.MISSED
-    assert str(found) == (
+    unknown = [replace(item, not_known="why") for item in waited(None)]
+    (result,) = judge_result([parse_goal("gpu=10")], Result((*waited(1.0), *unknown)))
+    assert result.standing is Standing.MISSED
+    assert str(result) == (
         "clusterQueues[gpu]: of 2 jobs 95 % waited for a time that is not known; the goal is 10 s; "
         "of 1 it is not known whether they start"
     )
@@ -69,8 +69,8 @@ def test_a_job_that_came_shortly_before_the_end_does_not_count() -> None:
 
 def test_each_queue_has_its_own() -> None:
     records = (*waited(5.0), *waited(50.0, queue="urgent"))
-    found = judge_result([parse_goal("urgent=60"), parse_goal("gpu=4")], Result(records))
-    assert [str(each) for each in found] == [
+    result = judge_result([parse_goal("urgent=60"), parse_goal("gpu=4")], Result(records))
+    assert [str(item) for item in result] == [
         "clusterQueues[urgent]: of 1 jobs 95 % waited at most 50.0 s; the goal is 60 s",
         "clusterQueues[gpu]: of 1 jobs 95 % waited at most 5.0 s, over the goal of 4 s, which 1 exceeded",
     ]

@@ -40,36 +40,38 @@ def fleet_file(tmp_path: Path) -> Path:
 
 
 def test_schema_is_the_schema_of_a_stack_file() -> None:
-    done = call("schema")
-    schema = json.loads(done.stdout)
+    result = call("schema")
+    schema = json.loads(result.stdout)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert "clusterQueues" in json.dumps(schema)
 
 
 def test_render_prints_one_document_an_object_in_apply_order(fleet_file: Path) -> None:
-    done = call("render", fleet_file)
-    objects = [document for document in yaml.safe_load_all(done.stdout) if document]
-    kinds = [each["kind"] for each in objects]
-    assert done.returncode == 0, done.stderr
+    result = call("render", fleet_file)
+    objects = [document for document in yaml.safe_load_all(result.stdout) if document]
+    kinds = [item["kind"] for item in objects]
+    assert result.returncode == 0, result.stderr
     assert kinds.index("ResourceFlavor") < kinds.index("ClusterQueue")
 
 
 def test_render_of_one_cluster_names_the_known_ones_when_it_is_mistyped() -> None:
-    done = call("render", STACK, "--cluster", "worker-us-east")
-    assert done.returncode == 2
-    assert "the fleet has no cluster 'worker-us-east'; it has manager-europe-west4, worker-europe-west4" in done.stderr
+    result = call("render", STACK, "--cluster", "worker-us-east")
+    assert result.returncode == 2
+    assert (
+        "the fleet has no cluster 'worker-us-east'; it has manager-europe-west4, worker-europe-west4" in result.stderr
+    )
 
 
 def test_render_of_the_dws_fleet(snapshot: SnapshotAssertion) -> None:
-    done = call("render", STACK)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == snapshot
+    result = call("render", STACK)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == snapshot
 
 
 def test_render_of_the_cloud_is_a_program_in_pulumi_yaml(fleet_file: Path, snapshot: SnapshotAssertion) -> None:
-    done = call("render", fleet_file, "--cloud")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == snapshot
+    result = call("render", fleet_file, "--cloud")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == snapshot
 
 
 def test_render_of_the_cloud_as_json_says_the_same(fleet_file: Path) -> None:
@@ -79,8 +81,8 @@ def test_render_of_the_cloud_as_json_says_the_same(fleet_file: Path) -> None:
 
 @pytest.mark.parametrize("options", [["--cloud", "--cluster", "solo"], ["--output", "json"]])
 def test_render_refuses_options_of_the_other_half(fleet_file: Path, options: list[str]) -> None:
-    done = call("render", fleet_file, *options)
-    assert (done.returncode, done.stderr) == (
+    result = call("render", fleet_file, *options)
+    assert (result.returncode, result.stderr) == (
         2,
         "error: --cluster goes with Kubernetes objects, --output json with --cloud; leave one out\n",
     )
@@ -88,6 +90,6 @@ def test_render_refuses_options_of_the_other_half(fleet_file: Path, options: lis
 
 def test_render_into_a_closed_pipe_is_no_traceback(fleet_file: Path) -> None:
     code = f"{sys.executable} -c 'from kueue_fleet.cli import main; main()' render {STACK} | head -1"
-    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "# Cluster manager-europe-west4\n"
-    assert done.stderr == ""
+    result = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)
+    assert result.stdout == "# Cluster manager-europe-west4\n"
+    assert result.stderr == ""

@@ -86,9 +86,9 @@ def test_absurd_amounts_end_no_answer(amount: object, monkeypatch: pytest.Monkey
     objects = {"clusterqueues": [cluster_queue], "workloads": [holder]}
     monkeypatch.setattr(live_fleet, "_read", lambda *given: ClusterObjects(given[2], objects))
     for options in ([], ["--usage"], ["--output", "json"]):
-        done = run(*options)
-        assert isinstance(done.exception, SystemExit | None), done.exception
-        assert "dws" in done.stdout
+        result = run(*options)
+        assert isinstance(result.exception, SystemExit | None), result.exception
+        assert "dws" in result.stdout
 
 
 def test_a_job_that_is_stuck_is_named_with_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def test_a_job_that_is_stuck_is_named_with_what_it_holds(monkeypatch: pytest.Mon
     deleted["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": {"nvidia.com/gpu": "8"}}]}
     monkeypatch.setattr(live_fleet, "_read", lambda *given: ClusterObjects(given[2], {"workloads": [deleted]}))
     lines = [" ".join(line.split()) for line in run().stdout.splitlines()]
-    said = [line for line in lines if line.startswith("team-a/gone manager-europe-west4")]
-    assert "StuckEviction: Deleted, and still has its quota: 8 nvidia.com/gpu" in " ".join(said)
+    output = [line for line in lines if line.startswith("team-a/gone manager-europe-west4")]
+    assert "StuckEviction: Deleted, and still has its quota: 8 nvidia.com/gpu" in " ".join(output)
 
 
 def test_json_has_all_of_it() -> None:
@@ -107,7 +107,7 @@ def test_json_has_all_of_it() -> None:
     document = json.loads(result.stdout)
     assert document["fleet"] == "dws-multikueue"
     assert [cluster["reachable"] for cluster in document["clusters"]] == [True, True, True, False]
-    assert {each["name"] for each in document["pending"]} == {"a", "b"}
+    assert {item["name"] for item in document["pending"]} == {"a", "b"}
     unknown = document["clusters"][-1]
     assert (unknown["pending"], unknown["reserved"], unknown["admitted"]) == (None, None, None)
 
@@ -121,7 +121,7 @@ def test_what_is_not_known_of_teams_is_not_zero(monkeypatch: pytest.MonkeyPatch)
     assert "team-vision - - - - -" in lines
     (team, *_) = json.loads(run("--output", "json").stdout)["teams"]
     unknown = ("jobs", "gpus", "borrowed", "waitingJobs", "waitingGpus")
-    assert [team[each] for each in unknown] == [None] * len(unknown)
+    assert [team[item] for item in unknown] == [None] * len(unknown)
 
 
 def test_a_history_without_goals_is_not_used_and_that_is_said(tmp_path: Path) -> None:

@@ -78,12 +78,12 @@ def test_no_way_to_a_cluster_is_one_line(
         f"contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
         f"users: [{{name: u, user: {user}}}]\ncurrent-context: c\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", "from kueue_fleet.cli import main; main()", "describe", "j", "--kubeconfig", file],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (result.returncode, result.stdout) == (1, "")
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1

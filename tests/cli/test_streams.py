@@ -127,10 +127,10 @@ print(json.dumps([run(*case) for case in json.load(sys.stdin)]))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("streams")
-    (made / "queues.yaml").write_text(QUEUES)
-    kubeconfig(made / "kubeconfig", "https://127.0.0.1:1")
-    return made
+    result = tmp_path_factory.mktemp("streams")
+    (result / "queues.yaml").write_text(QUEUES)
+    kubeconfig(result / "kubeconfig", "https://127.0.0.1:1")
+    return result
 
 
 def kubeconfig(file: Path, server: str) -> None:
@@ -153,11 +153,11 @@ def ended(folder: Path) -> dict[tuple[str, str], tuple[int, str]]:
     """Exit code and stderr of each command, by what its stdout was."""
     cases = [(command, way) for command in PRINTING for way in WAYS]
     calls = [(PRINTING[command][0].format(folder=folder).split(), way) for command, way in cases]
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", FORKING], cwd=ROOT, env=environment(folder), input=json.dumps(calls),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return {case: tuple(result) for case, result in zip(cases, json.loads(done.stdout), strict=True)}
+    return {case: tuple(result) for case, result in zip(cases, json.loads(completed.stdout), strict=True)}
 
 
 def test_every_command_prints() -> None:
@@ -169,9 +169,9 @@ def test_every_command_prints() -> None:
 def test_output_that_goes_nowhere(ended: dict[tuple[str, str], tuple[int, str]], command: str, way: str) -> None:
     usual = PRINTING[command][1]
     code = {"unread": 141, "full": 1, "closed": usual}[way]
-    found, said = ended[command, way]
-    errors = "".join(line for line in said.splitlines(keepends=True) if not line.startswith("warning: "))
-    assert (found, errors) == (code, FULL if way == "full" else "")
+    result, output = ended[command, way]
+    errors = "".join(line for line in output.splitlines(keepends=True) if not line.startswith("warning: "))
+    assert (result, errors) == (code, FULL if way == "full" else "")
 
 
 @pytest.mark.parametrize(
@@ -191,24 +191,24 @@ def test_output_that_goes_nowhere(ended: dict[tuple[str, str], tuple[int, str]],
 def test_in_a_shell(call: str, code: int, said: str) -> None:
     """What `test_output_that_goes_nowhere` does not see: how Python starts and ends."""
     line = f"{PROGRAM} {call}".replace(" FLEET ", f" {FLEET} ").replace(" F ", f" {WITHOUT_WARNINGS} ")
-    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (code, said)
+    result = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (code, said)
 
 
 def test_text_that_stdin_cannot_decode() -> None:
-    done = subprocess.run([PROGRAM, "check", "-"], cwd=ROOT, input=b"a: \xff", capture_output=True, check=False)
-    assert done.returncode == 1
-    assert b"is not UTF-8 text (byte 3); save it as UTF-8" in done.stderr
+    result = subprocess.run([PROGRAM, "check", "-"], cwd=ROOT, input=b"a: \xff", capture_output=True, check=False)
+    assert result.returncode == 1
+    assert b"is not UTF-8 text (byte 3); save it as UTF-8" in result.stderr
 
 
 def test_text_that_stdout_cannot_encode(folder: Path) -> None:
     (folder / "größe.yaml").write_text("a: [")
     call = [PROGRAM, "check", f"{folder}/größe.yaml"]
-    done = subprocess.run(
+    result = subprocess.run(
         call, env=environment(folder, PYTHONIOENCODING="ascii"), capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert "gr\\xf6\\xdfe.yaml" in done.stderr
+    assert result.returncode == 1
+    assert "gr\\xf6\\xdfe.yaml" in result.stderr
 
 
 def start(arguments: str, **more: Any) -> subprocess.Popen[str]:
@@ -228,10 +228,10 @@ def test_ctrl_c_while_it_starts(milliseconds: int) -> None:
         assert running.stdout.readline() == "begins\n"
         time.sleep(milliseconds / 1000)
         running.send_signal(signal.SIGINT)
-        said = running.stderr.read()
+        output = running.stderr.read()
     # Only before `main` has been imported, which takes a few milliseconds, is Python itself interrupted.
     if milliseconds or running.returncode == 130:
-        assert (running.returncode, said) == (130, "")
+        assert (running.returncode, output) == (130, "")
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_ctrl_c_at_a_question(folder: Path) -> None:
         [PROGRAM, "init"], cwd=folder, env=environment(folder, TERM="xterm"), stdin=its, stdout=its, stderr=its
     ) as running:
         os.close(its)
-        shown = read_until(ours, "Name of the fleet")
+        output = read_until(ours, "Name of the fleet")
         # Python does not hear a signal between its prompt and the call that waits, some microseconds, until a key.
         wait_until_idle(running.pid)
         running.send_signal(signal.SIGINT)
@@ -297,23 +297,23 @@ def test_ctrl_c_at_a_question(folder: Path) -> None:
             running.kill()
     os.close(ours)
     assert running.returncode == 130
-    assert "Traceback" not in shown
+    assert "Traceback" not in output
 
 
 def read_until(descriptor: int, text: str) -> str:
-    shown = ""
-    while text not in shown and select.select([descriptor], [], [], 30)[0]:
-        shown += os.read(descriptor, 4096).decode()
-    assert text in shown
-    return shown
+    output = ""
+    while text not in output and select.select([descriptor], [], [], 30)[0]:
+        output += os.read(descriptor, 4096).decode()
+    assert text in output
+    return output
 
 
 def test_what_is_imported_before_ctrl_c_is_heeded() -> None:
     program = "import sys; import kueue_fleet.cli; print(*sorted(sys.modules))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-S", "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT / "components")},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    loaded = set(done.stdout.split())
+    loaded = set(result.stdout.split())
     assert "kueue_fleet.cli" in loaded
     assert not loaded & {"typing", "importlib", "typer", "rich", "kueue_fleet.cli.commands", "kueue_fleet.fleet_file"}

@@ -22,9 +22,9 @@ JOBS = "/apis/batch/v1/namespaces/research/jobs"
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Fleet]:
-    with serve(["batch"], monkeypatch, tmp_path / "kubeconfig") as made:
-        made.tables["batch"][JOBS] = []
-        yield made
+    with serve(["batch"], monkeypatch, tmp_path / "kubeconfig") as result:
+        result.tables["batch"][JOBS] = []
+        yield result
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ def test_a_manifest_of_ones_own_gets_the_queue(fleet: Fleet, command: Command, t
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(job))
     assert command(f"submit --fleet {FILE} -f {file} -q training --no-estimate").code == 0
-    [(_, _, made)] = fleet.created
-    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "training"
+    [(_, _, result)] = fleet.created
+    assert result["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "training"
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_who_may_not_read_all_workloads_is_told_so(fleet: Fleet, command: Comman
     fleet.refused["/v1beta2/workloads"] = 403
     ended = command(OPTIONS.removesuffix(" --no-estimate"))
     assert (ended.code, len(fleet.created)) == (0, 1)
-    said = " ".join(ended.out.split())
-    assert "When it starts is not known: that takes the right to list Workloads of all namespaces" in said
-    assert "kueue-fleet describe research/train says why it waits" in said
+    output = " ".join(ended.out.split())
+    assert "When it starts is not known: that takes the right to list Workloads of all namespaces" in output
+    assert "kueue-fleet describe research/train says why it waits" in output
 
 
 def test_another_answer_than_forbidden_is_said_as_it_is(fleet: Fleet, command: Command) -> None:

@@ -44,10 +44,10 @@ def test_a_template_says_what_is_not_given(tmp_path: Path, command: Any) -> None
     ended = command(f"submit --fleet {file} --template finetune --env SEED=7 --dry-run -- --epochs 3")
     assert ended.code == 0, ended.err
     job = yaml.safe_load(ended.out)
-    made = container(job)
-    assert made["command"] == ["python", "train.py", "--epochs", "3"]
-    assert {each["name"]: each["value"] for each in made["env"]} == {"MODE": "fast", "SEED": "7"}
-    assert made["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    result = container(job)
+    assert result["command"] == ["python", "train.py", "--epochs", "3"]
+    assert {item["name"]: item["value"] for item in result["env"]} == {"MODE": "fast", "SEED": "7"}
+    assert result["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert job["spec"]["activeDeadlineSeconds"] == 5400
     assert job["metadata"]["namespace"] == "research"
 
@@ -83,14 +83,14 @@ def test_a_template_is_listed_once(tmp_path: Path, command: Any) -> None:
 
 def used(hours: float) -> dict[str, Any]:
     """A Workload that held two GPUs for so many hours until now."""
-    made = workload()
+    result = workload()
     pods = {"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": 2}}}]}}
-    made["spec"]["podSets"] = [{"name": "main", "count": 1, "template": pods}]
-    made["status"]["accumulatedPastExecutionTimeSeconds"] = int(3600 * hours)
-    made["status"]["conditions"] = [
+    result["spec"]["podSets"] = [{"name": "main", "count": 1, "template": pods}]
+    result["status"]["accumulatedPastExecutionTimeSeconds"] = int(3600 * hours)
+    result["status"]["conditions"] = [
         {"type": "Admitted", "status": "False", "reason": "R", "message": "", "lastTransitionTime": now()}
     ]
-    return made
+    return result
 
 
 def now() -> str:
@@ -106,10 +106,10 @@ def test_the_budget_of_the_team_is_said_before(tmp_path: Path, fleet: Any, comma
     ended = command(f"submit --fleet {file} -q training --image trainer:1 --gpus 1 --name train")
     assert ended.code == 0, ended.err
     # What of it was before the first of the month is not counted.
-    said = re.search(r"^Budget of research: (\d+) of 1,000 GPU hours per month", ended.out, re.MULTILINE)
-    assert said is not None
-    assert int(said[1]) <= 20
-    assert said.start() < ended.out.index("Job research/train is submitted")
+    output = re.search(r"^Budget of research: (\d+) of 1,000 GPU hours per month", ended.out, re.MULTILINE)
+    assert output is not None
+    assert int(output[1]) <= 20
+    assert output.start() < ended.out.index("Job research/train is submitted")
 
 
 def test_a_budget_that_cannot_be_known_is_said_and_does_not_hold_the_job(
@@ -128,9 +128,9 @@ def spec() -> Any:
 
 def test_python_submits(fleet: Any, tmp_path: Path) -> None:
     job = kueue_fleet.JobRequest(name="train", queue="training", image="trainer:1", gpus=1)
-    made = kueue_fleet.submit(spec(), job)
+    result = kueue_fleet.submit(spec(), job)
     [(cluster, path, sent)] = fleet.created
-    assert (cluster, path, sent["metadata"]["name"], made["kind"]) == ("batch", JOBS, "train", "Job")
+    assert (cluster, path, sent["metadata"]["name"], result["kind"]) == ("batch", JOBS, "train", "Job")
 
 
 def test_python_prints_what_it_would_submit(fleet: Any) -> None:

@@ -114,13 +114,13 @@ def test_no_word_is_cut_or_broken(rows: list[tuple[str, str, str, str]], width: 
     lines = printed(table, width)
     words = " ".join(lines).split()
     left_out = {"two"} if any(line.startswith("(no room for two)") for line in lines) else set()
-    shown = [
+    output = [
         cell
         for row in rows
         for name, cell in zip(("one", "two", "three", "four"), row, strict=True)
         if name not in left_out
     ]
-    for word in " ".join(shown).split():
+    for word in " ".join(output).split():
         words.remove(word)
     # Where a line is too long, one word of it is.
     assert all(len(line) <= width or max(map(len, line.split())) + 7 > width for line in lines)
@@ -136,25 +136,25 @@ def on_a_terminal(columns: int, arguments: list[str]) -> list[str]:
         [f"{program_folder()}/kueue-fleet", *arguments], env=environment, stdin=its, stdout=its, stderr=its
     ):
         os.close(its)
-        shown = b""
+        output = b""
         while select.select([ours], [], [], 60)[0]:
             try:
-                shown += os.read(ours, 65536)
+                output += os.read(ours, 65536)
             except OSError:  # How Linux says that nobody writes any more.
                 break
     os.close(ours)
-    return shown.decode().replace("\r\n", "\n").splitlines()
+    return output.decode().replace("\r\n", "\n").splitlines()
 
 
 def in_a_pipe(arguments: list[str], **environment: str) -> list[str]:
-    done = subprocess.run(
+    result = subprocess.run(
         [f"{program_folder()}/kueue-fleet", *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
 @pytest.mark.parametrize("arguments", [SIMULATE, [*SIMULATE, "--what-if", WHAT_IF]], ids=["simulate", "what-if"])
@@ -186,9 +186,9 @@ def test_jobs_of_a_rehearsal(columns: int) -> None:
 def test_status(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_fleet, "_read", lists)
     monkeypatch.setattr(console, "_UNLIMITED", columns)
-    done = CliRunner().invoke(app, ["status", str(FLEET)])
-    assert done.exit_code == 1
-    lines = done.stdout.splitlines()
+    result = CliRunner().invoke(app, ["status", str(FLEET)])
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= columns
     words = " ".join(lines).split()
     for name in ("manager-europe-west4", "worker-asia-southeast1", "team-a/req", "NewConnectionError", "5"):

@@ -56,7 +56,7 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
         stderr=its,
     ):
         os.close(its)
-        shown = b""
+        output = b""
         while select.select([ours], [], [], 60)[0]:
             try:
                 read = os.read(ours, 65536)
@@ -64,16 +64,16 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
                 break
             if not read:
                 break
-            shown += read
+            output += read
     os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 def test_colours_are_for_terminals_alone() -> None:
     assert f"{ESCAPE}[1;31merror:" in on_a_terminal("check", "nofile.yaml")
-    said = piped("check", "nofile.yaml")
-    assert said.stderr.startswith("error: nofile.yaml: no such file")
-    assert ESCAPE not in said.stderr
+    output = piped("check", "nofile.yaml")
+    assert output.stderr.startswith("error: nofile.yaml: no such file")
+    assert ESCAPE not in output.stderr
 
 
 def test_what_goes_on_while_a_rehearsal_is_taken_down_is_shown_on_a_terminal_alone(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_what_goes_on_while_a_rehearsal_is_taken_down_is_shown_on_a_terminal_alo
     left.mkdir(parents=True)
     assert piped(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path)).stdout == f"{removed}\n"
     left.mkdir()
-    shown = on_a_terminal(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path))
-    assert "Taking down" in shown
-    assert removed in shown
+    output = on_a_terminal(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path))
+    assert "Taking down" in output
+    assert removed in output
 
 
 def test_no_color_turns_colours_off() -> None:
@@ -119,10 +119,10 @@ def test_tables_fit_80_columns() -> None:
 )
 def test_exit_codes(arguments: list[str], stdin: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    done = call(*arguments, stdin=stdin)
-    assert done.returncode == code
-    assert "Traceback" not in done.stderr
-    assert bool(done.stderr) == (code != 0 and "--exit-code" not in arguments)
+    result = call(*arguments, stdin=stdin)
+    assert result.returncode == code
+    assert "Traceback" not in result.stderr
+    assert bool(result.stderr) == (code != 0 and "--exit-code" not in arguments)
 
 
 def test_ctrl_c_ends_it_with_130() -> None:
@@ -132,9 +132,9 @@ def test_ctrl_c_ends_it_with_130() -> None:
         wait_until_idle(running.pid)
         running.send_signal(signal.SIGINT)
         assert running.stderr is not None
-        said = running.stderr.read()
+        output = running.stderr.read()
     assert running.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
 def wait_until_idle(pid: int) -> None:
@@ -163,6 +163,6 @@ def test_completion_of_commands_and_options(shell: str) -> None:
         return piped(_KUEUE_FLEET_COMPLETE=f"complete_{shell}", **words, **action).stdout
 
     offered = completed("kueue-fleet re")
-    found = [name for name in COMMANDS if re.search(rf"\b{name}\b", offered)]
-    assert found == [name for name in COMMANDS if name.startswith("re")]
+    result = [name for name in COMMANDS if re.search(rf"\b{name}\b", offered)]
+    assert result == [name for name in COMMANDS if name.startswith("re")]
     assert "--what-if" in completed("kueue-fleet simulate fleet --w")

@@ -19,9 +19,9 @@ from kueue_fleet.status import ClusterObjects
 
 def gpu_queue(**use: Any) -> dict[str, Any]:
     """The queue `gpu` with four GPUs of l4-spot."""
-    made = json.loads(json.dumps(queue(**use)).replace('"t4"', '"l4-spot"'))
-    made["metadata"]["name"] = "gpu"
-    return dict(made)
+    result = json.loads(json.dumps(queue(**use)).replace('"t4"', '"l4-spot"'))
+    result["metadata"]["name"] = "gpu"
+    return dict(result)
 
 
 def node(name: str, *, ready: bool = True) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def node(name: str, *, ready: bool = True) -> dict[str, Any]:
 
 
 def lists(_: str, cluster: str, role: str, __: Path | None, nodes: bool, *___: Any) -> ClusterObjects:
-    done = ran("done", "2020-01-06T00:00:00Z", "2020-01-06T03:00:00Z")
+    result = ran("done", "2020-01-06T00:00:00Z", "2020-01-06T03:00:00Z")
     if role == "manager":
         waits = ran("waits", "2026-11-16T23:00:00Z", admitted="False", cluster="")
-        return ClusterObjects(role, {"workloads": [done, waits], "clusterqueues": [gpu_queue()]})
+        return ClusterObjects(role, {"workloads": [result, waits], "clusterqueues": [gpu_queue()]})
     assert nodes
     if cluster == US:
         return ClusterObjects(role, {"clusterqueues": [gpu_queue()]})
@@ -76,15 +76,15 @@ def test_queues_flavors_with_their_nodes_and_teams(file: str) -> None:
 
 def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
-        found = lists(command, cluster, role, *given)
-        return ClusterObjects(role, unreachable="no answer") if cluster == US else found
+        results = lists(command, cluster, role, *given)
+        return ClusterObjects(role, unreachable="no answer") if cluster == US else results
 
     monkeypatch.setattr(live_fleet, "_read", refused)
     result = run(file, "-o", "json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["unreachable"]) == (1, {US: "no answer"})
-    assert [each["free"] for each in document["queues"]] == [4, 1]
-    assert [(each["nodes"], each["mostNodes"]) for each in document["flavors"]] == [(2, 2)]
+    assert [entry["free"] for entry in document["queues"]] == [4, 1]
+    assert [(item["nodes"], item["mostNodes"]) for item in document["flavors"]] == [(2, 2)]
     budget = {"team": "team-a", "of": "GPU hours", "used": 0.0, "limit": 1, "per": "month"}
     budget |= {"wholeGpuHours": None, "unpriced": {}, "enforce": None}
     assert document["budgets"] == [budget]
@@ -93,8 +93,8 @@ def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.M
 
 def test_without_the_manager_nobody_is_said_to_have_used_nothing(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
-        found = lists(command, cluster, role, *given)
-        return ClusterObjects(role, unreachable="no answer") if cluster == "manager" else found
+        result = lists(command, cluster, role, *given)
+        return ClusterObjects(role, unreachable="no answer") if cluster == "manager" else result
 
     monkeypatch.setattr(live_fleet, "_read", refused)
     document = json.loads(run(file, "-o", "json").stdout)

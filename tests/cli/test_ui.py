@@ -40,11 +40,11 @@ def view(monkeypatch: pytest.MonkeyPatch) -> View:
 
 def test_it_shows_what_status_and_top_say(view: View) -> None:
     assert view.summary["fleet"] == "dws-multikueue"
-    clusters = {each["name"]: each for each in view.summary["clusters"]}
+    clusters = {entry["name"]: entry for entry in view.summary["clusters"]}
     assert (clusters["manager-europe-west4"]["pending"], clusters["worker-us-east4"]["connected"]) == (2, False)
     assert clusters["worker-asia-southeast1"]["message"] == "no answer: NewConnectionError"
     assert clusters["worker-asia-southeast1"]["admitted"] is None
-    assert {(each["name"], each["active"]) for each in view.summary["queues"]} == {("dws", True)}
+    assert {(item["name"], item["active"]) for item in view.summary["queues"]} == {("dws", True)}
     assert [each["name"] for each in view.summary["requests"]] == ["req", "req"]
 
 
@@ -74,8 +74,8 @@ def test_the_ends_of_logs_are_those_of_the_cluster_that_runs_it(
         fleet.tables[FLEET.home][WORKLOADS] = [train]
         fleet.tables[worker][pods] = [pod("train-0"), pod("train-1")]
         fleet.tables[worker][f"{pods}/train-0/log"] = "epoch 1\nepoch 2\n"
-        said = logs(FLEET, None, "vision", "train")
-        assert said.startswith(f"train-0 on {worker}:\nepoch 1\nepoch 2\n\ntrain-1 on {worker}:\nNot known: ")
+        output = logs(FLEET, None, "vision", "train")
+        assert output.startswith(f"train-0 on {worker}:\nepoch 1\nepoch 2\n\ntrain-1 on {worker}:\nNot known: ")
 
 
 def test_the_last_hours_are_those_of_the_history_and_read_again_after_minutes(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_the_last_hours_are_those_of_the_history_and_read_again_after_minutes(tm
         store.add([event(Kind.ARRIVED, -90, "a"), event(Kind.ADMITTED, -30, "a"), event(Kind.ENDED, -5, "a")])
         store.add([event(Kind.ARRIVED, -20, "b")])
     history = History(FLEET, str(tmp_path / "history"))
-    found = history.at(NOW)["hours"]
-    assert len(found) == HOURS
-    assert found[0] == {"hour": "2026-11-27T09:00+00:00", "arrived": 1, "began": 1, "ended": 1, "wait": 3600.0}
-    assert (found[1]["arrived"], found[1]["began"], found[1]["wait"]) == (1, 0, None)
+    result = history.at(NOW)["hours"]
+    assert len(result) == HOURS
+    assert result[0] == {"hour": "2026-11-27T09:00+00:00", "arrived": 1, "began": 1, "ended": 1, "wait": 3600.0}
+    assert (result[1]["arrived"], result[1]["began"], result[1]["wait"]) == (1, 0, None)
     with store.writing():
         store.add([event(Kind.ARRIVED, -1, "c")])
     assert history.at(NOW + timedelta(seconds=1))["hours"][0]["arrived"] == 1
@@ -113,14 +113,14 @@ def test_its_first_line_is_the_address_and_ctrl_c_ends_it(refusing: list[str]) -
     with subprocess.Popen(refusing, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
-            found = re.fullmatch(r"Open http://127\.0\.0\.1:(\d+)/[\w-]{32}/\n", running.stdout.readline())
-            assert found is not None
-            other = subprocess.run([*refusing, "--port", found[1]], capture_output=True, text=True, check=False)
+            result = re.fullmatch(r"Open http://127\.0\.0\.1:(\d+)/[\w-]{32}/\n", running.stdout.readline())
+            assert result is not None
+            other = subprocess.run([*refusing, "--port", result[1]], capture_output=True, text=True, check=False)
             assert (other.returncode, other.stdout) == (1, "")
-            assert other.stderr == f"error: --port {found[1]}: Address already in use; give another one\n"
+            assert other.stderr == f"error: --port {result[1]}: Address already in use; give another one\n"
             running.send_signal(signal.SIGINT)
-            _, said = running.communicate(timeout=20)
-            assert (running.returncode, said) == (130, "")
+            _, output = running.communicate(timeout=20)
+            assert (running.returncode, output) == (130, "")
         finally:
             running.kill()
 
@@ -133,10 +133,10 @@ def test_clusters_outside_gke_are_on_the_page(monkeypatch: pytest.MonkeyPatch) -
         return ClusterObjects(role, {"clusterqueues": [queue], "workloads": [], "nodes": nodes})
 
     fleet = mixed()
-    queue = next(each for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue")
+    queue = next(item for item in render_cluster(fleet, "paris") if item["kind"] == "ClusterQueue")
     monkeypatch.setattr(live_fleet, "_read", read)
-    shown = look(fleet, FleetReader("ui", fleet, None, 20.0), load_prices(None), History(fleet, None)).summary
-    [paris] = [each for each in shown["clusters"] if each["name"] == "paris"]
+    output = look(fleet, FleetReader("ui", fleet, None, 20.0), load_prices(None), History(fleet, None)).summary
+    [paris] = [entry for entry in output["clusters"] if entry["name"] == "paris"]
     assert (paris["role"], paris["reachable"], paris["connected"]) == ("worker", True, True)
-    [flavor] = [each for each in shown["flavors"] if each["cluster"] == "paris"]
+    [flavor] = [each for each in output["flavors"] if each["cluster"] == "paris"]
     assert (flavor["flavor"], flavor["capacity"], flavor["nodes"], flavor["on_nodes"]) == ("dgx", ("owned",), 1, 8)

@@ -24,7 +24,7 @@ SUMMARY: dict[str, Any] = {
 
 
 def job(name: str, state: str = "Pending", **more: Any) -> dict[str, Any]:
-    made = {
+    result = {
         "namespace": "team",
         "name": name,
         "queue": "gpu",
@@ -37,7 +37,7 @@ def job(name: str, state: str = "Pending", **more: Any) -> dict[str, Any]:
         **dict.fromkeys(("place", "start", "why", "next"), ""),
         "wrong": False,
     }
-    return {**made, "since": "2026-11-27T09:00:00+00:00", "seconds": 3600.0, "says": "", **more}
+    return {**result, "since": "2026-11-27T09:00:00+00:00", "seconds": 3600.0, "says": "", **more}
 
 
 VIEW = View(SUMMARY, [job("train"), job("other", "Admitted")])
@@ -47,11 +47,11 @@ VIEW = View(SUMMARY, [job("train"), job("other", "Admitted")])
 async def served(view: Any = VIEW, **server: Any) -> AsyncIterator[tuple[str, PageServer]]:
     explain = server.get("explain", lambda space, name: f"{space}/{name}: why")
     first, look = (VIEW, view) if callable(view) else (view, lambda: view)
-    made = PageServer(first, look, {"job": explain}, lambda asked: f"{asked['amount']}: no job fares differently")
+    result = PageServer(first, look, {"job": explain}, lambda asked: f"{asked['amount']}: no job fares differently")
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(made.run(0, server.get("every", 60.0), address.set_result))
+    task = asyncio.create_task(result.run(0, server.get("every", 60.0), address.set_result))
     try:
-        yield await asyncio.wait_for(address, 20), made
+        yield await asyncio.wait_for(address, 20), result
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -66,8 +66,8 @@ async def event(url: str) -> dict[str, Any]:
     """The first one."""
     async with aiohttp.ClientSession() as session, session.get(f"{url}live/events") as answer:
         line = await asyncio.wait_for(answer.content.readline(), 20)
-        found: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
-        return found
+        result: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+        return result
 
 
 async def test_it_listens_on_this_machine_alone_and_under_a_secret() -> None:
@@ -116,8 +116,8 @@ async def test_no_other_file_is_served(name: str) -> None:
 
 async def test_the_summary_comes_as_an_event() -> None:
     async with served() as (url, _):
-        found = await event(url)
-        assert (found["fleet"], found["jobs"], found["problem"]) == ("lab", 2, "")
+        result = await event(url)
+        assert (result["fleet"], result["jobs"], result["problem"]) == ("lab", 2, "")
 
 
 async def test_a_tab_that_is_closed_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -137,9 +137,9 @@ async def test_what_was_read_stays_and_the_page_says_that_it_is_not_read_again()
 
     async with served(look, every=0.05) as (url, _):
         async with asyncio.timeout(20):
-            while (found := await event(url))["problem"] == "":
+            while (result := await event(url))["problem"] == "":
                 await asyncio.sleep(0.05)
-        assert (found["fleet"], found["problem"]) == ("lab", "no route to the manager")
+        assert (result["fleet"], result["problem"]) == ("lab", "no route to the manager")
 
 
 async def test_jobs_that_could_not_be_read_are_not_none() -> None:
@@ -151,25 +151,25 @@ async def test_jobs_that_could_not_be_read_are_not_none() -> None:
 async def test_jobs_are_found_by_name_and_state() -> None:
     async with served() as (url, _):
         await event(url)
-        found = json.loads((await get(f"{url}live/jobs?q=TRAI"))[1])
-        assert (found["count"], [each["name"] for each in found["jobs"]]) == (1, ["train"])
-        found = json.loads((await get(f"{url}live/jobs?state=Admitted"))[1])
-        assert [each["name"] for each in found["jobs"]] == ["other"]
+        result = json.loads((await get(f"{url}live/jobs?q=TRAI"))[1])
+        assert (result["count"], [item["name"] for item in result["jobs"]]) == (1, ["train"])
+        result = json.loads((await get(f"{url}live/jobs?state=Admitted"))[1])
+        assert [entry["name"] for entry in result["jobs"]] == ["other"]
 
 
 async def test_jobs_are_found_by_team() -> None:
     async with served(View(SUMMARY, [job("train"), job("other", team="speech")])) as (url, _):
         await event(url)
-        found = json.loads((await get(f"{url}live/jobs?team=speech"))[1])
-        assert ([each["name"] for each in found["jobs"]], found["teams"]) == (["other"], ["ml", "speech"])
+        result = json.loads((await get(f"{url}live/jobs?team=speech"))[1])
+        assert ([item["name"] for item in result["jobs"]], result["teams"]) == (["other"], ["ml", "speech"])
 
 
 async def test_of_many_jobs_the_first_are_sent_and_the_rest_counted() -> None:
     async with served(View(SUMMARY, [job(f"j-{index}") for index in range(15_000)])) as (url, _):
         await event(url)
         text = (await get(f"{url}live/jobs"))[1]
-        found = json.loads(text)
-        assert (found["count"], len(found["jobs"])) == (15_000, MOST_JOBS)
+        result = json.loads(text)
+        assert (result["count"], len(result["jobs"])) == (15_000, MOST_JOBS)
         assert len(text) < 100_000
 
 
@@ -192,7 +192,7 @@ def running(view: View, why: str = "why") -> Iterator[str]:
     """The server in a thread of its own, for a browser; its address."""
     loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
     details = {"job": lambda space, name: why, "logs": lambda space, name: f"log: {why}"}
-    made = PageServer(view, lambda: view, details, lambda asked: f"{json.dumps(dict(asked))} {why}")
+    result = PageServer(view, lambda: view, details, lambda asked: f"{json.dumps(dict(asked))} {why}")
 
     def tell(url: str) -> None:
         address.append(url)
@@ -200,7 +200,7 @@ def running(view: View, why: str = "why") -> Iterator[str]:
 
     def work() -> None:
         asyncio.set_event_loop(loop)
-        tasks.append(loop.create_task(made.run(0, 1.0, tell)))
+        tasks.append(loop.create_task(result.run(0, 1.0, tell)))
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     tasks: list[Any] = []

@@ -66,23 +66,23 @@ UNREAD: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("bad", UNREAD.values(), ids=UNREAD)
 def test_what_cannot_be_read_ends_no_simulation(run: Any, bad: list[Json]) -> None:
-    done = run("simulate", "objects", objects=[*cluster(), *bad, job("other", 0, "60", cpu="1")])
-    assert (done.code, "default/other  cq     rf       Finished" in done.out) == (0, True)
-    assert "/bad: " in done.err
-    assert "what it takes from others of its queue and cohort is not known" in done.err
+    result = run("simulate", "objects", objects=[*cluster(), *bad, job("other", 0, "60", cpu="1")])
+    assert (result.code, "default/other  cq     rf       Finished" in result.out) == (0, True)
+    assert "/bad: " in result.err
+    assert "what it takes from others of its queue and cohort is not known" in result.err
 
 
 @pytest.mark.parametrize("bad", UNREAD.values(), ids=UNREAD)
 def test_who_may_be_touched_is_told(run: Any, bad: list[Json]) -> None:
-    done = run("explain", "other", "--objects", objects=[*cluster(), *bad, job("other", 0, cpu="1")])
-    assert (done.code, "There is room for it" in done.out) == (0, True)
-    assert "Not known: what" in " ".join(done.out.split())
+    result = run("explain", "other", "--objects", objects=[*cluster(), *bad, job("other", 0, cpu="1")])
+    assert (result.code, "There is room for it" in result.out) == (0, True)
+    assert "Not known: what" in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize("bad", UNREAD.values(), ids=UNREAD)
 def test_what_cannot_be_read_itself_is_not_known(run: Any, bad: list[Json]) -> None:
-    done = run("explain", "bad", "--objects", objects=[*cluster(), *bad, job("other", 0, cpu="1")])
-    assert "default/bad is not known [KF91" in done.out
+    result = run("explain", "bad", "--objects", objects=[*cluster(), *bad, job("other", 0, cpu="1")])
+    assert "default/bad is not known [KF91" in result.out
 
 
 NO_WORKLOAD: dict[str, list[Json]] = {
@@ -112,8 +112,8 @@ def test_one_in_another_tree_touches_nobody(run: Any) -> None:
     local = {"kind": "LocalQueue", "metadata": {"name": "far"}, "spec": {"clusterQueue": "other"}, "apiVersion": API}
     bad = job("bad", 0, cpu="1 core", **{"queue-name": "far"})
     objects = [*cluster(), queue("other"), local, bad, job("other", 0, cpu="1")]
-    done = run("explain", "other", "--objects", objects=objects)
-    assert (done.code, "Not known" in done.out, done.err.count("left out")) == (0, False, 0)
+    result = run("explain", "other", "--objects", objects=objects)
+    assert (result.code, "Not known" in result.out, result.err.count("left out")) == (0, False, 0)
 
 
 def test_what_names_an_object_that_cannot_be_read_is_left_out_with_it(run: Any) -> None:
@@ -122,8 +122,8 @@ def test_what_names_an_object_that_cannot_be_read_is_left_out_with_it(run: Any) 
     local = {"kind": "LocalQueue", "metadata": {"name": "far"}, "spec": {"clusterQueue": "strange"}, "apiVersion": API}
     jobs = [job("there", 0, cpu="1", **{"queue-name": "far"}), job("other", 0, cpu="1")]
     objects = [*cluster(cohortName="all"), strange, local, *jobs]
-    done = run("explain", "other", "--objects", objects=objects)
-    assert "Not known: what ClusterQueue strange takes" in " ".join(done.out.split())
+    result = run("explain", "other", "--objects", objects=objects)
+    assert "Not known: what ClusterQueue strange takes" in " ".join(result.out.split())
     own = " ".join(run("explain", "there", "--objects", objects=objects).out.split())
     assert "cannot be read: names LocalQueue default/far, which is left out" in own
     assert run("simulate", "objects", objects=objects).code == 0
@@ -133,8 +133,8 @@ def test_fields_of_a_later_release_are_passed_over_in_a_live_cluster(run: Any) -
     later = queue(resourceSlicing={"mode": "Fine"})
     later["metadata"] |= LIVE
     flavor, _, *others = cluster()
-    done = run("simulate", "objects", objects=[flavor, later, *others, job("other", 0, "60", cpu="1")])
-    assert (done.code, done.err, "Finished" in done.out) == (0, "", True)
+    result = run("simulate", "objects", objects=[flavor, later, *others, job("other", 0, "60", cpu="1")])
+    assert (result.code, result.err, "Finished" in result.out) == (0, "", True)
 
 
 def test_a_queue_that_kueue_keeps_inactive_ends_nothing(run: Any) -> None:
@@ -143,9 +143,9 @@ def test_a_queue_that_kueue_keeps_inactive_ends_nothing(run: Any) -> None:
     broken["spec"]["resourceGroups"][0]["flavors"][0]["name"] = "gone"
     local = {"kind": "LocalQueue", "metadata": {"name": "far"}, "spec": {"clusterQueue": "broken"}, "apiVersion": API}
     waits = job("waits", 0, cpu="1", **{"queue-name": "far"})
-    done = run("simulate", "objects", objects=[*cluster(), broken, local, waits, job("other", 0, "60", cpu="1")])
-    assert "there is no ResourceFlavor gone, and the cluster has it all the same" in done.err
-    assert [line.split()[:4] for line in done.out.splitlines()[1:3]] == [
+    result = run("simulate", "objects", objects=[*cluster(), broken, local, waits, job("other", 0, "60", cpu="1")])
+    assert "there is no ResourceFlavor gone, and the cluster has it all the same" in result.err
+    assert [line.split()[:4] for line in result.out.splitlines()[1:3]] == [
         ["default/other", "cq", "rf", "Finished"],
         ["default/waits", "broken", "-", "Pending"],
     ]
@@ -167,31 +167,31 @@ def test_jobs_of_a_local_queue_that_is_gone_end_nothing(run: Any) -> None:
     runs = workload("runs", queueName="gone")
     runs["status"] = {
         "admission": {"clusterQueue": "cq", "podSetAssignments": [usage]},
-        "conditions": [{"type": each, **condition} for each in ("QuotaReserved", "Admitted")],
+        "conditions": [{"type": item, **condition} for item in ("QuotaReserved", "Admitted")],
     }
     waits = job("waits", 0, cpu="1", **{"queue-name": "gone"})
-    done = run("simulate", "objects", objects=[*cluster(), runs, waits, job("other", 0, "60", cpu="1")])
-    assert "left out, since their LocalQueue is not there: Job default/waits" in done.err
-    assert "default/other  cq     rf       Finished" in done.out
+    result = run("simulate", "objects", objects=[*cluster(), runs, waits, job("other", 0, "60", cpu="1")])
+    assert "left out, since their LocalQueue is not there: Job default/waits" in result.err
+    assert "default/other  cq     rf       Finished" in result.out
 
 
 @pytest.mark.parametrize("seconds", ["60", "soon"])
 def test_a_job_that_is_yet_to_be_created_is_left_out_too(run: Any, seconds: str) -> None:
     new = job("bad", 0, seconds, cpu="1 core" if seconds == "60" else "1")
     del new["metadata"]["creationTimestamp"]
-    done = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, "60", cpu="1")])
-    assert (done.code, "default/other  cq     rf       Finished" in done.out) == (0, True)
-    said = "'1 core' is not a valid quantity" if seconds == "60" else "'soon' is not a number of seconds"
-    assert "left out: Job default/bad: " in done.err
-    assert said in done.err
+    result = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, "60", cpu="1")])
+    assert (result.code, "default/other  cq     rf       Finished" in result.out) == (0, True)
+    output = "'1 core' is not a valid quantity" if seconds == "60" else "'soon' is not a number of seconds"
+    assert "left out: Job default/bad: " in result.err
+    assert output in result.err
     alone = run("simulate", "objects", objects=[*cluster(), new])
-    assert (alone.code, said in alone.err) == (1, True)
+    assert (alone.code, output in alone.err) == (1, True)
 
 
 def test_a_queue_that_is_yet_to_be_created_is_refused(run: Any) -> None:
     new = queue("q", queueingStrategy="LastInFirstOut")
-    done = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, cpu="1")])
-    assert (done.code, "LastInFirstOut" in done.err) == (1, True)
+    result = run("simulate", "objects", objects=[*cluster(), new, job("other", 0, cpu="1")])
+    assert (result.code, "LastInFirstOut" in result.err) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [("explain", "other", "--objects"), ("simulate", "objects")], ids="-".join)
@@ -199,10 +199,10 @@ def test_a_queue_that_is_yet_to_be_created_is_refused(run: Any) -> None:
 def test_a_file_that_is_no_object_ends_no_answer(arguments: Any, text: str, tmp_path: Path, command: Any) -> None:
     (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([*cluster(), job("other", 0, "60", cpu="1")]))
     (tmp_path / "b.yaml").write_text(text)
-    done = command([*arguments, str(tmp_path)])
-    assert (done.code, "other" in done.out) == (0, True)
-    assert f"left out: {tmp_path}/b.yaml" in done.err
-    assert "; what depends on it is not known" in done.err
+    result = command([*arguments, str(tmp_path)])
+    assert (result.code, "other" in result.out) == (0, True)
+    assert f"left out: {tmp_path}/b.yaml" in result.err
+    assert "; what depends on it is not known" in result.err
 
 
 @pytest.mark.parametrize("namespace", [[7], {"a": 1}, 7], ids=str)
@@ -210,9 +210,9 @@ def test_an_object_in_no_namespace_ends_no_answer(run: Any, namespace: object) -
     odd = workload("odd")
     odd["metadata"]["namespace"] = namespace
     for command in (("simulate", "objects"), ("explain", "other", "--objects")):
-        done = run(*command, objects=[*cluster(), odd, job("other", 0, "60", cpu="1")])
-        assert (done.code, "other" in done.out) == (0, True)
-        assert "metadata.namespace: is not text; print the object again; what depends on it is not known" in done.err
+        result = run(*command, objects=[*cluster(), odd, job("other", 0, "60", cpu="1")])
+        assert (result.code, "other" in result.out) == (0, True)
+        assert "metadata.namespace: is not text; print the object again; what depends on it is not known" in result.err
 
 
 @pytest.mark.parametrize("name", [[7], {"a": 1}, None], ids=str)
@@ -223,6 +223,6 @@ def test_a_local_queue_of_no_name_ends_no_answer(run: Any, name: object) -> None
         "spec": {"clusterQueue": name},
         "apiVersion": API,
     }
-    done = run("simulate", "objects", objects=[*cluster(), local, job("other", 0, "60", cpu="1")])
-    assert (done.code, "default/other  cq     rf       Finished" in done.out) == (0, True)
-    assert "LocalQueue default/odd" in done.err
+    result = run("simulate", "objects", objects=[*cluster(), local, job("other", 0, "60", cpu="1")])
+    assert (result.code, "default/other  cq     rf       Finished" in result.out) == (0, True)
+    assert "LocalQueue default/odd" in result.err

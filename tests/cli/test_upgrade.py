@@ -35,9 +35,9 @@ def arguments(tmp_path: Path) -> list[str | Path]:
 
 
 def test_jobs_that_are_decided_differently_are_warnings(arguments: list[str | Path]) -> None:
-    done = call(*arguments)
+    result = call(*arguments)
     dump = arguments[arguments.index("--objects") + 1]
-    _, _, rest = done.stdout.partition("Which jobs are decided differently\n")
+    _, _, rest = result.stdout.partition("Which jobs are decided differently\n")
     assert rest.partition("\n\n")[0].splitlines() == [
         "  0 of 2 jobs of --jobs",
         f"  warning: {dump}:114: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 "
@@ -45,19 +45,19 @@ def test_jobs_that_are_decided_differently_are_warnings(arguments: list[str | Pa
         "[KF825]",
         "  1 of 2 jobs of --objects",
     ]
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_document_has_both_decisions(arguments: list[str | Path]) -> None:
-    found = json.loads(call(*arguments, "-o", "json").stdout)["decisions"]
-    assert found["jobs"] == {"jobs": 2, "differences": [], "problems": []}
-    [difference] = found["objects"]["differences"]
+    result = json.loads(call(*arguments, "-o", "json").stdout)["decisions"]
+    assert result["jobs"] == {"jobs": 2, "differences": [], "problems": []}
+    [difference] = result["objects"]["differences"]
     assert (difference["before"]["state"], difference["after"]["state"]) == ("Pending", "Admitted")
 
 
 def test_code_scanners_get_jobs_too(arguments: list[str | Path]) -> None:
     [run] = json.loads(call(*arguments, "-o", "sarif").stdout)["runs"]
-    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("KF825", "warning")]
+    assert [(item["ruleId"], item["level"]) for item in run["results"]] == [("KF825", "warning")]
 
 
 def test_what_breaks_has_its_file_and_line(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_what_breaks_has_its_file_and_line(tmp_path: Path) -> None:
     dump = objects_file(tmp_path, "dump.yaml", {"apiVersion": "v1", "kind": "List", "items": [queue]})
     fleet = fleet_file(tmp_path, version="0.19.2")
     at = fleet.read_text().splitlines().index("  version: 0.19.2") + 1
-    done = call("upgrade", fleet, "--to", "0.20.0", "--objects", dump, "-o", "sarif")
-    places = [each["locations"][0]["physicalLocation"] for each in json.loads(done.stdout)["runs"][0]["results"]]
-    assert [(each["artifactLocation"]["uri"], each["region"]["startLine"]) for each in places] == [
+    result = call("upgrade", fleet, "--to", "0.20.0", "--objects", dump, "-o", "sarif")
+    places = [item["locations"][0]["physicalLocation"] for item in json.loads(result.stdout)["runs"][0]["results"]]
+    assert [(entry["artifactLocation"]["uri"], entry["region"]["startLine"]) for entry in places] == [
         (str(fleet), at),
         (str(dump), 1),
     ]
@@ -76,15 +76,15 @@ def test_what_breaks_has_its_file_and_line(tmp_path: Path) -> None:
 
 def test_a_feature_that_is_not_modelled_for_a_release_ends_with_1(tmp_path: Path) -> None:
     fleet = fleet_file(tmp_path, version="0.19.2", configuration=SHARES)
-    done = call("upgrade", fleet, "--to", "0.20.0", "--jobs", objects_file(tmp_path, "jobs.yaml", small("one")))
-    assert "error: admissionFairSharing: admission fair sharing that counts from the quota reservation" in done.stdout
-    assert done.returncode == 1
+    result = call("upgrade", fleet, "--to", "0.20.0", "--jobs", objects_file(tmp_path, "jobs.yaml", small("one")))
+    assert "error: admissionFairSharing: admission fair sharing that counts from the quota reservation" in result.stdout
+    assert result.returncode == 1
 
 
 def test_jobs_that_are_wrong_are_an_error(tmp_path: Path) -> None:
     stray = small("one")
     stray["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "none"
     file = objects_file(tmp_path, "jobs.yaml", stray)
-    done = call("upgrade", fleet_file(tmp_path), "--to", "0.19.2", "--jobs", file)
-    assert done.stderr.startswith(f"error: {file}:1: workload team-a/one: there is no LocalQueue team-a/none; ")
-    assert done.returncode == 1
+    result = call("upgrade", fleet_file(tmp_path), "--to", "0.19.2", "--jobs", file)
+    assert result.stderr.startswith(f"error: {file}:1: workload team-a/one: there is no LocalQueue team-a/none; ")
+    assert result.returncode == 1

@@ -22,19 +22,19 @@ AT = ["--at", "2026-11-21T12:00:00"]
 
 
 def workload(name: str, **given: Any) -> dict[str, Any]:
-    made = team_a(name, **given)
-    made["metadata"]["namespace"] = "team-vision"
-    return made
+    result = team_a(name, **given)
+    result["metadata"]["namespace"] = "team-vision"
+    return result
 
 
 def state() -> list[dict[str, Any]]:
     """Four GPUs of each worker are in use, for 100 s, and two jobs wait."""
-    found = []
+    result = []
     for worker in WORKERS:
         for number in range(4):
-            found.append(workload(f"{worker}-{number}", QuotaReserved=-100, Admitted=-100))
-            found[-1]["status"]["clusterName"] = worker
-    return [*found, workload("a", created=-60), workload("b", created=-30)]
+            result.append(workload(f"{worker}-{number}", QuotaReserved=-100, Admitted=-100))
+            result[-1]["status"]["clusterName"] = worker
+    return [*result, workload("a", created=-60), workload("b", created=-30)]
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def when(*arguments: str, stdin: str = "") -> Result:
 
 
 def test_a_job_that_waits(dump: Path) -> None:
-    done = when("--job", "of-b", "--objects", str(dump), "--run-time", "uniform(3600, 7200)")
-    assert done.exit_code == 0, done.output
-    lines = done.stdout.splitlines()
+    result = when("--job", "of-b", "--objects", str(dump), "--run-time", "uniform(3600, 7200)")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
     assert lines[0] == "team-vision/of-b: number 2 of 2 pending in ClusterQueue dws"
     assert lines[1].startswith("Starts in ")
     assert lines[2].startswith("10th to 90th percentile of 20 simulations: ")
@@ -87,9 +87,9 @@ def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.Mo
                 "spec": {"template": state()[0]["spec"]["podSets"][0]["template"]},
             }
         )
-        done = when("-f", "-", "--run-time", "400", stdin=manifest)
-        assert done.exit_code == 0, done.output
-        assert "team-vision/new-1: number 3 of 3 pending in ClusterQueue dws" in done.stdout
+        result = when("-f", "-", "--run-time", "400", stdin=manifest)
+        assert result.exit_code == 0, result.output
+        assert "team-vision/new-1: number 3 of 3 pending in ClusterQueue dws" in result.stdout
         fleet.refused["/workloads"] = 403
         refused = str(when("-f", "-", stdin=manifest).exception)
         assert refused.startswith(
@@ -102,9 +102,9 @@ def test_one_that_never_starts(dump: Path) -> None:
     large = workload("large")
     large["spec"]["podSets"][0]["count"] = 64
     (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
-    done = when("--job", "large", "--objects", str(dump), "--seeds", "3")
-    assert done.exit_code == 0, done.output
-    text = " ".join(done.stdout.split())
+    result = when("--job", "large", "--objects", str(dump), "--seeds", "3")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
     assert "Never starts as the fleet and the job are now: ExceedsMaxQuota: It asks for 64 nvidia.com/gpu; " in text
     assert "dws can never have more than 12 of it on its worker clusters together. [KF105]" in text
 
@@ -114,8 +114,8 @@ def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
     large = workload("large")
     large["spec"]["podSets"][0]["count"] = 8
     (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
-    done = when("--job", "large", "--objects", str(dump), "--seeds", "1", "-o", "json")
-    assert json.loads(done.stdout)["neverStarts"] == (
+    result = when("--job", "large", "--objects", str(dump), "--seeds", "1", "-o", "json")
+    assert json.loads(result.stdout)["neverStarts"] == (
         "no worker cluster can ever hold it: it asks for 8 nvidia.com/gpu, and a flavor has at most "
         "4 on worker-europe-west4, 4 on worker-us-east4, 4 on worker-asia-southeast1"
     )
@@ -129,11 +129,11 @@ def test_one_that_requests_nothing_that_its_queue_counts_never_starts(dump: Path
     fleet["kueue"] = {"configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}}
     (dump / "fleet.yaml").write_text(yaml.safe_dump(fleet))
     (dump / "w.yaml").write_text(yaml.dump(bare, Dumper=yaml.CSafeDumper))
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["when", str(dump / "fleet.yaml"), "--job", "bare", "--objects", str(dump / "w.yaml"), *AT, "--seeds", "1"]
     )
-    assert done.exit_code == 0, done.output
-    assert "Never starts as the fleet and the job are now: requests nothing that queue dws counts" in done.stdout
+    assert result.exit_code == 0, result.output
+    assert "Never starts as the fleet and the job are now: requests nothing that queue dws counts" in result.stdout
 
 
 def test_a_manager_without_any_workload_is_an_answer(dump: Path) -> None:
@@ -141,8 +141,8 @@ def test_a_manager_without_any_workload_is_an_answer(dump: Path) -> None:
     job = {"metadata": {"name": "new", "namespace": "team-vision", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}}
     pod_template = state()[0]["spec"]["podSets"][0]["template"]
     manifest = yaml.safe_dump({"apiVersion": "batch/v1", "kind": "Job", **job, "spec": {"template": pod_template}})
-    done = when("-f", "-", "--objects", str(dump / "w.yaml"), "--seeds", "1", stdin=manifest)
-    assert "team-vision/new: number 1 of 1 pending" in done.stdout, done.output
+    result = when("-f", "-", "--objects", str(dump / "w.yaml"), "--seeds", "1", stdin=manifest)
+    assert "team-vision/new: number 1 of 1 pending" in result.stdout, result.output
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,11 @@ def test_what_nodes_are_beyond_quota_is_said(
     container["resources"]["requests"]["nvidia.com/gpu"] = container["resources"]["limits"]["nvidia.com/gpu"] = gpus
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
     arguments = ["-f", tmp_path / "job.yaml", "--objects", tmp_path / "w.yaml", "--seeds", 1, "-o", "json"]
-    done = CliRunner().invoke(app, ["when", str(folder / "fleet.yaml"), *AT, *map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert str(found["neverStarts"]).startswith(str(never))
-    assert [each for each in found["restsOn"] if "class" in each] == rests_on
+    result = CliRunner().invoke(app, ["when", str(folder / "fleet.yaml"), *AT, *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)
+    assert str(results["neverStarts"]).startswith(str(never))
+    assert [item for item in results["restsOn"] if "class" in item] == rests_on
 
 
 @pytest.mark.parametrize(

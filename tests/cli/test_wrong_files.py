@@ -107,23 +107,23 @@ OF_PROGRAMMERS: Final = re.compile(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("wrong_files")
+    result = tmp_path_factory.mktemp("wrong_files")
     fleet = {
         "name": "f",
         "project": "my-project",
         "clusters": [{"name": "c", "role": "standalone", "region": "us-east4"}],
     }
-    (made / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    (result / "fleet.yaml").write_text(yaml.safe_dump(fleet))
     regions = (Path(__file__).parents[2] / "stacks/Pulumi.dws-multikueue.yaml").read_text()
-    (made / "regions.yaml").write_text(yaml.safe_dump(yaml.safe_load(regions)["config"]["kueue-fleet:fleet"]))
-    (made / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
-    (made / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
-    (made / "jobs.yaml").write_text(JOBS)
-    (made / "queues.yaml").write_text(QUEUES)
+    (result / "regions.yaml").write_text(yaml.safe_dump(yaml.safe_load(regions)["config"]["kueue-fleet:fleet"]))
+    (result / "Pulumi.good.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": fleet}}))
+    (result / "Pulumi.yaml").write_text("name: p\nruntime: python\n")
+    (result / "jobs.yaml").write_text(JOBS)
+    (result / "queues.yaml").write_text(QUEUES)
     for name in ("project", "folder"):
-        (made / name).mkdir()
-    (made / "project" / "Pulumi.good.yaml").write_text("")
-    return made
+        (result / name).mkdir()
+    (result / "project" / "Pulumi.good.yaml").write_text("")
+    return result
 
 
 def _begins(session: Session, say: object, operators: object) -> None:
@@ -143,7 +143,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 def test_every_command_that_reads_a_file_is_called() -> None:
     assert {call.split()[0] for call in CALLS} == {
-        name for name, each in COMMANDS.items() if not each.instead
+        name for name, item in COMMANDS.items() if not item.instead
     } - WITHOUT_FILES
     assert len(ALL) >= 100
 
@@ -179,7 +179,7 @@ def _wrong_about(ended: Ended, name: str) -> Iterator[str]:
     place = r"wrong\.(yaml|json)|folder|<stdin>|project/Pulumi\.yaml|^  a(\[|\.nodePools|\.ClusterQueue a: )"
     if not re.search(place + (r":\d+: " if name in NOT_YAML and "json" not in first else ""), ended.err, re.MULTILINE):
         yield f"does not name the place: {first[:200]}"
-    if name not in NOT_TEXT and (found := OF_PROGRAMMERS.search(ended.err)):
-        yield f"has {found[0]}: {ended.err[:300]}"
+    if name not in NOT_TEXT and (result := OF_PROGRAMMERS.search(ended.err)):
+        yield f"has {result[0]}: {ended.err[:300]}"
     if not ended.err.replace("\n", "").isprintable() or len(ended.err) > 25_000 or max(map(len, told)) > 2000:
         yield f"is not fit to be shown: {ended.err[:200]!r}"

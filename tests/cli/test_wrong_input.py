@@ -390,18 +390,18 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("wrong")
+    result = tmp_path_factory.mktemp("wrong")
     for name in ("stacks", "examples"):
-        shutil.copytree(ROOT / name, made / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-    shutil.copy(ROOT / "Pulumi.yaml", made)
-    (made / "elsewhere").mkdir()
-    shutil.copy(ROOT / PROD, made / "elsewhere")
+        shutil.copytree(ROOT / name, result / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    shutil.copy(ROOT / "Pulumi.yaml", result)
+    (result / "elsewhere").mkdir()
+    shutil.copy(ROOT / PROD, result / "elsewhere")
     texts = {"bad.yaml": b"hello: [\n", "empty.yaml": b"", "other.yaml": b"a: 1\n", "bytes.yaml": b"\xff\xfe\x00"}
     texts["items.json"] = b'{"items": 3}'
     texts["queues.yaml"] = b"apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"
     for name, text in texts.items():
-        (made / name).write_bytes(text)
-    return made
+        (result / name).write_bytes(text)
+    return result
 
 
 def test_every_command_is_mistyped() -> None:
@@ -420,14 +420,14 @@ def test_it_is_said_what_to_do(
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(folder / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if "state" not in path.parts}
-    done = CliRunner().invoke(app, arguments.split(), input="", env={**os.environ, "COLUMNS": "500", "NO_COLOR": "1"})
-    if isinstance(done.exception, CommandError):
-        found, message = done.exception.exit_code, str(done.exception)
+    result = CliRunner().invoke(app, arguments.split(), input="", env={**os.environ, "COLUMNS": "500", "NO_COLOR": "1"})
+    if isinstance(result.exception, CommandError):
+        results, message = result.exception.exit_code, str(result.exception)
     else:
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        found, message = done.exit_code, " ".join(done.output.split())
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        results, message = result.exit_code, " ".join(result.output.split())
     assert says in message
-    assert found == code
+    assert results == code
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -449,10 +449,10 @@ def test_it_is_said_what_to_do(
 )
 def test_standard_input_is_called_so(arguments: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    done = CliRunner().invoke(app, arguments.split(), input=text)
-    said = str(done.exception)
-    assert done.exit_code == 1
-    assert said.removeprefix("the input has 2 errors:\n  ").startswith("<stdin>")
+    result = CliRunner().invoke(app, arguments.split(), input=text)
+    output = str(result.exception)
+    assert result.exit_code == 1
+    assert output.removeprefix("the input has 2 errors:\n  ").startswith("<stdin>")
 
 
 def test_a_wrong_choice_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -474,9 +474,9 @@ def test_a_byte_order_mark_is_left_out(
 def test_endless_input_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(input_files, "_MOST_CHARACTERS", 100_000)
     command = Command(monkeypatch, capsys)
-    said = "has more than 100,000 characters; give a Pulumi.<env>.yaml or a fleet YAML"
-    assert said in command("check /dev/zero").err
-    assert said in command("check -", b"a" * 100_001).err
+    output = "has more than 100,000 characters; give a Pulumi.<env>.yaml or a fleet YAML"
+    assert output in command("check /dev/zero").err
+    assert output in command("check -", b"a" * 100_001).err
 
 
 def test_a_link_to_nothing_in_a_folder_of_objects(

@@ -129,9 +129,9 @@ def _begins(session: Session, say: object, operators: object) -> None:
 
 def places() -> Iterator[tuple[str, str, int]]:
     """Every option and argument of every command that takes a text: a number for arguments."""
-    for name, found in commands_below(GROUP):
+    for name, result in commands_below(GROUP):
         arguments = 0
-        for parameter in found.params:
+        for parameter in result.params:
             if parameter.param_type_name == "argument":
                 yield name, "", arguments
                 arguments += 1
@@ -164,7 +164,7 @@ def test_what_a_wrong_text_is_answered(
 def _others(name: str, option: str) -> list[str]:
     """The words of the good options of a command, without this option."""
     parameters = dict(commands_below(GROUP))[name].params
-    spellings: list[str] = next((each.opts for each in parameters if option in each.opts), [])
+    spellings: list[str] = next((item.opts for item in parameters if option in item.opts), [])
     words = GOOD[name].split()
     at = next((number for number, word in enumerate(words) if word in spellings), None)
     return words if at is None else words[:at] + words[at + 2 :]
@@ -176,7 +176,7 @@ def _takes_one(parameter: Any) -> bool:
 
 @pytest.mark.parametrize("name", [name for name, _ in commands_below(GROUP)])
 def test_an_option_with_one_value_is_given_once(name: str, command: Command) -> None:
-    options = [each.opts for each in dict(commands_below(GROUP))[name].params if _takes_one(each)]
+    options = [item.opts for item in dict(commands_below(GROUP))[name].params if _takes_one(item)]
     answers = [command([*name.split(), f"{opts[0]}=a", f"{opts[-1]}=b"]) for opts in options]
     assert [(ended.code, "is given 2 times; give it once" in ended.err) for ended in answers] == [
         (2, True) for _ in options
@@ -206,5 +206,5 @@ def _wrong_about(ended: Ended) -> Iterator[str]:
         yield f"exit code {ended.code}"
     if not ended.err.startswith(("error: ", "warning: ")) or "; " not in ended.err:
         yield f"does not say what to do: {ended.err[:300]}"
-    if found := re.search(r"Traceback|NoneType|<class|pydantic|Errno|\b(dict|str|int)\b", ended.err):
-        yield f"has {found[0]}: {ended.err[:300]}"
+    if result := re.search(r"Traceback|NoneType|<class|pydantic|Errno|\b(dict|str|int)\b", ended.err):
+        yield f"has {result[0]}: {ended.err[:300]}"

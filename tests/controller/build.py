@@ -40,8 +40,8 @@ def when(seconds: float = 0.0) -> str:
 
 
 def condition(kind: str, at: float = 0.0, *, status: bool = True, **more: str) -> Json:
-    made = {"type": kind, "status": "True" if status else "False", "reason": "R", "message": ""}
-    return {**made, "lastTransitionTime": when(at), **more}
+    result = {"type": kind, "status": "True" if status else "False", "reason": "R", "message": ""}
+    return {**result, "lastTransitionTime": when(at), **more}
 
 
 def data(**content: object) -> Json:
@@ -83,9 +83,9 @@ def workload(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
 def waiting_copy(name: str = "train", *, ready: bool = True, check: str = "Pending", **changes: Any) -> Json:
     """The copy of a workload on a worker, where it has quota; `ready`: only the assignment is missing."""
     checks = {ASSIGNMENT_CHECK: check, "dws": "Ready" if ready else "Pending"}
-    made = workload(name, labels=COPY, checks=checks, **changes)
-    made["metadata"]["resourceVersion"] = "7"
-    return made
+    result = workload(name, labels=COPY, checks=checks, **changes)
+    result["metadata"]["resourceVersion"] = "7"
+    return result
 
 
 def admitted_copy(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
@@ -97,8 +97,8 @@ def admitted_copy(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
 
 
 def configured(kind: str, name: str, spec: Json, **metadata: Any) -> Json:
-    made = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name, **metadata}}
-    return {**made, "spec": spec}
+    result = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name, **metadata}}
+    return {**result, "spec": spec}
 
 
 class Clock:
@@ -188,21 +188,21 @@ class Fixture:
         worker.read_configuration()
 
     def connect(self, name: str, *, active: bool = True, message: str = "Connected") -> None:
-        made = configured("MultiKueueCluster", name, {})
-        made["status"] = {"conditions": [condition("Active", status=active, message=message)]}
-        self.manager.take_cluster(name, made)
+        result = configured("MultiKueueCluster", name, {})
+        result["status"] = {"conditions": [condition("Active", status=active, message=message)]}
+        self.manager.take_cluster(name, result)
 
     def take_check(self, name: str, controller: str, parameters: str = "") -> Json:
-        made = configured("AdmissionCheck", name, {"controllerName": controller, "parameters": {"name": parameters}})
-        made = self.api.put(CHECKS, made)
-        self.manager.take_check(name, made)
-        return made
+        result = configured("AdmissionCheck", name, {"controllerName": controller, "parameters": {"name": parameters}})
+        result = self.api.put(CHECKS, result)
+        self.manager.take_check(name, result)
+        return result
 
     def take(self, item: Json) -> str:
         """The manager has this Workload; its key."""
-        made = self.api.put(WORKLOADS, item)
+        result = self.api.put(WORKLOADS, item)
         key = f"ns/{item['metadata']['name']}"
-        self.manager.take_workload(key, made)
+        self.manager.take_workload(key, result)
         return key
 
     async def look(self, item: Json) -> float | None:
@@ -210,32 +210,32 @@ class Fixture:
         return await self.reconciler.reconcile(self.take(item))
 
     def status(self, name: str = "train") -> Json:
-        found: Json = self.api.lists[WORKLOADS][f"ns/{name}"]["status"]
-        return found
+        result: Json = self.api.lists[WORKLOADS][f"ns/{name}"]["status"]
+        return result
 
     def nominated(self, name: str = "train") -> list[str]:
-        found: list[str] = self.status(name).get("nominatedClusterNames") or []
-        return found
+        result: list[str] = self.status(name).get("nominatedClusterNames") or []
+        return result
 
     def check(self, name: str, of: str = "train") -> Json:
-        [found] = [one for one in self.status(of)["admissionChecks"] if one["name"] == name]
-        return dict(found)
+        [result] = [one for one in self.status(of)["admissionChecks"] if one["name"] == name]
+        return dict(result)
 
 
 def written(fixture: Fixture) -> Json:
     """What it has written for itself of `train`."""
-    [found] = [one for one in fixture.status()["conditions"] if one["type"] == DATA_CONDITION]
-    return dict(json.loads(found["message"]))
+    [result] = [one for one in fixture.status()["conditions"] if one["type"] == DATA_CONDITION]
+    return dict(json.loads(result["message"]))
 
 
 def gated(dispatch: Json | None = None, **rules: Any) -> Fixture:
     """With the check `fleet`, which has these rules."""
-    made = Fixture(checks=[{"name": "fleet", **rules}], dispatch=dispatch or {})
-    made.take_check("fleet", CHECK)
-    return made
+    result = Fixture(checks=[{"name": "fleet", **rules}], dispatch=dispatch or {})
+    result.take_check("fleet", CHECK)
+    return result
 
 
 def dispatch_condition(fixture: Fixture) -> Json:
     """What the controller says of the dispatch of `train`."""
-    [found] = [one for one in fixture.status()["conditions"] if one["type"] == DISPATCH_CONDITION]
-    return dict(found)
+    [result] = [one for one in fixture.status()["conditions"] if one["type"] == DISPATCH_CONDITION]
+    return dict(result)

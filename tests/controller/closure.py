@@ -22,15 +22,15 @@ MOST_LINES = 22_000
 
 def closure(*programs: str) -> frozenset[str]:
     """Every module that these programs import, with the packages that the modules are in."""
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = list(programs)
     while waiting:
         module = waiting.pop()
-        if module not in found:
-            found.add(module)
+        if module not in result:
+            result.add(module)
             package = module.rpartition(".")[0]
             waiting += [*_imported(module), *([package] if package else [])]
-    return frozenset(found)
+    return frozenset(result)
 
 
 def _imported(module: str) -> Iterator[str]:

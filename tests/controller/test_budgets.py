@@ -24,7 +24,7 @@ FLAVORS = {"gpu": ["spot", "multikueue"]}
 
 
 def fixture(enforce: str = "wait", **budget: Any) -> Fixture:
-    made = Fixture(dispatches=False)
+    result = Fixture(dispatches=False)
     rules = {
         "cluster": "manager",
         "teams": {"vision": {"enforce": enforce, **(budget or {"gpuHours": 8})}},
@@ -32,11 +32,11 @@ def fixture(enforce: str = "wait", **budget: Any) -> Fixture:
         "usd": {"eu": {"l4": 2.0, "h100": 9.0}},
         "interruptible": FLAVORS,
     }
-    made.configuration = type(made.configuration).model_validate({**made.configuration.wire(), "budgets": rules})
-    made.take_check(BUDGET_CHECK, CHECK_CONTROLLER)
-    made.api.put(LEDGER, {"kind": "ConfigMap", "metadata": {"name": LEDGER_NAME, "namespace": "system"}})
-    made.restart()
-    return made
+    result.configuration = type(result.configuration).model_validate({**result.configuration.wire(), "budgets": rules})
+    result.take_check(BUDGET_CHECK, CHECK_CONTROLLER)
+    result.api.put(LEDGER, {"kind": "ConfigMap", "metadata": {"name": LEDGER_NAME, "namespace": "system"}})
+    result.restart()
+    return result
 
 
 def ran(made: Fixture, hours: float = 8.0, name: str = "earlier") -> None:
@@ -52,141 +52,141 @@ def waiting(name: str = "train", **changes: Any) -> dict[str, Any]:
 
 
 async def test_within_the_budget_a_job_passes() -> None:
-    made = fixture()
-    ran(made, 7.9)
-    await made.reconciler.budgets.load()
-    await made.look(waiting())
-    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+    result = fixture()
+    ran(result, 7.9)
+    await result.reconciler.budgets.load()
+    await result.look(waiting())
+    assert result.check(BUDGET_CHECK)["state"] == "Ready"
 
 
 async def test_over_it_a_job_is_rejected_and_its_user_learns_why() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.look(waiting())
-    found = made.check(BUDGET_CHECK)
-    assert found["state"] == "Rejected"
-    assert found["message"].startswith("Team vision has used 8 of 8 GPU hours per month; it waits until ")
-    assert made.told == [("CheckRejected", f"{BUDGET_CHECK}: {found['message']}", True)]
-    [said] = [one for one in made.status()["conditions"] if one["type"] == OVER_BUDGET_CONDITION]
-    assert said["message"] == found["message"]
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.look(waiting())
+    results = result.check(BUDGET_CHECK)
+    assert results["state"] == "Rejected"
+    assert results["message"].startswith("Team vision has used 8 of 8 GPU hours per month; it waits until ")
+    assert result.told == [("CheckRejected", f"{BUDGET_CHECK}: {results['message']}", True)]
+    [output] = [one for one in result.status()["conditions"] if one["type"] == OVER_BUDGET_CONDITION]
+    assert output["message"] == results["message"]
 
 
 def deactivated(**changes: Any) -> dict[str, Any]:
     """As Kueue leaves a job whose check was rejected."""
-    said = condition(OVER_BUDGET_CONDITION, message="Team vision has used it")
-    made = waiting(active=False, conditions=[condition("Evicted"), condition("QuotaReserved", status=False), said])
-    made["metadata"].update(changes)
-    del made["status"]["admission"]
-    return made
+    output = condition(OVER_BUDGET_CONDITION, message="Team vision has used it")
+    result = waiting(active=False, conditions=[condition("Evicted"), condition("QuotaReserved", status=False), output])
+    result["metadata"].update(changes)
+    del result["status"]["admission"]
+    return result
 
 
 def is_active(made: Fixture) -> bool:
-    found = made.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["spec"]
-    return bool(found.get("active", True))
+    result = made.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["spec"]
+    return bool(result.get("active", True))
 
 
 async def test_it_is_active_again_in_the_next_month_and_not_before() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    again = await made.look(deactivated())
-    assert not is_active(made)
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    again = await result.look(deactivated())
+    assert not is_active(result)
     assert again == period_of(NOW, "month")[1]
-    made.clock.now = again
-    await made.reconciler.reconcile("ns/train")
-    assert is_active(made)
-    [requeued] = made.api.applied[-1][1]["status"]["conditions"]
+    result.clock.now = again
+    await result.reconciler.reconcile("ns/train")
+    assert is_active(result)
+    [requeued] = result.api.applied[-1][1]["status"]["conditions"]
     assert (requeued["type"], requeued["status"]) == ("Requeued", "True")
 
 
 async def test_it_is_active_again_once_somebody_allows_it() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.look(deactivated(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
-    assert is_active(made)
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.look(deactivated(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
+    assert is_active(result)
 
 
 async def test_what_its_user_deactivated_stays_so() -> None:
-    made = fixture()
-    await made.reconciler.budgets.load()
-    await made.look(workload(active=False, conditions=[condition("Evicted")], checks={}, status={"admission": None}))
-    assert made.api.applied == []
+    result = fixture()
+    await result.reconciler.budgets.load()
+    await result.look(workload(active=False, conditions=[condition("Evicted")], checks={}, status={"admission": None}))
+    assert result.api.applied == []
 
 
 async def test_a_job_without_gpus_passes() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
     [pods] = waiting()["spec"]["podSets"]
     pods["template"]["spec"]["containers"] = [{"resources": {"requests": {"cpu": 1}}}]
-    await made.look(waiting(podSets=[pods]))
-    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+    await result.look(waiting(podSets=[pods]))
+    assert result.check(BUDGET_CHECK)["state"] == "Ready"
 
 
 async def test_what_was_let_in_stays_so() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.look(workload(checks={"multikueue": "Pending", BUDGET_CHECK: "Ready"}))
-    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.look(workload(checks={"multikueue": "Pending", BUDGET_CHECK: "Ready"}))
+    assert result.check(BUDGET_CHECK)["state"] == "Ready"
 
 
 async def test_a_label_of_its_workload_lets_it_pass() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.look(waiting(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
-    found = made.check(BUDGET_CHECK)
-    assert (found["state"], found["message"].partition("; ")[2]) == ("Ready", "jane allowed it until 2099-12-31")
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.look(waiting(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
+    results = result.check(BUDGET_CHECK)
+    assert (results["state"], results["message"].partition("; ")[2]) == ("Ready", "jane allowed it until 2099-12-31")
 
 
 async def test_interruptible_flavors_are_written_before_its_quota_goes() -> None:
-    made = fixture("interruptibleOnly")
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.look(waiting())
-    assert [path.rpartition("/")[2] for path, _, _ in made.api.applied[-2:]] == ["train", "status"]
-    found = made.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["metadata"]["annotations"]
-    assert found == {ALLOWED_FLAVORS_ANNOTATION: "spot,multikueue"}
-    assert made.check(BUDGET_CHECK)["state"] == "Retry"
-    await made.look(waiting(annotations=found))
-    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+    result = fixture("interruptibleOnly")
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.look(waiting())
+    assert [path.rpartition("/")[2] for path, _, _ in result.api.applied[-2:]] == ["train", "status"]
+    results = result.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["metadata"]["annotations"]
+    assert results == {ALLOWED_FLAVORS_ANNOTATION: "spot,multikueue"}
+    assert result.check(BUDGET_CHECK)["state"] == "Retry"
+    await result.look(waiting(annotations=results))
+    assert result.check(BUDGET_CHECK)["state"] == "Ready"
 
 
 async def test_dollars_are_those_of_the_flavor_that_the_copy_had() -> None:
-    made = fixture(usd=100)
+    result = fixture(usd=100)
     conditions = [condition("QuotaReserved"), condition("Admitted")]
-    made.take(workload(conditions=conditions, checks={}, status={"clusterName": "eu"}))
-    made.workers["eu"].take_workload("ns/train", admitted_copy())
-    await made.reconciler.budgets.load()
-    made.workers["eu"].take_workload("ns/train", None)
-    made.clock.now = NOW + 3600
-    made.reconciler.budgets.count()
-    assert made.metrics.registry.get_sample_value("kueue_fleet_budget_usd", {"team": "vision"}) == pytest.approx(2.0)
+    result.take(workload(conditions=conditions, checks={}, status={"clusterName": "eu"}))
+    result.workers["eu"].take_workload("ns/train", admitted_copy())
+    await result.reconciler.budgets.load()
+    result.workers["eu"].take_workload("ns/train", None)
+    result.clock.now = NOW + 3600
+    result.reconciler.budgets.count()
+    assert result.metrics.registry.get_sample_value("kueue_fleet_budget_usd", {"team": "vision"}) == pytest.approx(2.0)
 
 
 async def test_what_is_counted_is_kept_and_the_next_leader_goes_on_from_it() -> None:
-    made = fixture()
-    ran(made)
-    await made.reconciler.budgets.load()
-    await made.reconciler.budgets.keep()
-    kept = json.loads(made.api.lists[LEDGER][f"system/{LEDGER_NAME}"]["data"]["ledger"])
+    result = fixture()
+    ran(result)
+    await result.reconciler.budgets.load()
+    await result.reconciler.budgets.keep()
+    kept = json.loads(result.api.lists[LEDGER][f"system/{LEDGER_NAME}"]["data"]["ledger"])
     assert kept["used"]["vision"][2] == pytest.approx(8.0)
-    made.manager.take_workload("ns/earlier", None)
-    made.restart()
-    await made.reconciler.budgets.load()
-    await made.look(waiting())
-    assert made.check(BUDGET_CHECK)["state"] == "Rejected"
+    result.manager.take_workload("ns/earlier", None)
+    result.restart()
+    await result.reconciler.budgets.load()
+    await result.look(waiting())
+    assert result.check(BUDGET_CHECK)["state"] == "Rejected"
 
 
 async def test_a_ledger_that_cannot_be_read_holds_nothing_back_by_itself(caplog: pytest.LogCaptureFixture) -> None:
-    made = fixture()
-    made.api.put(
+    result = fixture()
+    result.api.put(
         LEDGER, {"kind": "ConfigMap", "metadata": {"name": LEDGER_NAME, "namespace": "system"}, "data": {"ledger": "{"}}
     )
-    await made.reconciler.budgets.load()
+    await result.reconciler.budgets.load()
     assert "no ledger of budgets" in caplog.text
-    await made.look(waiting())
-    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+    await result.look(waiting())
+    assert result.check(BUDGET_CHECK)["state"] == "Ready"

@@ -233,8 +233,8 @@ def test_the_configuration_is_the_same_on_every_day() -> None:
 
 def test_it_may_read_nodes_and_write_those_queues_alone() -> None:
     def rules(cluster: str, spec: FleetSpec) -> list[Json]:
-        made = render_cluster(spec, cluster)
-        [role] = [o for o in made if (o["kind"], o["metadata"]["name"]) == ("ClusterRole", "kueue-fleet-controller")]
+        result = render_cluster(spec, cluster)
+        [role] = [o for o in result if (o["kind"], o["metadata"]["name"]) == ("ClusterRole", "kueue-fleet-controller")]
         return list(role["rules"])
 
     write = {

@@ -32,9 +32,9 @@ async def test_with_a_check_of_ours_giving_up_gives_the_quota_back() -> None:
     fixture.clock.now += 3600
     await fixture.reconciler.reconcile("ns/train")
     await fixture.reconciler.reconcile("ns/train")
-    found = fixture.check("fleet")
-    assert (found["state"], found["requeueAfterSeconds"]) == ("Retry", 300)
-    assert found["message"] == "Not admitted by us within 3600 s"
+    result = fixture.check("fleet")
+    assert (result["state"], result["requeueAfterSeconds"]) == ("Retry", 300)
+    assert result["message"] == "Not admitted by us within 3600 s"
 
 
 async def test_after_the_eviction_the_old_deadline_means_nothing() -> None:
@@ -106,8 +106,8 @@ async def test_a_window_that_closes_before_the_admission_sends_the_workload_back
     assert fixture.check("fleet")["state"] == "Ready"
     fixture.clock.now += 3000
     await fixture.reconciler.reconcile("ns/train")
-    found = fixture.check("fleet")
-    assert (found["state"], found["requeueAfterSeconds"]) == ("Retry", 4200)
+    result = fixture.check("fleet")
+    assert (result["state"], result["requeueAfterSeconds"]) == ("Retry", 4200)
 
 
 @pytest.mark.parametrize("clusters", [None, [], ["us", "new"]])
@@ -117,9 +117,9 @@ async def test_nobody_is_rejected_while_the_workers_of_the_queue_are_not_known(c
     changed = None if clusters is None else configured("MultiKueueConfig", "multikueue", {"clusters": clusters})
     fixture.manager.take_config("multikueue", changed)
     await fixture.look(workload(checks=BOTH, labels={"kueue-fleet.dev/regions": "europe-west4"}))
-    found = fixture.check("fleet")
-    assert found["state"] == "Pending"
-    assert found["message"].endswith("waits until all workers of its queue are known")
+    result = fixture.check("fleet")
+    assert result["state"] == "Pending"
+    assert result["message"].endswith("waits until all workers of its queue are known")
     fixture.manager.take_config("multikueue", known)
     await fixture.reconciler.reconcile("ns/train")
     assert fixture.check("fleet")["state"] == "Ready"
@@ -169,9 +169,9 @@ async def test_a_job_that_no_worker_can_ever_hold_is_rejected_with_the_reason() 
     await fixture.reconciler.reconcile("ns/train")
     text = "None of 2 clusters can ever run this job: eu ExceedsMaxQuota, us ExceedsMaxQuota; request less, or change"
     assert dispatch_condition(fixture)["reason"] == "FitsNoCluster"
-    found = fixture.check("multikueue")
-    assert (found["state"], found["lastTransitionTime"]) == ("Rejected", when(10))
-    assert found["message"].startswith(text)
+    result = fixture.check("multikueue")
+    assert (result["state"], result["lastTransitionTime"]) == ("Rejected", when(10))
+    assert result["message"].startswith(text)
     assert fixture.told[-1][0] == "FitsNoCluster"
     [*_, (_, body, manager)] = fixture.api.applied
     assert (manager, set(body["status"])) == (REJECT_MANAGER, {"admissionChecks"})
@@ -224,8 +224,8 @@ async def test_a_check_that_names_this_controller_becomes_active() -> None:
     await fixture.reconciler.reconcile_check("fleet")
     [(path, body, _)] = fixture.api.applied
     assert path.endswith("/admissionchecks/fleet/status")
-    [found] = body["status"]["conditions"]
-    assert (found["type"], found["status"]) == ("Active", "True")
+    [result] = body["status"]["conditions"]
+    assert (result["type"], result["status"]) == ("Active", "True")
     await fixture.reconciler.reconcile_check("fleet")
     assert len(fixture.api.applied) == 1
 
@@ -235,9 +235,9 @@ async def test_a_check_without_rules_is_not_active_and_says_what_to_do() -> None
     fixture.take_check("unknown", CHECK)
     await fixture.reconciler.reconcile_check("unknown")
     [(_, body, _)] = fixture.api.applied
-    [found] = body["status"]["conditions"]
-    assert found["status"] == "False"
-    assert "controller.checks of the fleet has no unknown" in found["message"]
+    [result] = body["status"]["conditions"]
+    assert result["status"] == "False"
+    assert "controller.checks of the fleet has no unknown" in result["message"]
 
 
 async def test_checks_of_others_are_left_alone() -> None:

@@ -16,11 +16,11 @@ PATIENCE = 600
 
 
 def patient() -> Fixture:
-    made = Fixture(dispatches=False)
+    result = Fixture(dispatches=False)
     rules = {"gpu": {"flavors": ["flex", "od"], "fallback": [{"flavor": "flex", "patience": f"{PATIENCE}s"}]}}
-    made.configuration = type(made.configuration).model_validate({**made.configuration.wire(), "fallback": rules})
-    made.restart()
-    return made
+    result.configuration = type(result.configuration).model_validate({**result.configuration.wire(), "fallback": rules})
+    result.restart()
+    return result
 
 
 def waiting(flavor: str = "flex", *conditions: Any, state: str = "Pending", **changes: Any) -> dict[str, Any]:
@@ -34,8 +34,8 @@ NOT_STARTED = {**condition("PodsReady", status=False), "reason": "WaitForStart"}
 
 
 def annotation(fixture: Fixture) -> str | None:
-    found = fixture.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["metadata"]
-    text: str | None = (found.get("annotations") or {}).get(ALLOWED_FLAVORS_ANNOTATION)
+    result = fixture.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["metadata"]
+    text: str | None = (result.get("annotations") or {}).get(ALLOWED_FLAVORS_ANNOTATION)
     return text
 
 
@@ -124,16 +124,16 @@ async def test_the_check_is_active_where_a_queue_has_fallback() -> None:
 def of_workers(
     manager_flavors: Sequence[str] = ("multikueue",), local_queues: Sequence[str] = (), **section: Any
 ) -> Fixture:
-    made = Fixture(**section)
+    result = Fixture(**section)
     rules: dict[str, Any] = {"flavors": ["flex", "od"], "fallback": [{"flavor": "flex", "patience": f"{PATIENCE}s"}]}
     rules |= {"managerFlavors": manager_flavors, "localQueues": local_queues}
-    made.configuration = type(made.configuration).model_validate(
-        {**made.configuration.wire(), "fallback": {"gpu": rules}}
+    result.configuration = type(result.configuration).model_validate(
+        {**result.configuration.wire(), "fallback": {"gpu": rules}}
     )
-    for worker in made.workers.values():
-        made.configure(worker, flavors=("flex",))
-    made.restart()
-    return made
+    for worker in result.workers.values():
+        result.configure(worker, flavors=("flex",))
+    result.restart()
+    return result
 
 
 def sent(*conditions: Any, state: str = "Ready", **changes: Any) -> dict[str, Any]:
@@ -145,9 +145,9 @@ def sent(*conditions: Any, state: str = "Ready", **changes: Any) -> dict[str, An
 def on_flex(at: float, *conditions: Any, check: str = "Pending") -> dict[str, Any]:
     """A copy on a worker that has had quota on flex since then."""
     assigned = {"name": "main", "count": 1, "flavors": {GPU: "flex"}, "resourceUsage": {GPU: "1"}}
-    made = waiting_copy(ready=check == "Ready", check=check, conditions=[condition("QuotaReserved", at), *conditions])
-    made["status"]["admission"] = {"clusterQueue": "gpu", "podSetAssignments": [assigned]}
-    return made
+    result = waiting_copy(ready=check == "Ready", check=check, conditions=[condition("QuotaReserved", at), *conditions])
+    result["status"]["admission"] = {"clusterQueue": "gpu", "podSetAssignments": [assigned]}
+    return result
 
 
 async def test_copies_on_workers_wait_since_the_first_of_them() -> None:
@@ -189,9 +189,9 @@ async def test_a_job_that_gave_up_a_flavor_may_have_the_new_flavors_of_the_manag
 
 
 def never_had_quota(**changes: Any) -> dict[str, Any]:
-    made = workload(conditions=[condition("QuotaReserved", status=False)], checks={}, **changes)
-    del made["status"]["admission"]
-    return made
+    result = workload(conditions=[condition("QuotaReserved", status=False)], checks={}, **changes)
+    del result["status"]["admission"]
+    return result
 
 
 async def test_what_the_watchdog_took_back_has_waited_already() -> None:

@@ -32,19 +32,19 @@ WORKLOADS = PATHS["Workload"]
 
 @pytest.fixture
 def api() -> FakeApi:
-    made = FakeApi()
-    made.lists = {path: {} for path in PATHS.values()}
-    return made
+    result = FakeApi()
+    result.lists = {path: {} for path in PATHS.values()}
+    return result
 
 
 @pytest.fixture
 def configuration(tmp_path: Path) -> ControllerConfiguration:
     fleet = parse_fleet(fleet_data({"worker": "us-east4"}, history={"volumeClaim": "history", "every": "1s"}))
-    made = controller_configuration(fleet)
-    assert made.history is not None
-    settings = made.history.settings.model_copy(update={"every": Duration("10ms")})
-    of = made.history.model_copy(update={"store": str(tmp_path / "history"), "settings": settings})
-    return made.model_copy(update={"history": of})
+    result = controller_configuration(fleet)
+    assert result.history is not None
+    settings = result.history.settings.model_copy(update={"every": Duration("10ms")})
+    of = result.history.model_copy(update={"store": str(tmp_path / "history"), "settings": settings})
+    return result.model_copy(update={"history": of})
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def leader(api: FakeApi, configuration: ControllerConfiguration) -> AsyncI
     requests = Watch(api, IF_THERE["ProvisioningRequest"], lambda *_: None, optional=True)
     writer.follow(None, api, [workloads, requests])
     runs = (workloads.run(), requests.run(), *(w.run() for w in writer.watches), writer.run())
-    tasks = [asyncio.create_task(each) for each in runs]
+    tasks = [asyncio.create_task(item) for item in runs]
     try:
         yield metrics
     finally:
@@ -67,9 +67,9 @@ async def leader(api: FakeApi, configuration: ControllerConfiguration) -> AsyncI
 
 
 def job(name: str, *conditions: Json) -> Json:
-    made = workload(*conditions, admission=ASSIGNED if conditions else None)
-    made["metadata"] |= {"name": name, "uid": name}
-    return made
+    result = workload(*conditions, admission=ASSIGNED if conditions else None)
+    result["metadata"] |= {"name": name, "uid": name}
+    return result
 
 
 def written(configuration: ControllerConfiguration) -> Counter[tuple[str, Kind]]:

@@ -59,9 +59,9 @@ def test_what_is_copied_runs_with_what_is_pinned_and_nothing_else(tmp_path: Path
         "sys.argv = ['controller', '--help']\n"
         "runpy.run_module('kueue_fleet.controller', run_name='__main__')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--workers" in done.stdout
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "--workers" in result.stdout
 
 
 def test_every_base_is_pinned_by_digest_and_the_result_runs_nothing_and_is_nobody() -> None:
@@ -92,8 +92,8 @@ def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_
     interpreter, *arguments = json.loads(entry)
     assert interpreter == "python3"
     environment = {"PYTHONPATH": str(ROOT / "components"), "PATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, *arguments, "--help"], env=environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, *arguments, "--help"], env=environment, capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:

@@ -57,10 +57,10 @@ def test_another_workload_of_the_same_name_has_not_waited_yet() -> None:
 def test_workloads_are_looked_at_when_a_check_appears_or_means_something_else_and_not_when_it_is_active() -> None:
     fixture = Fixture()
     fixture.touched.clear()
-    made = fixture.take_check("fleet", "kueue-fleet.dev/admission-check")
+    result = fixture.take_check("fleet", "kueue-fleet.dev/admission-check")
     assert fixture.touched == [None]
-    made["status"] = {"conditions": [condition("Active")]}
-    fixture.manager.take_check("fleet", made)
+    result["status"] = {"conditions": [condition("Active")]}
+    fixture.manager.take_check("fleet", result)
     assert fixture.touched == [None]
     changed = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": {"name": "multikueue"}}
     fixture.manager.take_check("fleet", configured("AdmissionCheck", "fleet", changed))
@@ -68,9 +68,9 @@ def test_workloads_are_looked_at_when_a_check_appears_or_means_something_else_an
 
 
 def versioned(version: int, **changes: Any) -> Json:
-    made = workload(**changes)
-    made["metadata"]["resourceVersion"] = str(version)
-    return made
+    result = workload(**changes)
+    result["metadata"]["resourceVersion"] = str(version)
+    return result
 
 
 EU = {"kueue-fleet.dev/regions": "europe-west4"}

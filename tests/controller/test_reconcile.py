@@ -30,8 +30,8 @@ async def test_the_best_cluster_is_nominated_with_the_reason_for_users() -> None
     again = await fixture.look(workload())
     assert fixture.nominated() == ["us"]
     assert again == NOW + 300
-    found = dispatch_condition(fixture)
-    assert (found["status"], found["reason"], found["lastTransitionTime"]) == ("True", "Nominated", when())
+    result = dispatch_condition(fixture)
+    assert (result["status"], result["reason"], result["lastTransitionTime"]) == ("True", "Nominated", when())
     assert written(fixture)["report"]["nominated"] == ["us"]
     assert fixture.told == [("Nominated", "Nominated us of 2 clusters", False)]
     assert b'kueue_fleet_nominations_total{cluster="us"} 1.0' in fixture.metrics.text()
@@ -213,15 +213,15 @@ async def test_kueue_is_asked_again_for_a_copy_until_the_worker_has_it() -> None
     assert await fixture.reconciler.reconcile("ns/train") == NOW + 30
     fixture.clock.now += 30
     assert await fixture.reconciler.reconcile("ns/train") == NOW + 60
-    found = dispatch_condition(fixture)
-    assert "asked again" in found["message"]
+    result = dispatch_condition(fixture)
+    assert "asked again" in result["message"]
     assert written(fixture)["report"]["nominated"] == ["us"]
-    assert found["lastTransitionTime"] == when()
+    assert result["lastTransitionTime"] == when()
     assert [reason for reason, _, _ in fixture.told] == ["Nominated"], "one event is enough"
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.clock.now += 30
     await fixture.reconciler.reconcile("ns/train")
-    assert dispatch_condition(fixture) == found
+    assert dispatch_condition(fixture) == result
 
 
 async def test_it_gives_up_and_starts_over_where_no_check_of_ours_gives_the_quota_back() -> None:
@@ -256,9 +256,9 @@ async def test_the_condition_says_why_no_cluster_is_suitable_now() -> None:
     ]
     fixture.connect("us")
     await fixture.reconciler.reconcile("ns/train")
-    found = dispatch_condition(fixture)
-    assert "us: ExceedsMaxQuota" in found["message"]
-    assert found["lastTransitionTime"] == when()
+    result = dispatch_condition(fixture)
+    assert "us: ExceedsMaxQuota" in result["message"]
+    assert result["lastTransitionTime"] == when()
     assert len(fixture.told) == 1
     await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 2
@@ -351,8 +351,8 @@ async def test_a_team_may_run_only_where_it_may() -> None:
     item = workload()
     item["metadata"]["namespace"] = "team-eu"
     fixture.manager.take_namespace("team-eu", {"metadata": {"name": "team-eu"}})
-    made = fixture.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
-    fixture.manager.take_workload("team-eu/train", made)
+    result = fixture.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
+    fixture.manager.take_workload("team-eu/train", result)
     await fixture.reconciler.reconcile("team-eu/train")
     assert fixture.manager.records["team-eu/train"].nominated == ("eu",)
 

@@ -19,20 +19,20 @@ ORIGIN = {"kueue.x-k8s.io/multikueue-origin": "multikueue"}
 
 def fixture() -> Fixture:
     """Every worker is followed."""
-    made = Fixture(watchdog={"stuckAfter": "1m"})
-    for worker in made.workers.values():
-        watch = Watch(made.api, "/anything", lambda key, item: None)
+    result = Fixture(watchdog={"stuckAfter": "1m"})
+    for worker in result.workers.values():
+        watch = Watch(result.api, "/anything", lambda key, item: None)
         watch.connected = True
         watch.synced.set()
         worker.watches = [watch]
-    return made
+    return result
 
 
 def left(kind: str = "Job", **changes: Any) -> Json:
     """A Workload that was evicted at NOW and keeps its quota, of a job `train-job`."""
-    made = workload(**{"conditions": EVICTED, **changes})
-    made["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train-job", "uid": "u1", "controller": True}]
-    return made
+    result = workload(**{"conditions": EVICTED, **changes})
+    result["metadata"]["ownerReferences"] = [{"kind": kind, "name": "train-job", "uid": "u1", "controller": True}]
+    return result
 
 
 def job(uid: str = "u1", *, suspend: bool = True) -> Json:
@@ -41,131 +41,131 @@ def job(uid: str = "u1", *, suspend: bool = True) -> Json:
 
 
 def copy(**metadata: Any) -> Json:
-    made = workload(conditions=[condition("QuotaReserved"), condition("Evicted")])
-    made["metadata"] |= {"labels": ORIGIN, **metadata}
-    return made
+    result = workload(conditions=[condition("QuotaReserved"), condition("Evicted")])
+    result["metadata"] |= {"labels": ORIGIN, **metadata}
+    return result
 
 
 async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    assert await made.look(left()) == NOW + 60
-    assert made.api.applied == []
-    made.clock.now += 60
-    assert await made.reconciler.reconcile("ns/train") == NOW + 120
-    [(path, body, manager)] = made.api.applied
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    assert await result.look(left()) == NOW + 60
+    assert result.api.applied == []
+    result.clock.now += 60
+    assert await result.reconciler.reconcile("ns/train") == NOW + 120
+    [(path, body, manager)] = result.api.applied
     assert path == f"{JOBS}/train-job/status"
     assert manager == RESCUE_MANAGER
     version = body["metadata"].pop("resourceVersion")
     assert body["metadata"] == {"name": "train-job", "namespace": "ns", "uid": "u1"}
     assert int(version) > 0
     assert body["status"] == {"active": 0, "ready": 0, "terminating": 0}
-    [(reason, message, warning)] = made.told
+    [(reason, message, warning)] = result.told
     assert (reason, warning) == ("StuckEviction", True)
     assert "no worker has a copy" in message
-    assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in made.metrics.text()
+    assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in result.metrics.text()
 
 
 async def test_a_deleted_workload_of_a_running_job_is_finished_in_the_same_way() -> None:
     """Kueue keeps its finalizer: https://github.com/kubernetes/kubernetes/pull/135104 refuses what it then writes."""
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
     deleted = left(conditions=[condition("QuotaReserved"), condition("Admitted")])
     deleted["metadata"]["deletionTimestamp"] = when()
-    assert await made.look(deleted) == NOW + 60
-    made.clock.now += 60
-    await made.reconciler.reconcile("ns/train")
-    [(path, body, _)] = made.api.applied
+    assert await result.look(deleted) == NOW + 60
+    result.clock.now += 60
+    await result.reconciler.reconcile("ns/train")
+    [(path, body, _)] = result.api.applied
     assert (path, body["status"]["active"]) == (f"{JOBS}/train-job/status", 0)
-    [(reason, message, _)] = made.told
+    [(reason, message, _)] = result.told
     assert (reason, message.split(",")[0]) == ("StuckEviction", "Deleted 60 s ago")
 
 
 async def test_an_eviction_that_falls_due_while_the_manager_is_not_followed_is_looked_at_afterwards() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    key = made.take(left())
-    watches = made.manager.watch(made.api)
-    made.clock.now += 60
-    assert await made.reconciler.reconcile(key) is None
-    made.touched.clear()
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    key = result.take(left())
+    watches = result.manager.watch(result.api)
+    result.clock.now += 60
+    assert await result.reconciler.reconcile(key) is None
+    result.touched.clear()
     for watch in watches:
-        assert key not in made.touched
+        assert key not in result.touched
         watch.synced.set()
         watch._set(connected=True)
-    assert made.touched.count(key) == 1
-    await made.reconciler.reconcile(key)
-    assert made.told[-1][0] == "StuckEviction"
+    assert result.touched.count(key) == 1
+    await result.reconciler.reconcile(key)
+    assert result.told[-1][0] == "StuckEviction"
 
 
 async def test_nothing_is_written_while_a_worker_has_a_copy_or_is_not_known() -> None:
-    made = fixture()
-    key = made.take(left())
-    made.clock.now += 600
-    made.workers["us"].take_workload(key, copy())
-    await made.reconciler.reconcile(key)
-    made.workers["us"].take_workload(key, None)
-    made.workers["eu"].watches[0].connected = False
-    await made.reconciler.reconcile(key)
-    assert made.api.applied == []
+    result = fixture()
+    key = result.take(left())
+    result.clock.now += 600
+    result.workers["us"].take_workload(key, copy())
+    await result.reconciler.reconcile(key)
+    result.workers["us"].take_workload(key, None)
+    result.workers["eu"].watches[0].connected = False
+    await result.reconciler.reconcile(key)
+    assert result.api.applied == []
 
 
 async def test_a_change_of_the_workload_is_no_reason_to_correct_it_again() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    made.clock.now += 60
-    assert await made.look(left()) == NOW + 120
-    made.clock.now += 1
-    assert await made.look(left(labels={"x": "y"})) == NOW + 120
-    assert (len(made.api.applied), len(made.told)) == (1, 1)
-    made.clock.now += 60
-    assert await made.look(left(labels={"x": "z"})) == NOW + 242
-    assert (len(made.api.applied), len(made.told)) == (2, 2)
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    result.clock.now += 60
+    assert await result.look(left()) == NOW + 120
+    result.clock.now += 1
+    assert await result.look(left(labels={"x": "y"})) == NOW + 120
+    assert (len(result.api.applied), len(result.told)) == (1, 1)
+    result.clock.now += 60
+    assert await result.look(left(labels={"x": "z"})) == NOW + 242
+    assert (len(result.api.applied), len(result.told)) == (2, 2)
 
 
 async def test_a_job_that_still_runs_on_a_worker_that_its_queue_lost_is_not_told_so_and_an_event_says_why() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    made.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu"]}))
-    key = made.take(left(conditions=[*EVICTED, condition(ASSIGNED_CONDITION, reason="Assigned:us")]))
-    made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
-    made.clock.now += 600
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    result.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu"]}))
+    key = result.take(left(conditions=[*EVICTED, condition(ASSIGNED_CONDITION, reason="Assigned:us")]))
+    result.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
+    result.clock.now += 600
     for _ in range(3):
-        assert await made.reconciler.reconcile(key) == made.clock.now + 60
-    assert made.api.applied == []
-    assert made.told == [("HeldEviction", "Evicted, and its pods may still run: us has a copy of it", True)]
-    made.workers["us"].take_workload(key, None)
-    made.workers["us"].watches[0].connected = False
-    await made.reconciler.reconcile(key)
-    assert made.told[-1][1] == "Evicted, and its pods may still run: us cannot be asked"
-    assert made.api.applied == []
+        assert await result.reconciler.reconcile(key) == result.clock.now + 60
+    assert result.api.applied == []
+    assert result.told == [("HeldEviction", "Evicted, and its pods may still run: us has a copy of it", True)]
+    result.workers["us"].take_workload(key, None)
+    result.workers["us"].watches[0].connected = False
+    await result.reconciler.reconcile(key)
+    assert result.told[-1][1] == "Evicted, and its pods may still run: us cannot be asked"
+    assert result.api.applied == []
     namespace = {"metadata": {"name": "system", "annotations": {"kueue-fleet.dev/gone-workers": "asia, us"}}}
-    made.manager.take_namespace("system", namespace)
-    await made.reconciler.reconcile(key)
-    assert made.told[-1][0] == "StuckEviction"
+    result.manager.take_namespace("system", namespace)
+    await result.reconciler.reconcile(key)
+    assert result.told[-1][0] == "StuckEviction"
 
 
 @pytest.mark.parametrize("found", [job("another"), job(suspend=False), None], ids=["another", "goes on", "gone"])
 async def test_a_job_that_is_another_one_or_goes_on_is_not_corrected(found: Json | None) -> None:
-    made = fixture()
+    result = fixture()
     if found is not None:
-        made.api.put("/apis/batch/v1/jobs", found)
-    key = made.take(left())
-    made.clock.now += 60
-    assert await made.reconciler.reconcile(key) == NOW + 120
-    assert (made.api.applied, made.told) == ([], [])
+        result.api.put("/apis/batch/v1/jobs", found)
+    key = result.take(left())
+    result.clock.now += 60
+    assert await result.reconciler.reconcile(key) == NOW + 120
+    assert (result.api.applied, result.told) == ([], [])
 
 
 async def test_a_job_that_kueue_suspends_late_is_corrected_all_the_same() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job(suspend=False))
-    key = made.take(left())
-    made.clock.now += 600
-    assert await made.reconciler.reconcile(key) == made.clock.now + 60
-    made.api.put("/apis/batch/v1/jobs", job())
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    assert [told[0] for told in made.told] == ["StuckEviction"]
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job(suspend=False))
+    key = result.take(left())
+    result.clock.now += 600
+    assert await result.reconciler.reconcile(key) == result.clock.now + 60
+    result.api.put("/apis/batch/v1/jobs", job())
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    assert [told[0] for told in result.told] == ["StuckEviction"]
 
 
 @pytest.mark.parametrize(
@@ -177,46 +177,46 @@ async def test_a_job_that_kueue_suspends_late_is_corrected_all_the_same() -> Non
     ids=["not dispatched", "no quota"],
 )
 async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
-    made = fixture()
-    key = made.take(item)
-    made.clock.now += 600
-    assert await made.reconciler.reconcile(key) is None
-    assert made.api.applied == []
+    result = fixture()
+    key = result.take(item)
+    result.clock.now += 600
+    assert await result.reconciler.reconcile(key) is None
+    assert result.api.applied == []
 
 
 async def test_a_job_of_another_kind_is_named_once_and_left_alone() -> None:
-    made = fixture()
-    key = made.take(left(kind="RayJob"))
-    made.clock.now += 60
+    result = fixture()
+    key = result.take(left(kind="RayJob"))
+    result.clock.now += 60
     for _ in range(2):
-        assert await made.reconciler.reconcile(key) == made.clock.now + 60
-        made.clock.now += 60
+        assert await result.reconciler.reconcile(key) == result.clock.now + 60
+        result.clock.now += 60
     words = "Evicted, and no worker has a copy of it; the status of a RayJob is not corrected"
-    assert (made.api.applied, made.told) == ([], [("HeldEviction", words, True)])
+    assert (result.api.applied, result.told) == ([], [("HeldEviction", words, True)])
 
 
 async def test_a_job_that_changed_since_it_was_read_is_refused_and_tried_again() -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    key = made.take(left())
-    made.clock.now += 60
-    overtaken = made.api.get
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    key = result.take(left())
+    result.clock.now += 60
+    overtaken = result.api.get
 
     async def get(path: str, params: Mapping[str, str] | None = None) -> Json:
         answer = await overtaken(path, params)
-        made.api.put("/apis/batch/v1/jobs", job())
+        result.api.put("/apis/batch/v1/jobs", job())
         return answer
 
-    made.api.get = get  # type: ignore[method-assign]
+    result.api.get = get  # type: ignore[method-assign]
     with pytest.raises(ApiError, match="Conflict"):
-        await made.reconciler.reconcile(key)
-    assert made.told == []
+        await result.reconciler.reconcile(key)
+    assert result.told == []
 
 
 def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
-    made = fixture()
-    made.take(left(kind="JobSet"))
-    record = made.manager.records["ns/train"]
+    result = fixture()
+    result.take(left(kind="JobSet"))
+    record = result.manager.records["ns/train"]
     assert path_of_job(record) == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/train-job"
     body = status_of_job(record, PrintedJob.of({"metadata": {"resourceVersion": "7"}}))
     [counts] = body["status"]["replicatedJobsStatus"]
@@ -235,14 +235,14 @@ def ended_job(*, suspend: bool = True, kind: str = "Complete") -> Json:
 
 @pytest.mark.parametrize("also", [[], ["Admitted", "Evicted"]], ids=["never admitted", "evicted after its end"])
 async def test_a_job_that_has_ended_and_is_suspended_is_resumed_with_an_event(also: list[str]) -> None:
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", ended_job())
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", ended_job())
     item = ended()
-    item["status"]["conditions"] += [condition(each) for each in also]
-    assert await made.look(item) is None
-    [(path, body, manager)] = made.api.applied
+    item["status"]["conditions"] += [condition(entry) for entry in also]
+    assert await result.look(item) is None
+    [(path, body, manager)] = result.api.applied
     assert (path, body["spec"], manager) == (f"{JOBS}/train-job", {"suspend": False}, RESCUE_MANAGER)
-    assert [reason for reason, _, _ in made.told] == ["EndedSuspended"]
+    assert [reason for reason, _, _ in result.told] == ["EndedSuspended"]
 
 
 @pytest.mark.parametrize(
@@ -256,14 +256,14 @@ async def test_a_job_whose_end_kueue_did_not_copy_gets_it_from_its_workload(
     reason: str, types: list[str], times: Json
 ) -> None:
     """Kueue 0.17.1; the API server takes no end of a Job without these conditions and times."""
-    made = fixture()
-    made.api.put("/apis/batch/v1/jobs", job())
-    await made.look(ended(reason))
-    [(path, body, _), (resumed, _, _)] = made.api.applied
+    result = fixture()
+    result.api.put("/apis/batch/v1/jobs", job())
+    await result.look(ended(reason))
+    [(path, body, _), (resumed, _, _)] = result.api.applied
     assert (path, resumed) == (f"{JOBS}/train-job/status", f"{JOBS}/train-job")
     conditions = body["status"].pop("conditions")
-    assert [(each["type"], each["status"], each["message"]) for each in conditions] == [
-        (each, "True", "Its pods ended") for each in types
+    assert [(entry["type"], entry["status"], entry["message"]) for entry in conditions] == [
+        (item, "True", "Its pods ended") for item in types
     ]
     assert body["status"] == {"active": 0, "ready": 0, "terminating": 0, **times}
 
@@ -292,11 +292,11 @@ async def test_a_job_whose_end_kueue_did_not_copy_gets_it_from_its_workload(
     ],
 )
 async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json | None) -> None:
-    made = fixture()
+    result = fixture()
     if found is not None:
-        made.api.put("/apis/batch/v1/jobs", found)
-    await made.look(item)
-    assert (made.api.applied, made.told) == ([], [])
+        result.api.put("/apis/batch/v1/jobs", found)
+    await result.look(item)
+    assert (result.api.applied, result.told) == ([], [])
 
 
 def runs(made: Fixture, end: str = "Succeeded", kind: str = "Job", **status: Any) -> str:
@@ -314,27 +314,27 @@ def runs(made: Fixture, end: str = "Succeeded", kind: str = "Job", **status: Any
 
 async def test_a_job_that_started_over_and_whose_end_kueue_cannot_copy_gets_that_of_its_copy() -> None:
     """The API server does not let its counter of failed pods go back."""
-    made = fixture()
-    key = runs(made, failed=1)
-    assert await made.reconciler.reconcile(key) == NOW + 60
-    assert made.api.applied == []
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    path, body, manager = made.api.applied[-1]
+    result = fixture()
+    key = runs(result, failed=1)
+    assert await result.reconciler.reconcile(key) == NOW + 60
+    assert result.api.applied == []
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    path, body, manager = result.api.applied[-1]
     assert (path, manager) == (f"{JOBS}/train-job/status", RESCUE_MANAGER)
-    assert [each["type"] for each in body["status"].pop("conditions")] == ["SuccessCriteriaMet", "Complete"]
+    assert [item["type"] for item in body["status"].pop("conditions")] == ["SuccessCriteriaMet", "Complete"]
     times = {"startTime": when(), "completionTime": when()}
     assert body["status"] == {"active": 0, "ready": 0, "terminating": 0, **times}
-    assert [reason for reason, _, _ in made.told] == ["LostEnd"]
-    assert b'kueue_fleet_rescued_total{reason="LostEnd"} 1.0' in made.metrics.text()
+    assert [reason for reason, _, _ in result.told] == ["LostEnd"]
+    assert b'kueue_fleet_rescued_total{reason="LostEnd"} 1.0' in result.metrics.text()
 
 
 async def test_the_start_of_a_job_that_goes_on_is_not_written_again() -> None:
-    made = fixture()
-    key = runs(made, succeeded=1, startTime=when(9))
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    status = made.api.applied[-1][1]["status"]
+    result = fixture()
+    key = runs(result, succeeded=1, startTime=when(9))
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    status = result.api.applied[-1][1]["status"]
     assert "startTime" not in status
     assert status["completionTime"] == when(9)
 
@@ -349,11 +349,11 @@ async def test_the_start_of_a_job_that_goes_on_is_not_written_again() -> None:
 async def test_a_job_that_was_about_to_end_before_it_started_over_ends_so(
     decided: str, end: str, types: list[str]
 ) -> None:
-    made = fixture()
-    key = runs(made, end, conditions=[condition(decided)])
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    assert [each["type"] for each in made.api.applied[-1][1]["status"]["conditions"]] == types
+    result = fixture()
+    key = runs(result, end, conditions=[condition(decided)])
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    assert [item["type"] for item in result.api.applied[-1][1]["status"]["conditions"]] == types
 
 
 @pytest.mark.parametrize(
@@ -366,12 +366,12 @@ async def test_a_job_that_was_about_to_end_before_it_started_over_ends_so(
     ids=["its end is there", "it is no end", "another kind"],
 )
 async def test_no_other_end_is_written(end: str, kind: str, status: Json) -> None:
-    made = fixture()
-    key = runs(made, end, kind, **status)
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    assert [path for path, _, _ in made.api.applied if path.startswith(JOBS)] == []
-    assert made.told == []
+    result = fixture()
+    key = runs(result, end, kind, **status)
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    assert [path for path, _, _ in result.api.applied if path.startswith(JOBS)] == []
+    assert result.told == []
 
 
 def deserted(made: Fixture, check: str = "Ready") -> str:
@@ -382,40 +382,40 @@ def deserted(made: Fixture, check: str = "Ready") -> str:
 
 async def test_a_job_whose_worker_has_no_copy_of_it_any_more_is_taken_back() -> None:
     """Kueue before 0.19 leaves it Admitted until workerLostTimeout."""
-    made = fixture()
-    key = deserted(made)
-    assert await made.reconciler.reconcile(key) == NOW + 60
-    assert (made.check("multikueue")["state"], made.told) == ("Ready", [])
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    assert made.check("multikueue")["state"] == "Retry"
-    assert made.told == [("LostCopy", "us has no copy of it any more, and it is taken back", True)]
+    result = fixture()
+    key = deserted(result)
+    assert await result.reconciler.reconcile(key) == NOW + 60
+    assert (result.check("multikueue")["state"], result.told) == ("Ready", [])
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    assert result.check("multikueue")["state"] == "Retry"
+    assert result.told == [("LostCopy", "us has no copy of it any more, and it is taken back", True)]
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["a copy that came late", "a worker that is away"])
 async def test_a_job_whose_copy_may_be_there_stays(seen: bool) -> None:
-    made = fixture()
-    key = deserted(made)
-    await made.reconciler.reconcile(key)
-    made.clock.now += 60
+    result = fixture()
+    key = deserted(result)
+    await result.reconciler.reconcile(key)
+    result.clock.now += 60
     if seen:
-        made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
+        result.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
     else:
-        made.workers["us"].watches[0].connected = False
-    await made.reconciler.reconcile(key)
-    assert (made.check("multikueue")["state"], made.told) == ("Ready", [])
+        result.workers["us"].watches[0].connected = False
+    await result.reconciler.reconcile(key)
+    assert (result.check("multikueue")["state"], result.told) == ("Ready", [])
 
 
 async def test_a_worker_that_was_away_is_asked_as_long_again() -> None:
-    made = fixture()
-    key = deserted(made)
-    await made.reconciler.reconcile(key)
-    made.workers["us"].watches[0].connected = False
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    made.workers["us"].watches[0].connected = True
-    assert await made.reconciler.reconcile(key) == NOW + 120
-    assert made.told == []
+    result = fixture()
+    key = deserted(result)
+    await result.reconciler.reconcile(key)
+    result.workers["us"].watches[0].connected = False
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    result.workers["us"].watches[0].connected = True
+    assert await result.reconciler.reconcile(key) == NOW + 120
+    assert result.told == []
 
 
 def lost(**changes: Any) -> Json:
@@ -425,13 +425,13 @@ def lost(**changes: Any) -> Json:
 
 
 async def test_a_job_that_was_deleted_on_its_worker_is_named_once_as_one_that_never_ends() -> None:
-    made = fixture()
-    key = made.take(lost(status={"clusterName": "us"}))
-    assert await made.reconciler.reconcile(key) == NOW + 60
-    made.clock.now += 60
+    result = fixture()
+    key = result.take(lost(status={"clusterName": "us"}))
+    assert await result.reconciler.reconcile(key) == NOW + 60
+    result.clock.now += 60
     for _ in range(2):
-        assert await made.reconciler.reconcile(key) is None
-    assert made.told == [("LostJob", "Its Job was deleted on us; it never ends here", True)]
+        assert await result.reconciler.reconcile(key) is None
+    assert result.told == [("LostJob", "Its Job was deleted on us; it never ends here", True)]
 
 
 @pytest.mark.parametrize(
@@ -440,37 +440,37 @@ async def test_a_job_that_was_deleted_on_its_worker_is_named_once_as_one_that_ne
     ids=["on this cluster", "it is being deleted here too"],
 )
 async def test_any_other_job_that_is_gone_is_not_named(item: Json) -> None:
-    made = fixture()
-    key = made.take(item)
-    made.clock.now += 60
-    assert await made.reconciler.reconcile(key) is None
-    assert made.told == []
+    result = fixture()
+    key = result.take(item)
+    result.clock.now += 60
+    assert await result.reconciler.reconcile(key) is None
+    assert result.told == []
 
 
 async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_and_offered_anew() -> None:
-    made = fixture()
-    key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
-    await made.reconciler.reconcile(key)
-    made.workers["us"].take_workload(key, copy())
-    again = await made.reconciler.reconcile(key)
-    assert made.nominated() == ["us"]
+    result = fixture()
+    key = result.take(workload(status={"nominatedClusterNames": ["us"]}))
+    await result.reconciler.reconcile(key)
+    result.workers["us"].take_workload(key, copy())
+    again = await result.reconciler.reconcile(key)
+    assert result.nominated() == ["us"]
     assert again == NOW + 60
-    made.clock.now += 60
-    await made.reconciler.reconcile(key)
-    assert made.nominated() == ["eu"]
-    assert "StuckCopy" in [reason for reason, _, _ in made.told]
-    assert b'kueue_fleet_rescued_total{reason="StuckCopy"} 1.0' in made.metrics.text()
+    result.clock.now += 60
+    await result.reconciler.reconcile(key)
+    assert result.nominated() == ["eu"]
+    assert "StuckCopy" in [reason for reason, _, _ in result.told]
+    assert b'kueue_fleet_rescued_total{reason="StuckCopy"} 1.0' in result.metrics.text()
 
 
 @pytest.mark.parametrize(
     "metadata", [{"labels": {}}, {"ownerReferences": [{"kind": "Job", "name": "j"}]}, {"deletionTimestamp": when()}]
 )
 async def test_a_copy_that_is_not_stuck_or_not_multikueues_stays(metadata: dict[str, Any]) -> None:
-    made = fixture()
-    key = made.take(workload(status={"nominatedClusterNames": ["us"]}))
-    await made.reconciler.reconcile(key)
-    made.workers["us"].take_workload(key, copy(**metadata))
-    made.clock.now += 600
-    await made.reconciler.reconcile(key)
-    assert "us" in made.nominated()
-    assert [reason for reason, _, _ in made.told if reason == "StuckCopy"] == []
+    result = fixture()
+    key = result.take(workload(status={"nominatedClusterNames": ["us"]}))
+    await result.reconciler.reconcile(key)
+    result.workers["us"].take_workload(key, copy(**metadata))
+    result.clock.now += 600
+    await result.reconciler.reconcile(key)
+    assert "us" in result.nominated()
+    assert [reason for reason, _, _ in result.told if reason == "StuckCopy"] == []

@@ -8,7 +8,7 @@ from kueue_fleet.settings.dispatch import Watchdog
 
 
 def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
-    made = Fixture()
+    result = Fixture()
     used = {**condition(GIVEN_UP_CONDITION, message="us 3 times"), "reason": "RetriesUsed"}
     retry = workload("retry", conditions=[condition("Evicted")], checks={"dws": "Retry"})
     retry["status"]["admissionChecks"][0]["lastTransitionTime"] = when()
@@ -24,11 +24,11 @@ def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
         workload("dws", conditions=[condition("QuotaReserved"), used]),
         retry,
     ):
-        made.take(item)
+        result.take(item)
     ended = admitted_copy("runs", labels=COPY)
     ended["status"]["conditions"].append(condition("Finished"))
-    made.workers["us"].take_workload("ns/runs", ended)
+    result.workers["us"].take_workload("ns/runs", ended)
     settings = Watchdog(stuck_after="60s")
     counted = {"StuckEviction": 2, "StuckCheck": 1, "RetriesUsed": 1, "LostEnd": 1}
-    assert count_stuck(made.fleet, settings, NOW + 60) == counted
-    assert count_stuck(made.fleet, settings, NOW + 59) == {"RetriesUsed": 1}
+    assert count_stuck(result.fleet, settings, NOW + 60) == counted
+    assert count_stuck(result.fleet, settings, NOW + 59) == {"RetriesUsed": 1}

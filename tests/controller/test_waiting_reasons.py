@@ -49,9 +49,9 @@ class Lab(Fixture):
 
     def put(self, item: Json) -> None:
         item["metadata"].setdefault("ownerReferences", [OWNER])
-        made = self.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
+        result = self.api.put("/apis/kueue.x-k8s.io/v1beta2/workloads", item)
         key = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        self.manager.take_workload(key, made)
+        self.manager.take_workload(key, result)
         self.reasons.note(key)
 
     def wait(self, name: str = "train", gpus: int = 1, **changes: Any) -> None:
@@ -79,12 +79,12 @@ class Lab(Fixture):
             await self.reasons.tick()
 
     def said(self, name: str = "train") -> Json | None:
-        found = self.status(name).get("conditions", [])
-        return next((one for one in found if one["type"] == WAITING_CONDITION), None)
+        result = self.status(name).get("conditions", [])
+        return next((one for one in result if one["type"] == WAITING_CONDITION), None)
 
     def text(self, name: str = "train") -> str:
-        found = self.said(name)
-        return "" if found is None else str(found["message"])
+        result = self.said(name)
+        return "" if result is None else str(result["message"])
 
 
 async def test_a_job_without_quota_is_told_what_is_missing_its_place_and_what_to_do() -> None:
@@ -93,10 +93,10 @@ async def test_a_job_without_quota_is_told_what_is_missing_its_place_and_what_to
     lab.wait("ahead", 4, priority=10)
     lab.wait("train", 4)
     await lab.passes()
-    said = lab.said()
-    assert said is not None
-    assert (said["status"], said["reason"], said["lastTransitionTime"]) == ("True", "WaitingForQuota", when(-1))
-    assert said["message"].splitlines() == [
+    output = lab.said()
+    assert output is not None
+    assert (output["status"], output["reason"], output["lastTransitionTime"]) == ("True", "WaitingForQuota", when(-1))
+    assert output["message"].splitlines() == [
         f"It asks for 4 {GPU}; 2 is free in flavor l4, 2 is missing.",
         f"Next: Wait until 2 more {GPU} of flavor l4 is free for ClusterQueue gpu.",
         "Position: 2 of 2 in ClusterQueue gpu",

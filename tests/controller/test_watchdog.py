@@ -93,8 +93,8 @@ async def test_beyond_the_budget_it_stays() -> None:
         "all 0 retries are used, and it stays"
     )
     assert fixture.told[1:] == [("RetriesUsed", words, True)]
-    [found] = [one for one in fixture.status()["conditions"] if one["type"] == GIVEN_UP_CONDITION]
-    assert (found["reason"], found["message"]) == ("RetriesUsed", words)
+    [result] = [one for one in fixture.status()["conditions"] if one["type"] == GIVEN_UP_CONDITION]
+    assert (result["reason"], result["message"]) == ("RetriesUsed", words)
 
 
 async def test_what_stays_keeps_its_count() -> None:
@@ -127,10 +127,10 @@ async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy
 
 def standalone(**watchdog: Any) -> Fixture:
     """The controller of a cluster whose own queues ask DWS for nodes."""
-    made = Fixture(dispatches=False, watchdog=watchdog)
-    made.configuration = made.configuration.model_copy(update={"asks_in": "solo"})
-    made.restart()
-    return made
+    result = Fixture(dispatches=False, watchdog=watchdog)
+    result.configuration = result.configuration.model_copy(update={"asks_in": "solo"})
+    result.restart()
+    return result
 
 
 def asked(fixture: Fixture, at: float = 0.0, uid: str = "uid-1") -> None:
@@ -204,10 +204,12 @@ async def test_any_other_request_is_left_alone(item: dict[str, Any], at: float) 
 
 def left_behind(**changes: Any) -> dict[str, Any]:
     """A Workload that lost its quota, whose check became Retry after that: kueue#5129."""
-    made = workload(**{"conditions": [condition("QuotaReserved", status=False), condition("Evicted")], **changes})
-    made["status"]["admissionChecks"] = [{"name": "dws", "state": "Retry", "lastTransitionTime": when(), "message": ""}]
-    del made["status"]["admission"]
-    return made
+    result = workload(**{"conditions": [condition("QuotaReserved", status=False), condition("Evicted")], **changes})
+    result["status"]["admissionChecks"] = [
+        {"name": "dws", "state": "Retry", "lastTransitionTime": when(), "message": ""}
+    ]
+    del result["status"]["admission"]
+    return result
 
 
 async def test_a_check_that_kueue_left_in_retry_is_pending_again_after_the_set_time_with_an_event() -> None:

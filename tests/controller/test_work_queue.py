@@ -61,8 +61,8 @@ async def test_a_new_key_has_its_turn_while_thousands_are_due() -> None:
     assert [await soon(queue), await soon(queue)] == ["due-000", "due-001"]
     for key in ("new-0", "new-1", "due-005"):
         queue.add(key)
-    found = [await soon(queue) for _ in range(7)]
-    assert found == ["new-0", "due-002", "new-1", "due-003", "due-005", "due-004", "due-006"]
+    result = [await soon(queue) for _ in range(7)]
+    assert result == ["new-0", "due-002", "new-1", "due-003", "due-005", "due-004", "due-006"]
     assert len(queue) == 1000 - 7
 
 
@@ -133,6 +133,6 @@ async def test_whoever_is_told_to_end_while_there_is_news_ends() -> None:
         await asyncio.sleep(0)
         queue.add_after("sooner", 30)
         waiting.cancel()
-        done, _ = await asyncio.wait([waiting], timeout=1)
-        assert done
+        result, _ = await asyncio.wait([waiting], timeout=1)
+        assert result
         assert waiting.cancelled()

@@ -99,7 +99,7 @@ async def test_the_provisioning_request_of_an_earlier_copy_says_nothing_of_the_p
     worker.take_workload("ns/train", workload(labels=COPY))
     assert worker.provisioning("ns/train") == ()
     worker.take_provisioning("ns/train-dws-1", request("uid-train"))
-    assert [found.accepted_at for found in worker.provisioning("ns/train")] == [NOW]
+    assert [result.accepted_at for result in worker.provisioning("ns/train")] == [NOW]
     worker.take_workload("ns/train", None)
     assert worker.provisioning("ns/train") == ()
 

@@ -37,13 +37,13 @@ def queue(name: str = "cq", cores: int = 10, **changes: Any) -> ClusterQueue:
 def objects(*queues: ClusterQueue, configuration: Configuration | None = None, **changes: Any) -> Objects:
     """A cluster with these queues, and for each a LocalQueue of the same name in the namespace `ns`."""
     flavors = {flavor.flavor for q in queues for group in q.groups for flavor in group.flavors}
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "cluster_queues": queues,
         "local_queues": tuple(LocalQueue("ns", q.name, q.name) for q in queues),
         "flavors": tuple(ResourceFlavor(name) for name in sorted(flavors)),
         "configuration": configuration or Configuration(wait_for_pods_ready=None),
     }
-    return Objects(**{**made, **changes})
+    return Objects(**{**result, **changes})
 
 
 def job(name: str, cores: int = 1, to: str = "cq", **changes: Any) -> Workload:

@@ -58,7 +58,7 @@ def time_text(seconds: float) -> str:
 
 
 def _groups(groups: list[Json]) -> list[Json]:
-    found = []
+    result = []
     for group in groups:
         flavors = []
         covered: list[str] = []
@@ -76,8 +76,8 @@ def _groups(groups: list[Json]) -> list[Json]:
                     covered.append(resource)
             flavors.append({"name": flavor, "resources": resources})
         if covered:  # Kueue's API has no group without a resource.
-            found.append({"coveredResources": covered, "flavors": flavors})
-    return found
+            result.append({"coveredResources": covered, "flavors": flavors})
+    return result
 
 
 def queue(name: str, short: Json) -> Json:
@@ -141,12 +141,12 @@ def pod_set(name: str, short: Json) -> Json:
     if "requests" in short:
         pod["containers"] = [{"name": "c", "resources": {"requests": short["requests"]}}]
     template = {"spec": pod}
-    found: Json = {"name": name, "count": short.get("count", 1), "template": template}
+    result: Json = {"name": name, "count": short.get("count", 1), "template": template}
     if "min" in short:
-        found["minCount"] = short["min"]
+        result["minCount"] = short["min"]
     if "topologyRequest" in short:
-        found["topologyRequest"] = short["topologyRequest"]
-    return found
+        result["topologyRequest"] = short["topologyRequest"]
+    return result
 
 
 def node(name: str, short: Json) -> Json:
@@ -213,23 +213,23 @@ def workload(key: str, short: Json) -> Json:
 
 def manifests(case: Json) -> list[Json]:
     """All of a scenario's objects."""
-    found = [flavor(name, short) for name, short in case.get("flavors", {}).items()]
-    found += [cohort(name, short or {}) for name, short in case.get("cohorts", {}).items()]
-    found += [queue(name, short) for name, short in case.get("queues", {}).items()]
+    result = [flavor(name, short) for name, short in case.get("flavors", {}).items()]
+    result += [cohort(name, short or {}) for name, short in case.get("cohorts", {}).items()]
+    result += [queue(name, short) for name, short in case.get("queues", {}).items()]
     for key, target in case.get("localQueues", {}).items():
         namespace, _, name = key.rpartition("/")
-        found.append(
+        result.append(
             {
                 "kind": "LocalQueue",
                 "metadata": {"name": name, "namespace": namespace or "default"},
                 "spec": {"clusterQueue": target},
             }
         )
-    found += [
+    result += [
         {"kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         for name, labels in case.get("namespaces", {}).items()
     ]
-    found += [
+    result += [
         {
             "kind": "AdmissionCheck",
             "metadata": {"name": name},
@@ -237,15 +237,15 @@ def manifests(case: Json) -> list[Json]:
         }
         for name, controller in case.get("checks", {}).items()
     ]
-    found += [
+    result += [
         {"kind": "Topology", "metadata": {"name": name}, "spec": {"levels": [{"nodeLabel": level} for level in levels]}}
         for name, levels in case.get("topologies", {}).items()
     ]
-    found += [node(name, short) for name, short in case.get("nodes", {}).items()]
-    found += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
-    found += [limit_range(name, items) for name, items in case.get("limitRanges", {}).items()]
-    found += [runtime_class(name, overhead) for name, overhead in case.get("runtimeClasses", {}).items()]
-    found += case.get("devices", ())
-    found += [claim_template(name, devices) for name, devices in case.get("claimTemplates", {}).items()]
-    found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
-    return found
+    result += [node(name, short) for name, short in case.get("nodes", {}).items()]
+    result += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
+    result += [limit_range(name, items) for name, items in case.get("limitRanges", {}).items()]
+    result += [runtime_class(name, overhead) for name, overhead in case.get("runtimeClasses", {}).items()]
+    result += case.get("devices", ())
+    result += [claim_template(name, devices) for name, devices in case.get("claimTemplates", {}).items()]
+    result += [workload(key, short) for key, short in case.get("workloads", {}).items()]
+    return result

@@ -89,14 +89,14 @@ class TestPartialAdmission:
             tried.append(sum(counts))
             return sum(counts) if sum(counts) <= room else None
 
-        found = search_counts(pod_sets, fits)
+        result = search_counts(pod_sets, fits)
         least = sum(ps.min_count or 0 for ps in pod_sets)
         if least == sum(ps.count for ps in pod_sets) or least > room:
-            assert found is None
+            assert result is None
         else:
-            assert found is not None
-            assert found <= room
-            assert all(total > room or total <= found for total in tried)
+            assert result is not None
+            assert result <= room
+            assert all(total > room or total <= result for total in tried)
 
 
 class TestTolerations:

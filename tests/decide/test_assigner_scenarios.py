@@ -59,7 +59,7 @@ def _only_lacks(wanted: list[Any]) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_flavors_are_assigned_as_kueue_does(case: dict[str, Any]) -> None:
     cache, assignment = run_assign(case)
-    found = {
+    results = {
         result.name: {
             "count": result.count,
             "flavors": {
@@ -71,8 +71,8 @@ def test_flavors_are_assigned_as_kueue_does(case: dict[str, Any]) -> None:
         }
         for result in assignment.pod_sets
     }
-    wanted = {name: {k: v for k, v in want.items() if k != "attempts"} for name, want in case["want"].items()}
-    assert found == wanted
+    expected = {name: {k: v for k, v in want.items() if k != "attempts"} for name, want in case["want"].items()}
+    assert results == expected
     assert assignment.mode.name == case["mode"]
     assert assignment.borrowing == case["borrowing"]
     assert (assignment.no_fit_reason or "") == case["noFitReason"]
@@ -84,12 +84,12 @@ def test_flavors_are_assigned_as_kueue_does(case: dict[str, Any]) -> None:
 def test_attempts_tell_what_was_tried(case: dict[str, Any]) -> None:
     cache, assignment = run_assign(case)
     for result in assignment.pod_sets:
-        wanted = case["want"][result.name]["attempts"]
-        if not wanted:
+        expected = case["want"][result.name]["attempts"]
+        if not expected:
             continue
-        found = _attempts(cache, case, result)
+        results = _attempts(cache, case, result)
         # As in Kueue's own comparison: a flavor that fits may be one that lacks a resource of another group.
-        compared = [f for f in found if f in wanted and not (found[f][0] == "FIT" and _only_lacks(wanted[f]))]
-        assert {flavor: found[flavor] for flavor in compared} == {flavor: wanted[flavor] for flavor in compared}
-        if all(attempt[0] != "FIT" for attempt in found.values()):
-            assert set(found) == set(wanted)
+        compared = [f for f in results if f in expected and not (results[f][0] == "FIT" and _only_lacks(expected[f]))]
+        assert {flavor: results[flavor] for flavor in compared} == {flavor: expected[flavor] for flavor in compared}
+        if all(attempt[0] != "FIT" for attempt in results.values()):
+            assert set(results) == set(expected)

@@ -34,14 +34,14 @@ TWICE = load_scenarios("schedule_twice")
 def test_the_reason_of_the_whole_and_of_each_flavor(case: dict[str, Any]) -> None:
     cache, assignment = run_assign(case)
     assert (assignment.no_fit_reason or "") == case["noFitReason"]
-    found = {
+    results = {
         attempt.flavor: attempt.no_fit_reason or ""
         for result in assignment.pod_sets
         for attempt in merge_attempts(result, cache.queues[case["target"]])
     }
-    wanted = case["attempts"]
-    assert {flavor: found.get(flavor) for flavor in wanted if flavor in found} == {
-        flavor: reason for flavor, reason in wanted.items() if flavor in found
+    expected = case["attempts"]
+    assert {flavor: results.get(flavor) for flavor in expected if flavor in results} == {
+        flavor: reason for flavor, reason in expected.items() if flavor in results
     }
 
 
@@ -49,8 +49,8 @@ def test_the_reason_of_the_whole_and_of_each_flavor(case: dict[str, Any]) -> Non
 def test_the_better_flavor_is_chosen(case: dict[str, Any]) -> None:
     _, assignment = run_assign(case)
     assert assignment.mode.name == case["mode"]
-    found = {resource: choice.flavor for resource, choice in assignment.pod_sets[0].flavors.items()}
-    assert found == case["want"]
+    result = {resource: choice.flavor for resource, choice in assignment.pod_sets[0].flavors.items()}
+    assert result == case["want"]
 
 
 @pytest.mark.parametrize("case", POLICY, ids=ids(POLICY))
@@ -58,8 +58,8 @@ def test_who_may_be_preempted_under_a_policy(case: dict[str, Any]) -> None:
     cache, _ = build(case)
     preemptor = cache.info(one_workload("default/preemptor", case["preemptor"]))
     candidate = cache.info(one_workload("default/candidate", case["candidate"]))
-    found = satisfies_policy(preemptor, candidate, case["policy"], cache.gates)
-    assert found is case["want"]
+    result = satisfies_policy(preemptor, candidate, case["policy"], cache.gates)
+    assert result is case["want"]
 
 
 @pytest.mark.parametrize("case", INACTIVE, ids=ids(INACTIVE))
@@ -100,8 +100,8 @@ def test_quota_held_back_for_who_found_nobody_to_preempt(case: dict[str, Any]) -
     assignment.pod_sets.append(result)
     assignment.borrowing = case["borrowing"]
     assignment.usage = {fr(text): amount for text, amount in case["request"].items()}
-    found = {" ".join(cache.ids.names[key]): amount for key, amount in quota_to_reserve(assignment, queue)}
-    assert found == case["want"]
+    results = {" ".join(cache.ids.names[key]): amount for key, amount in quota_to_reserve(assignment, queue)}
+    assert results == case["want"]
 
 
 @pytest.mark.parametrize("case", TWICE, ids=ids(TWICE))
@@ -116,6 +116,6 @@ def test_a_second_cycle_after_some_workloads_are_gone(case: dict[str, Any]) -> N
     engine.handle(TimePassed(ZERO + 1))
     engine.handle(CycleStarted(ZERO + 1))
     problems: list[Problem] = []
-    wanted = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
-    found = {key: info.admission for key, info in engine.workloads.items() if info.admission is not None}
-    assert found == wanted
+    expected = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
+    result = {key: info.admission for key, info in engine.workloads.items() if info.admission is not None}
+    assert result == expected

@@ -110,16 +110,16 @@ class TestQueueing:
     def test_a_workload_that_is_not_back_yet_is_no_head(self) -> None:
         cluster = Cluster(queue(cores=2))
         cluster.submit(job("late", 2), job("next", 2, created=1))
-        found = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
-        assert names(found) == [("QuotaReserved", "next"), ("Admitted", "next")]
+        result = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
+        assert names(result) == [("QuotaReserved", "next"), ("Admitted", "next")]
         (parked,) = cluster.cycle()
         assert (type(parked), parked.key) == (Parked, "ns/late")
 
     def test_a_workload_that_is_not_back_yet_is_parked_with_its_shape(self) -> None:
         cluster = Cluster(queue(cores=2))
         cluster.submit(job("late", 3), job("next", 3, created=1))
-        found = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
-        assert names(found) == [("Parked", "next")]
+        result = cluster.engine.handle(CycleStarted(0, frozenset({"ns/late"})))
+        assert names(result) == [("Parked", "next")]
         assert not cluster.engine.wants_cycle
         assert cluster.engine.pending("cq").keys(Place.PARKED) == ["ns/late", "ns/next"]
 
@@ -130,15 +130,15 @@ class TestQueueing:
     def test_a_missing_queue_is_named(self, to: str, message: str) -> None:
         local = (LocalQueue("ns", "cq", "cq"), LocalQueue("ns", "lost", "gone"))
         cluster = Cluster(queue(), local_queues=local)
-        (found,) = cluster.submit(job("a", to=to))
-        assert isinstance(found, Inadmissible)
-        assert (found.reason, found.message) == ("Misconfigured", message)
+        (result,) = cluster.submit(job("a", to=to))
+        assert isinstance(result, Inadmissible)
+        assert (result.reason, result.message) == ("Misconfigured", message)
 
     def test_a_gate_keeps_a_workload_out_until_it_is_gone(self) -> None:
         cluster = Cluster(queue())
-        (found,) = cluster.submit(job("a", gated_by="example.com/gate"))
-        assert isinstance(found, Inadmissible)
-        assert found.reason == "AdmissionGated"
+        (result,) = cluster.submit(job("a", gated_by="example.com/gate"))
+        assert isinstance(result, Inadmissible)
+        assert result.reason == "AdmissionGated"
         cluster.engine.handle(GatedByChanged(0, "ns/a", ""))
         cluster.cycle()
         assert cluster.admitted == {"a"}
@@ -376,9 +376,9 @@ class TestStopPolicies:
         cluster = Cluster(queue())
         cluster.submit(job("a"))
         stopped = (LocalQueue("ns", "cq", "cq", "Hold"),)
-        (found,) = cluster.engine.handle(ObjectsChanged(1, objects(queue(), local_queues=stopped)))
-        assert isinstance(found, Inadmissible)
-        assert (found.reason, found.message) == ("Suspended", "LocalQueue cq is inactive")
+        (result,) = cluster.engine.handle(ObjectsChanged(1, objects(queue(), local_queues=stopped)))
+        assert isinstance(result, Inadmissible)
+        assert (result.reason, result.message) == ("Suspended", "LocalQueue cq is inactive")
         assert not cluster.engine.wants_cycle
 
     def test_a_local_queue_that_opens_brings_back_what_was_parked(self) -> None:

@@ -138,9 +138,9 @@ class History(RuleBasedStateMachine):
     @rule(to=st.sampled_from(NAMES), cores=st.integers(1, 5), priority=st.integers(0, 3))
     def submit(self, to: str, cores: int, priority: int) -> None:
         self.count += 1
-        made = job(f"w{self.count:03}", cores, to, priority=priority, created=self.now)
-        self.alive.add(made.key)
-        self._do(Submitted(self.now, made))
+        result = job(f"w{self.count:03}", cores, to, priority=priority, created=self.now)
+        self.alive.add(result.key)
+        self._do(Submitted(self.now, result))
 
     @rule()
     def cycle(self) -> None:
@@ -221,14 +221,14 @@ def play(made: Objects, jobs: list[tuple[str, int, int, int]], order: list[int])
     for index in order:
         to, cores, priority, created = jobs[index]
         engine.handle(Submitted(10, job(f"w{index:02}", cores, to, priority=priority, created=float(created))))
-    found: list[Decision] = []
+    result: list[Decision] = []
     for step in range(8):
         decisions = engine.handle(CycleStarted(10 + step))
-        found += decisions
+        result += decisions
         for decision in decisions:
             if isinstance(decision, Evicted):
                 engine.handle(PodsStopped(10 + step, decision.key))
-    return found
+    return result
 
 
 class TestDeterminism:

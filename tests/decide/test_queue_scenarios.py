@@ -52,9 +52,9 @@ def info(name: str, fields: dict[str, Any], *, by_creation: bool = False) -> Wor
         priority=fields.get("priority", 0),
         status=status,
     )
-    made = CACHE.info(workload)
-    refresh_order(made, Gates(), WaitForPodsReady(requeue_by_eviction=not by_creation))
-    return made
+    result = CACHE.info(workload)
+    refresh_order(result, Gates(), WaitForPodsReady(requeue_by_eviction=not by_creation))
+    return result
 
 
 def pending(strategy: QueueingStrategy = BEST_EFFORT) -> PendingQueue:
@@ -86,15 +86,15 @@ def test_the_order_of_a_queue(case: dict[str, Any]) -> None:
     by_creation = case.get("byCreation", False)
     for name, fields in case["workloads"].items():
         queue.push(info(name, fields, by_creation=by_creation), 0)
-    found = []
+    result = []
     while (one := queue.pop()) is not None:
-        found.append(one.workload.name)
-        if len(found) == 1 and "then" in case:
+        result.append(one.workload.name)
+        if len(result) == 1 and "then" in case:
             for name, fields in case["then"]["push"].items():
                 queue.push(info(name, fields), 0)
             for name in case["then"]["delete"]:
                 assert queue.delete(f"ns1/{name}")
-    assert found == case["want"]
+    assert result == case["want"]
 
 
 @pytest.mark.parametrize("case", BACKOFF, ids=ids(BACKOFF))

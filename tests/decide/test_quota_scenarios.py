@@ -57,8 +57,8 @@ def test_dominant_resource_shares(case: dict[str, Any]) -> None:
     extra = {_fr(cache, text): amount for text, amount in case["extra"].items()}
     nodes: dict[str, TreeNode] = {f"queue {name}": node for name, node in cache.queues.items()}
     nodes.update({f"cohort {name}": node for name, node in cache.cohorts.items()})
-    found = {}
+    result = {}
     for name, node in nodes.items():
         share = dominant_share(node, cache.ids, extra)
-        found[name] = [share.rounded, share.dominant, share.is_borrowing]
-    assert found == case["want"]
+        result[name] = [share.rounded, share.dominant, share.is_borrowing]
+    assert result == case["want"]

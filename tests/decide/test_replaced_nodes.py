@@ -103,7 +103,7 @@ def objects(nodes: Json, levels: list[str], failed: str, pod_sets: Json, held: d
     workload = {
         "queue": "lq", "podSets": pod_sets, "reserved": {"queue": "cq", "podSets": reserved}, "conditions": true,
     }  # fmt: skip
-    found = manifests(
+    result = manifests(
         {
             "flavors": {"tas-default": {"nodeLabels": {"tas-node": "true"}, "topologyName": "t"}},
             "topologies": {"t": levels},
@@ -113,8 +113,8 @@ def objects(nodes: Json, levels: list[str], failed: str, pod_sets: Json, held: d
             "workloads": {**more, "default/foo": workload},
         }
     )
-    found[-1]["status"]["unhealthyNodes"] = [{"name": failed}] if failed else []
-    return found
+    result[-1]["status"]["unhealthyNodes"] = [{"name": failed}] if failed else []
+    return result
 
 
 def engine_of(found: Any, version: str = "0.19.2", **gates: bool) -> Engine:
@@ -137,7 +137,7 @@ def places_of(engine: Engine) -> dict[str, dict[str, Places]]:
     """Where the pods of each workload's pod sets are."""
     return {
         info.workload.name: {
-            ps.name: {each.values[-1]: each.count for each in ps.topology or ()} for ps in info.admission.pod_sets
+            ps.name: {item.values[-1]: item.count for item in ps.topology or ()} for ps in info.admission.pod_sets
         }
         for info in engine.workloads.values()
         if info.admission is not None
@@ -159,16 +159,16 @@ def replaced(failed: str, pod_sets: Json, held: dict[str, Places]) -> tuple[dict
 
 @pytest.mark.parametrize("name", CASES)
 def test_pods_go_where_kueue_puts_them(name: str) -> None:
-    failed, request, requests, held, wanted = CASES[name]
+    failed, request, requests, held, expected = CASES[name]
     pod_sets = {"one": {"count": sum(held.values()), "requests": requests, "topologyRequest": request}}
     places, decisions = replaced(failed, pod_sets, {"one": held})
     [decision] = decisions
-    if wanted is None:
+    if expected is None:
         assert isinstance(decision, Evicted)
         assert decision.message == f"Workload was evicted as there was no replacement for unhealthy node(s): {failed}"
     else:
         assert isinstance(decision, NodesReplaced)
-        assert places == {"one": wanted}
+        assert places == {"one": expected}
 
 
 def test_of_two_pod_sets_only_the_one_on_the_node_moves() -> None:
@@ -186,8 +186,8 @@ def test_the_new_place_is_taken_for_the_heads_after_it(version: str, wanted: lis
     }
     pod_sets = {"one": {"count": 1, "requests": {"cpu": "1"}, "topologyRequest": {"required": HOST}}}
     contender = {"queue": "lq", "podSets": pod_sets}
-    found = objects(nodes, [HOST], "x1", pod_sets, {"one": {"x1": 1}}, **{"default/contender": contender})
-    places, _ = decided(found, version)
+    result = objects(nodes, [HOST], "x1", pod_sets, {"one": {"x1": 1}}, **{"default/contender": contender})
+    places, _ = decided(result, version)
     assert [*places["foo"]["one"], *places["contender"]["one"]] == wanted
 
 
@@ -216,8 +216,8 @@ def holder(name: str, priority: int) -> Json:
 
 def test_without_failing_fast_the_pods_stay_and_kueue_tries_again() -> None:
     """The case `preferred; no fit` of Kueue's table; then it waits 1 s, and each time twice as long, up to 30 s."""
-    found = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
-    engine, now, waits = engine_of(found, TASFailedNodeReplacementFailFast=False), ZERO, []
+    result = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
+    engine, now, waits = engine_of(result, TASFailedNodeReplacementFailFast=False), ZERO, []
     for _ in range(7):
         assert engine.handle(CycleStarted(now)) == []
         due = engine.next_timer()
@@ -232,28 +232,28 @@ def test_without_failing_fast_the_pods_stay_and_kueue_tries_again() -> None:
 
 
 def test_without_failing_fast_kueue_preempts_for_another_place() -> None:
-    found = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", -1)})
-    next(each for each in found if each["kind"] == "ClusterQueue")["spec"]["preemption"] = {
+    result = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", -1)})
+    next(item for item in result if item["kind"] == "ClusterQueue")["spec"]["preemption"] = {
         "withinClusterQueue": "LowerPriority"
     }
-    engine = engine_of(found, TASFailedNodeReplacementFailFast=False)
+    engine = engine_of(result, TASFailedNodeReplacementFailFast=False)
     [decision] = engine.handle(CycleStarted(ZERO))
     assert isinstance(decision, Evicted)
     assert (decision.key, decision.preemptor) == ("default/bar", "default/foo")
     engine.handle(PodsStopped(ZERO, "default/bar"))
     engine.handle(TimePassed(ZERO + 1))
-    assert any(isinstance(each, NodesReplaced) for each in engine.handle(CycleStarted(ZERO + 1)))
+    assert any(isinstance(entry, NodesReplaced) for entry in engine.handle(CycleStarted(ZERO + 1)))
 
 
 def test_a_node_that_fails_under_a_mere_reservation_is_not_replaced() -> None:
     """Kueue finds workloads by the nodes of those that are admitted (pkg/controller/tas/indexer)."""
-    found = objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}})
-    found[-1]["status"]["admissionChecks"] = [{"name": "c", "state": "Pending"}]
-    found[-1]["status"]["conditions"] = [c for c in found[-1]["status"]["conditions"] if c["type"] != "Admitted"]
-    next(each for each in found if each["kind"] == "ClusterQueue")["spec"]["admissionChecksStrategy"] = {
+    result = objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}})
+    result[-1]["status"]["admissionChecks"] = [{"name": "c", "state": "Pending"}]
+    result[-1]["status"]["conditions"] = [c for c in result[-1]["status"]["conditions"] if c["type"] != "Admitted"]
+    next(item for item in result if item["kind"] == "ClusterQueue")["spec"]["admissionChecksStrategy"] = {
         "admissionChecks": [{"name": "c"}]
     }
-    engine = engine_of(found)
+    engine = engine_of(result)
     for left in (engine.objects.nodes[1:], ()):
         engine.handle(ObjectsChanged(ZERO, replace(engine.objects, nodes=left)))
     engine.handle(CheckStateChanged(ZERO, "default/foo", "c", CheckState.READY))
@@ -266,12 +266,12 @@ def test_a_node_that_fails_under_a_mere_reservation_is_not_replaced() -> None:
 def after_change(change: Json, version: str, **flavor: Any) -> list[type]:
     """What becomes of the workload on x1 after `change` of that node."""
     engine = engine_of(objects(hosts("x1", "x2"), [HOST], "", ONE, {"one": {"x1": 1}}), version)
-    flavors = tuple(replace(each, **flavor) for each in engine.objects.flavors)
+    flavors = tuple(replace(entry, **flavor) for entry in engine.objects.flavors)
     engine.handle(ObjectsChanged(ZERO, replace(engine.objects, flavors=flavors)))
     nodes = tuple(replace(each, **change) if each.name == "x1" else each for each in engine.objects.nodes)
     engine.handle(ObjectsChanged(ZERO, replace(engine.objects, nodes=nodes)))
     engine.handle(TimePassed(ZERO + 1))
-    return [type(each) for each in engine.handle(CycleStarted(ZERO + 1))]
+    return [type(item) for item in engine.handle(CycleStarted(ZERO + 1))]
 
 
 BROKEN = (Taint("broken", "", "NoSchedule"),)
@@ -305,7 +305,7 @@ def test_after_its_eviction_the_search_begins_anew() -> None:
     engine = engine_of(objects({}, [HOST], "x1", ONE, {"one": {"x1": 1}}))
     assert isinstance(engine.handle(CycleStarted(ZERO))[0], Evicted)
     engine.handle(PodsStopped(ZERO, "default/foo"))
-    assert [type(each) for each in engine.handle(CycleStarted(ZERO))] == [Parked]
+    assert [type(item) for item in engine.handle(CycleStarted(ZERO))] == [Parked]
     there = engine_of(objects(hosts("x1"), [HOST], "x1", ONE, {"one": {}})).objects
     engine.handle(ObjectsChanged(ZERO, there))
     engine.handle(TimePassed(ZERO + 1))
@@ -315,8 +315,8 @@ def test_after_its_eviction_the_search_begins_anew() -> None:
 
 def test_kueue_still_replaces_a_node_that_is_well_again() -> None:
     """It tries with the workload as it was when the node had failed."""
-    found = objects(hosts("x0", "x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
-    engine = engine_of(found, TASFailedNodeReplacementFailFast=False)
+    result = objects(hosts("x0", "x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
+    engine = engine_of(result, TASFailedNodeReplacementFailFast=False)
     assert engine.handle(CycleStarted(ZERO)) == []
     engine.controller.mark_node(engine.workloads["default/foo"], "x0", failed=False)
     assert engine.workloads["default/foo"].status().unhealthy_nodes == ()

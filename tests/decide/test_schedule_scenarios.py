@@ -32,8 +32,8 @@ def _engine(case: dict[str, Any]) -> tuple[Engine, list[Decision]]:
 
 
 def _places(engine: Engine, *places: Place) -> dict[str, list[str]]:
-    found = {name: engine.pending(name).keys(*places) for name in engine.cache.queues}
-    return {name: keys for name, keys in found.items() if keys}
+    result = {name: engine.pending(name).keys(*places) for name in engine.cache.queues}
+    return {name: keys for name, keys in result.items() if keys}
 
 
 def _simple(given: Admission) -> Any:
@@ -52,12 +52,12 @@ def test_a_cycle_ends_as_in_kueue(case: dict[str, Any]) -> None:
         if info.admission is not None and info.is_reserved and engine.cache.queues[info.cluster_queue].active
     }
     problems: list[Problem] = []
-    wanted = {
+    expected = {
         key: _simple(parse_admission(Fields(admission(a), key, problems), {})) for key, a in case["assigned"].items()
     }
     # In Kueue's table, the slice that is replaced holds quota until somebody else sees that it is over.
-    replaced = {each.key for each in decisions if isinstance(each, Replaced)}
-    assert assigned == {key: given for key, given in wanted.items() if key not in replaced}
+    replaced = {item.key for item in decisions if isinstance(item, Replaced)}
+    assert assigned == {key: given for key, given in expected.items() if key not in replaced}
     assert _places(engine, Place.COMPETING) == {name: sorted(keys) for name, keys in case["left"].items()}
     assert _places(engine, Place.PARKED, Place.HELD) == {
         name: sorted(keys) for name, keys in case["inadmissible"].items()
@@ -76,14 +76,14 @@ def test_a_cycle_places_pods_as_in_kueue(case: dict[str, Any]) -> None:
     already = {w.key for w in parsed.workloads if w.status.admitted_at is not None}
     engine, _ = _engine(case)
     problems: list[Problem] = []
-    wanted = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
-    found = {
+    expected = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
+    result = {
         key: info.admission
         for key, info in engine.workloads.items()
         if info.admission is not None and key not in already
     }
-    assert {key: _simple(a) for key, a in found.items()} == {key: _simple(a) for key, a in wanted.items()}
-    assert {key: _placed(a) for key, a in found.items()} == {key: _placed(a) for key, a in wanted.items()}
+    assert {key: _simple(a) for key, a in result.items()} == {key: _simple(a) for key, a in expected.items()}
+    assert {key: _placed(a) for key, a in result.items()} == {key: _placed(a) for key, a in expected.items()}
     assert _places(engine, Place.COMPETING) == {name: sorted(keys) for name, keys in case["left"].items()}
     assert _places(engine, Place.PARKED, Place.HELD) == {
         name: sorted(keys) for name, keys in case["inadmissible"].items()
@@ -93,7 +93,7 @@ def test_a_cycle_places_pods_as_in_kueue(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_the_reasons_are_kueues(case: dict[str, Any]) -> None:
     _, decisions = _engine(case)
-    found = {d.key: [d.reason, d.message] for d in decisions if isinstance(d, Parked | Requeued)}
-    shown = {key: found[key] for key in case["reasons"] if key in found}
-    assert shown == {key: want for key, want in case["reasons"].items() if key in found}
-    assert set(case["reasons"]) <= set(found)
+    result = {d.key: [d.reason, d.message] for d in decisions if isinstance(d, Parked | Requeued)}
+    output = {key: result[key] for key in case["reasons"] if key in result}
+    assert output == {key: want for key, want in case["reasons"].items() if key in result}
+    assert set(case["reasons"]) <= set(result)

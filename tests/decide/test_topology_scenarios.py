@@ -75,14 +75,14 @@ def test_pods_are_placed_as_kueue_places_them(case: dict[str, Any]) -> None:
     nodes = [_node(name, short) for name, short in DOCUMENT["nodeSets"][case["nodeSet"]].items()]
     flavor = ResourceFlavor("tas", node_labels=tuple(case.get("nodeLabels", {}).items()), topology="default")
     state = TopologyState(flavor, Topology("default", tuple(case["levels"])), nodes, {}, _gates(case))
-    found = place(state, [_request(name, short) for name, short in case["podSets"].items()], empty=False)
-    if isinstance(found, Failure):
-        assert found.reason in case["want"].values()
+    result = place(state, [_request(name, short) for name, short in case["podSets"].items()], empty=False)
+    if isinstance(result, Failure):
+        assert result.reason in case["want"].values()
         return
     levels = list(state.levels[-1:] if state.by_host else state.levels)
     assert {
         name: {"domains": [[*domain.values, domain.count] for domain in domains], "levels": levels}
-        for name, domains in found.items()
+        for name, domains in result.items()
     } == case["want"]
 
 

@@ -30,9 +30,9 @@ QUEUE_GOES = (
 
 def consequences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """They come first."""
-    found = compare_fleets(parse_fleet(old), parse_fleet(new))
-    told = [str(each) for each in found if each.area == "consequences"]
-    assert [str(each) for each in found[: len(told)]] == told
+    result = compare_fleets(parse_fleet(old), parse_fleet(new))
+    told = [str(item) for item in result if item.area == "consequences"]
+    assert [str(entry) for entry in result[: len(told)]] == told
     return told
 
 
@@ -462,8 +462,8 @@ def test_a_cluster_of_somebody_else_is_never_made_or_deleted_unseen() -> None:
 )
 def test_clusters_do_not_change_their_subnet(field: str, change: str) -> None:
     before = changed(fleet_data(), {"network": {"existing": EXISTING}})
-    said = of({f"network/existing/subnets/us-east4/{field}": "c"}, before)
-    assert any(text.startswith(f"network.existing.subnets[us-east4].{field}: {change}: ") for text in said), said
+    output = of({f"network/existing/subnets/us-east4/{field}": "c"}, before)
+    assert any(text.startswith(f"network.existing.subnets[us-east4].{field}: {change}: ") for text in output), output
 
 
 @pytest.mark.parametrize("field", ["podRangeName", "serviceRangeName"])
@@ -496,13 +496,13 @@ def test_what_a_reservation_is_not_asked_for_again(
     reservation = company_data()["reservations"][1] | before
     data = standalone_data() | {"reservations": [reservation]}
     new = changed(data, {f"reservations/0/{field}": value for field, value in change.items()})
-    said = [each for each in consequences(data, new) if each.startswith("reservations[l4-backup]: ")]
-    assert [each.startswith(f"reservations[l4-backup]: {text}") for each in said] == ([True] if text else [])
+    output = [item for item in consequences(data, new) if item.startswith("reservations[l4-backup]: ")]
+    assert [each.startswith(f"reservations[l4-backup]: {text}") for each in output] == ([True] if text else [])
     place = "gcp:compute/reservation:Reservation", "l4-backup"
-    old, made = (declared(json.dumps(side))[place] for side in (data, new))
-    plan = google_cloud.planned(made, google_cloud.created(place[0], old.inputs))
+    old, result = (declared(json.dumps(side))[place] for side in (data, new))
+    plan = google_cloud.planned(result, google_cloud.created(place[0], old.inputs))
     assert bool(plan) is not bool(text)
-    assert not any(each.endswith("REPLACE") for each in plan.values())
+    assert not any(entry.endswith("REPLACE") for entry in plan.values())
 
 
 def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
@@ -561,24 +561,24 @@ def test_a_pool_is_protected_as_it_says_or_as_its_cluster_is() -> None:
 def test_what_google_makes_again_is_what_is_said(data: Callable[[], dict[str, Any]], change: dict[str, Any]) -> None:
     """By what the components declare, and what the stand-in for Google replaces."""
     before, after = data(), changed(data(), change)
-    said = [text for text in consequences(before, after) if "made again" in text]
-    declared = {made for made, _ in compared(before, after)}
-    told = {made for made in declared if any(all(part in text for part in made.split("/")) for text in said)}
-    assert {made for made, replaced in compared(before, after) if replaced} == told != set()
+    output = [text for text in consequences(before, after) if "made again" in text]
+    declared = {result for result, _ in compared(before, after)}
+    told = {objects for objects in declared if any(all(part in text for part in objects.split("/")) for text in output)}
+    assert {created_objects for created_objects, replaced in compared(before, after) if replaced} == told != set()
 
 
 def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, bool]]:
     """Each cluster, pool and reservation that stays, and whether it differs in what Google cannot change."""
     sides = [declared(json.dumps(data)) for data in (before, after)]
-    found = []
+    result = []
     for key, old in sides[0].items():
         if (new := sides[1].get(key)) is not None:
             plan = google_cloud.planned(new, google_cloud.created(old.type, old.inputs))
             name = f"{old.place}/Kueue" if old.type == CLUSTER else old.place
             replaced = any(change.endswith("_REPLACE") for change in plan.values())
             assert old.protect or not replaced, f"Pulumi would make {name} again without a word"
-            found.append((name, replaced))
-    return found
+            result.append((name, replaced))
+    return result
 
 
 @cache
@@ -587,9 +587,9 @@ def declared(data: str) -> dict[tuple[str, str], Recorded]:
     kinds = (CLUSTER, NODE_POOL, *RESERVATIONS)
     # A pool of a cluster that is made again goes with it.
     return {
-        (made.type, made.place): made
-        for made in test_second_plan.declared(spec)
-        if made.type in kinds and "/system" not in made.name
+        (result.type, result.place): result
+        for result in test_second_plan.declared(spec)
+        if result.type in kinds and "/system" not in result.name
     }
 
 

@@ -101,8 +101,8 @@ def test_regions_give_a_team_clusters_and_take_them() -> None:
         parse_fleet(changed(fleet_data(), {"teams/0/allowedRegions": given})) for given in (REGIONS, REGIONS[:1])
     )
     for old, new, when in ((one, both, "now"), (both, one, "no longer")):
-        said = [(each.path, each.text) for each in compare_fleets(old, new) if each.area == "quota"]
-        assert said == [("clusterQueues[vision]", f"jobs of team-vision may run on worker-b {when}")]
+        output = [(item.path, item.text) for item in compare_fleets(old, new) if item.area == "quota"]
+        assert output == [("clusterQueues[vision]", f"jobs of team-vision may run on worker-b {when}")]
 
 
 @pytest.mark.parametrize(
@@ -123,25 +123,25 @@ def test_a_list_that_stands_for_everything_where_it_is_not_there(path: str, valu
     classes = [{"name": "urgent", "value": 9}, {"name": "normal", "value": 1}]
     data = changed(fleet_data(), {"workloadPriorityClasses": classes})
     old, new = parse_fleet(data), parse_fleet(changed(data, {path: value}))
-    assert [each.text for each in compare_fleets(old, new) if str(each).endswith(change)], compare_fleets(old, new)
+    assert [item.text for item in compare_fleets(old, new) if str(item).endswith(change)], compare_fleets(old, new)
     field, _, words = change.partition(": ")
     back = f"{field}: {' -> '.join(reversed(words.split(' -> ')))}"
-    assert [each.text for each in compare_fleets(new, old) if str(each).endswith(back)], compare_fleets(new, old)
+    assert [entry.text for entry in compare_fleets(new, old) if str(entry).endswith(back)], compare_fleets(new, old)
 
 
 @pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)
 def test_differences(change: dict[str, Any], expected: list[str]) -> None:
     old, new = parse_fleet(fleet_data()), parse_fleet(changed(fleet_data(), change))
-    found = [f"{each.area} {each}" for each in compare_fleets(old, new)]
-    assert len(found) == len(expected), found
-    assert all(text.startswith(begin) for text, begin in zip(found, expected, strict=True)), found
+    result = [f"{item.area} {item}" for item in compare_fleets(old, new)]
+    assert len(result) == len(expected), result
+    assert all(text.startswith(begin) for text, begin in zip(result, expected, strict=True)), result
 
 
 def test_gains_one_way_are_losses_the_other() -> None:
     old = parse_fleet(fleet_data())
     new = parse_fleet(changed(fleet_data(), {f"{FIRST_QUOTA}/borrowingLimit": 3, f"{FIRST_QUOTA}/nominalQuota": 9}))
-    there = [str(each) for each in compare_fleets(old, new)]
-    back = [str(each) for each in compare_fleets(new, old)]
+    there = [str(entry) for entry in compare_fleets(old, new)]
+    back = [str(item) for item in compare_fleets(new, old)]
     assert [text.replace("gains", "loses").split(" (")[0] for text in there if "gains" in text] == [
         text.split(" (")[0] for text in back if "loses" in text
     ]
@@ -153,8 +153,8 @@ def test_a_team_gains_only_where_its_jobs_may_run() -> None:
     old, new = (
         parse_fleet(changed(fleet_data(), {**change, **more})) for more in ({}, {f"{FIRST_QUOTA}/nominalQuota": 6})
     )
-    found = [str(each) for each in compare_fleets(old, new) if each.area == "quota"]
-    assert found == [
+    result = [str(item) for item in compare_fleets(old, new) if item.area == "quota"]
+    assert result == [
         "clusterQueues[vision]: queue vision gains 2 nvidia.com/gpu (4 -> 6) of l4 on worker-a",
         "clusterQueues[vision]: team-vision gains 2 nvidia.com/gpu (4 -> 6) of l4 on worker-b",
     ]
@@ -165,8 +165,8 @@ def test_lists_of_names_say_what_comes_and_goes() -> None:
         parse_fleet(changed(fleet_data(), {"teams/0/namespaces": names}))
         for names in (["a", "b"], ["b", "c"], ["c", "b"])
     ]
-    assert [each.text for each in compare_fleets(*sides[:2])][1:] == ["adds c and removes a"]
-    assert [each.text for each in compare_fleets(*sides[1:])] == ["order: b, c -> c, b"]
+    assert [entry.text for entry in compare_fleets(*sides[:2])][1:] == ["adds c and removes a"]
+    assert [item.text for item in compare_fleets(*sides[1:])] == ["order: b, c -> c, b"]
 
 
 def test_limits_that_both_have_are_compared() -> None:
@@ -188,9 +188,9 @@ def test_a_new_worker_and_its_quota() -> None:
         return data
 
     old, new = parse_fleet(fleet_data()), parse_fleet(fourth(fleet_data()))
-    found = [str(each) for each in compare_fleets(old, new)]
-    assert found[0] == "clusters[worker-c]: new worker in us-central1"
-    assert any("team-vision gains 4 nvidia.com/gpu (0 -> 4), 64 cpu (0 -> 64), 256Gi memory" in text for text in found)
+    result = [str(item) for item in compare_fleets(old, new)]
+    assert result[0] == "clusters[worker-c]: new worker in us-central1"
+    assert any("team-vision gains 4 nvidia.com/gpu (0 -> 4), 64 cpu (0 -> 64), 256Gi memory" in text for text in result)
     drain = "drain it first: docs/tasks/drain-a-worker.md"
     gone = f"clusters[worker-c]: worker in us-central1 is deleted, with Kueue and every job on it; {drain}"
     assert (
@@ -211,12 +211,12 @@ def test_a_new_worker_and_its_quota() -> None:
     ids=["out of a queue", "out of multiKueue.workers"],
 )
 def test_a_worker_that_leaves_queues_has_to_be_drained_before(changes: dict[str, Any], queues: int) -> None:
-    found = [str(each) for each in compare_fleets(fleet(), fleet(changes)) if each.path == "clusters[worker-a]"]
+    result = [str(item) for item in compare_fleets(fleet(), fleet(changes)) if item.path == "clusters[worker-a]"]
     names = [queue.name for queue in fleet().cluster_queues][:queues]
     text = f"gets no more jobs of {' and '.join(names)}; drain it first: docs/tasks/drain-a-worker.md"
-    assert found == [f"clusters[worker-a]: {text}"]
+    assert result == [f"clusters[worker-a]: {text}"]
     back = compare_fleets(fleet(changes), fleet())
-    assert not [each for each in back if "drain" in each.text]
+    assert not [entry for entry in back if "drain" in entry.text]
 
 
 def test_the_same_effect_in_other_words_is_said() -> None:
@@ -232,13 +232,13 @@ def test_whatever_differs_is_said_in_words(one: dict[str, Any], other: dict[str,
     fleet = parse_fleet(one)
     assert compare_fleets(fleet, parse_fleet(one)) == []
     # One stack, so that consequences are compared too.
-    found = compare_fleets(fleet, parse_fleet({**other, "name": one["name"], "project": one["project"]}))
-    for difference in found:
+    result = compare_fleets(fleet, parse_fleet({**other, "name": one["name"], "project": one["project"]}))
+    for difference in result:
         words = re.sub("`[^`]*`", "", difference.text)
         assert not re.search(r"[{}\"]|(?<!\w)\[|True|False", words), difference
         before, arrow, after = difference.text.rpartition(": ")[2].partition(" -> ")
         assert not arrow or before != after
-    assert len({str(difference) for difference in found}) == len(found)
+    assert len({str(difference) for difference in result}) == len(result)
 
 
 @settings(max_examples=examples(25), deadline=None)
@@ -256,9 +256,9 @@ def test_no_field_changes_unsaid(data: dict[str, Any], choice: st.DataObject) ->
         sides = parse_fleet(data), parse_fleet(without)
     except SpecError:
         return
-    found = compare_fleets(*sides)
-    assert bool(found) == (sides[0] != sides[1])
-    same_effect = [each for each in found if not each.path]
+    result = compare_fleets(*sides)
+    assert bool(result) == (sides[0] != sides[1])
+    same_effect = [item for item in result if not item.path]
     if same_effect:
         assert render_fleet(sides[0]) == render_fleet(sides[1])
         assert [sides[0].node_pools_on(name) for name in sides[0].cluster_names] == [
@@ -269,10 +269,10 @@ def test_no_field_changes_unsaid(data: dict[str, Any], choice: st.DataObject) ->
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place in the data, but items of lists."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in items:
+    for key, item in items:
         if isinstance(value, dict):
             yield (*path, key)
-        yield from leaves(each, (*path, key))
+        yield from leaves(item, (*path, key))
 
 
 def test_quotas_of_windows_are_told_of_the_time_in_which_they_hold() -> None:
@@ -284,7 +284,7 @@ def test_quotas_of_windows_are_told_of_the_time_in_which_they_hold() -> None:
         return parse_fleet(changed(fleet_data(), {"controller": section, **during}))
 
     def told(old: Any, new: Any) -> list[str]:
-        return [str(each) for each in compare_fleets(old, new) if each.area == "quota"]
+        return [str(item) for item in compare_fleets(old, new) if item.area == "quota"]
 
     where = "nvidia.com/gpu (2 -> 6) of l4 on worker-a and worker-b while night is open"
     assert told(at_night(2), at_night(6)) == [f"clusterQueues[vision]: team-vision gains 4 {where}"]

@@ -15,8 +15,10 @@ from plain_fleets import alone
 
 
 def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
-    found = upgrade_of(fleet(changes), to, manifests)
-    return replace(found, problems=[*found.problems, *(one for item in manifests for one in object_problems(item, to))])
+    result = upgrade_of(fleet(changes), to, manifests)
+    return replace(
+        result, problems=[*result.problems, *(one for item in manifests for one in object_problems(item, to))]
+    )
 
 
 def broken(found: Upgrade) -> list[str]:
@@ -34,7 +36,7 @@ def test_a_gate_that_the_new_release_does_not_have_breaks() -> None:
 def test_what_is_wrong_already_is_no_news() -> None:
     spare = {"name": "spare", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}
     changes = {"kueue/version": "0.18.3", "flavors": [*fleet_data()["flavors"], spare]}
-    assert [each.rule.code for each in check_fleet(fleet(changes))].count("KF524") == 1
+    assert [item.rule.code for item in check_fleet(fleet(changes))].count("KF524") == 1
     assert broken(upgraded("0.19.2", changes)) == []
 
 
@@ -58,15 +60,15 @@ def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(version: 
 
 
 def test_a_cluster_that_names_its_own_version_is_upgraded_too() -> None:
-    found = upgraded("0.19.2", {"clusters/1/kueue": {"version": "0.18.3"}})
-    assert found.before == {"manager": "0.19.2", "worker-a": "0.18.3", "worker-b": "0.19.2"}
-    assert "jobs without ready pods are evicted after 30 minutes by default: no before, yes after" in found.changes
+    result = upgraded("0.19.2", {"clusters/1/kueue": {"version": "0.18.3"}})
+    assert result.before == {"manager": "0.19.2", "worker-a": "0.18.3", "worker-b": "0.19.2"}
+    assert "jobs without ready pods are evicted after 30 minutes by default: no before, yes after" in result.changes
 
 
 def test_objects_in_a_version_that_goes_break() -> None:
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "a"}}
-    found = upgraded("0.20.0", {}, queue)
-    assert broken(found) == ["ClusterQueue a: is in v1beta1, which Kueue 0.20.0 does not serve; write it in v1beta2"]
+    result = upgraded("0.20.0", {}, queue)
+    assert broken(result) == ["ClusterQueue a: is in v1beta1, which Kueue 0.20.0 does not serve; write it in v1beta2"]
     assert broken(upgraded("0.19.2", {"kueue/version": "0.18.3"}, queue)) == []
 
 
@@ -87,13 +89,13 @@ def test_a_definition_says_what_may_still_be_stored() -> None:
 @pytest.mark.parametrize("to", ["0.19.2", "0.20.0"])
 def test_workers_come_before_the_manager(to: str) -> None:
     steps = upgraded(to, {"kueue/version": "0.18.3"}).steps
-    found = [
+    result = [
         text
         for step in steps
         for text in ("worker-a", "worker-b", "manager")
         if f"is back on {text}" in step or f"{text} admits" in step
     ]
-    assert found == ["worker-a", "worker-b", "manager"]
+    assert result == ["worker-a", "worker-b", "manager"]
 
 
 def test_out_of_0_17_the_manager_goes_first() -> None:
@@ -187,10 +189,10 @@ def test_clusters_that_have_the_release_are_left_alone() -> None:
 
 
 def test_the_way_back_begins_with_the_manager() -> None:
-    found = upgraded("0.18.3", {})
+    result = upgraded("0.18.3", {})
     assert moved("0.18.3", {}) == ["manager", "worker-a", "worker-b"]
-    assert found.steps[1].startswith("Change the manager before the workers")
-    assert any("0.18.3 is older than 0.19.2 on manager, worker-a and worker-b; " in text for text in broken(found))
+    assert result.steps[1].startswith("Change the manager before the workers")
+    assert any("0.18.3 is older than 0.19.2 on manager, worker-a and worker-b; " in text for text in broken(result))
 
 
 def test_releases_that_do_not_go_together_between_two_steps_are_named() -> None:
@@ -207,8 +209,10 @@ def test_a_dump_of_another_release_than_the_files_is_named(image: str, named: bo
         "metadata": {"name": "kueue-controller-manager"},
         "spec": {"template": {"spec": pod}},
     }
-    found = broken(upgraded("0.19.2", OLD, deployment))
-    assert ["kueue.version: 0.18.3, but the Kueue of --objects is 0.17.1; " in text for text in found] == [True] * named
+    result = broken(upgraded("0.19.2", OLD, deployment))
+    assert ["kueue.version: 0.18.3, but the Kueue of --objects is 0.17.1; " in text for text in result] == [
+        True
+    ] * named
 
 
 @pytest.mark.parametrize(
@@ -227,21 +231,22 @@ def test_the_files_of_each_step_name_the_release_cluster_by_cluster() -> None:
     assert [move.cluster for move in moves] == ["worker-a", "worker-b", "manager"]
     named = [fleet_after(data, "0.19.2", moves[:number]) for number in range(len(moves) + 1)]
     assert [
-        [each.get("kueue", {}).get("version", made["kueue"]["version"]) for each in made["clusters"]] for made in named
+        [item.get("kueue", {}).get("version", result["kueue"]["version"]) for item in result["clusters"]]
+        for result in named
     ] == [
         ["0.18.3", "0.18.3", "0.18.3"],
         ["0.18.3", "0.19.2", "0.18.3"],
         ["0.18.3", "0.19.2", "0.19.2"],
         ["0.19.2", "0.19.2", "0.19.2"],
     ]
-    assert not any("version" in each.get("kueue", {}) for each in named[-1]["clusters"])
+    assert not any("version" in entry.get("kueue", {}) for entry in named[-1]["clusters"])
 
 
 def test_out_of_0_17_the_manager_ties_jobs_by_a_label_until_all_have_the_release() -> None:
     old = {"kueue/version": "0.17.1"}
     moves = upgrade_moves(fleet(old), "0.19.2")
     first, *_, last = [
-        fleet_after(changed(fleet_data(), old), "0.19.2", moves[: each + 1]) for each in range(len(moves))
+        fleet_after(changed(fleet_data(), old), "0.19.2", moves[: item + 1]) for item in range(len(moves))
     ]
     gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
     assert first["clusters"][0]["kueue"] == {"version": "0.19.2", "configuration": gates}

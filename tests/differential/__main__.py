@@ -88,22 +88,22 @@ def record(path: Path, cases: Iterable[Json]) -> int:
     names = {case["name"] for case, _ in known}
     asked = [one for one in cases if one["name"] not in names]
     refused = {one["name"]: f"{why.place}: {why.feature}" for one in asked if (why := not_modelled(one)) is not None}
-    found = Asking([one for one in asked if one["name"] not in refused])
-    found.kept.extend(known)
+    result = Asking([one for one in asked if one["name"] not in refused])
+    result.kept.extend(known)
     print("".join(f"refused: {name}, {why}\n" for name, why in refused.items()), end="")
-    while found.waiting:
-        first = found.waiting[0]
+    while result.waiting:
+        first = result.waiting[0]
         setting, release = first["setting"], first.get("release", LATEST)
         with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), setting, release) as lab:
             for number in range(BATCHES):
-                if found.waiting:
-                    found.go_on(lab, f"b{number}")
-                    corpus.save(path, found.kept)
-                    corpus.save(path.with_name(f"{path.name}.wrong"), found.wrong)
-                    print(f"{len(found.kept)} kept, asked more than once: {', '.join(found.again) or 'none'}")
-                    print(f"{len(found.wrong)} mismatches, {time.monotonic() - started:.0f} s", flush=True)
-    print("\n\n".join(mismatch(*one) or "" for one in found.wrong))
-    return 1 if found.wrong else 0
+                if result.waiting:
+                    result.go_on(lab, f"b{number}")
+                    corpus.save(path, result.kept)
+                    corpus.save(path.with_name(f"{path.name}.wrong"), result.wrong)
+                    print(f"{len(result.kept)} kept, asked more than once: {', '.join(result.again) or 'none'}")
+                    print(f"{len(result.wrong)} mismatches, {time.monotonic() - started:.0f} s", flush=True)
+    print("\n\n".join(mismatch(*one) or "" for one in result.wrong))
+    return 1 if result.wrong else 0
 
 
 def not_modelled(case: Json) -> NotModelledError | None:
@@ -138,8 +138,8 @@ def shrink(case: Json) -> int:
         def differ(cases: list[Json]) -> list[bool]:
             nonlocal asked
             asked += 1
-            found = answers(lab, cases, f"ask{asked}") if cases else []
-            return [mismatch(one, answer) is not None for one, answer in zip(cases, found, strict=True)]
+            result = answers(lab, cases, f"ask{asked}") if cases else []
+            return [mismatch(one, answer) is not None for one, answer in zip(cases, result, strict=True)]
 
         if not differ([case])[0]:
             print(f"scenario {case['name']}: no mismatch")

@@ -107,9 +107,9 @@ class _Batch:
     @staticmethod
     def _plan(one: Scenario) -> bool:
         """What happens to the scenario next; whether that is nothing more."""
-        one.event, done = next_event(one.case, one.states, one.done)
-        one.over = done < 0
-        one.done = max(done, 0)
+        one.event, result = next_event(one.case, one.states, one.done)
+        one.over = result < 0
+        one.done = max(result, 0)
         return one.over
 
     async def _rest(self, one: Scenario, queue: str) -> None:
@@ -144,24 +144,24 @@ class _Batch:
 
     async def _until_known(self) -> None:
         """Waits until Kueue has seen all objects, and a little longer for what it has to do about them."""
-        made = {
+        result = {
             _NAMED_BY[item["kind"]] + item["metadata"]["name"]
             for one in self.scenarios
             for item in one.parts.objects()
             if item["kind"] in _NAMED_BY
         }
-        made.update(f"workload {one.prefix}{name}" for one in self.scenarios for name in one.case["workloads"])
+        result.update(f"workload {one.prefix}{name}" for one in self.scenarios for name in one.case["workloads"])
         deadline = time.monotonic() + LONGEST_ROUND_SECONDS
-        while made:
+        while result:
             for line in self.watch.log.read():
                 for part in ("resourceFlavor", "clusterQueue", "localQueue", "workload"):
                     if isinstance(line.data.get(part), dict):
-                        made.discard(f"{part} {line.data[part]['name']}")
+                        result.discard(f"{part} {line.data[part]['name']}")
                         break
                 else:
-                    made.discard(f"cohort {line.data.get('name')}")
+                    result.discard(f"cohort {line.data.get('name')}")
             if time.monotonic() > deadline:
-                raise RuntimeError(f"Kueue has not seen {sorted(made)[:5]} after {LONGEST_ROUND_SECONDS:.0f} s")
+                raise RuntimeError(f"Kueue has not seen {sorted(result)[:5]} after {LONGEST_ROUND_SECONDS:.0f} s")
             await asyncio.sleep(0.1)
         await asyncio.sleep(1.5)
         list(self.watch.log.read())
@@ -184,8 +184,8 @@ class _Batch:
         await self._request("PATCH", path, {"spec": {"taints": [BROKEN] if state == "tainted" else None}})
 
     async def _submit(self, one: Scenario, name: str, short: Json) -> None:
-        made = await self._request("POST", _workloads(one), _complete(one.parts.workload(name, short)))
-        metadata = made["metadata"]
+        result = await self._request("POST", _workloads(one), _complete(one.parts.workload(name, short)))
+        metadata = result["metadata"]
         self.names_by_uid[metadata["uid"]] = metadata["name"]
         one.answer["made"][name] = [seconds(metadata["creationTimestamp"]), metadata["uid"]]
 
@@ -296,17 +296,17 @@ class _Batch:
 
     async def _note(self, running: list[Scenario]) -> None:
         """What changed in this round, and what Kueue did in it."""
-        found: dict[str, dict[str, Json]] = {one.prefix: {} for one in running}
+        result: dict[str, dict[str, Json]] = {one.prefix: {} for one in running}
         end = round((time.time() - self.base) * 1000)
         listed = await self._request("GET", f"{API}/workloads?labelSelector=batch%3D{self.batch}")
         self.watch.read()
         for item in listed["items"]:
             match = self.watch.match(item["metadata"]["name"])
-            if match and match[0].prefix in found:
-                found[match[0].prefix][match[1]] = item
+            if match and match[0].prefix in result:
+                result[match[0].prefix][match[1]] = item
         for one in running:
             after = {}
-            for name, item in found[one.prefix].items():
+            for name, item in result[one.prefix].items():
                 local = item["spec"]["queueName"].removeprefix(one.prefix)
                 queue = one.parts.queues[one.case["localQueues"][local]]
                 stopped = queue.get("stopPolicy", "None") != "None" or local in one.stopped_locals
@@ -315,7 +315,7 @@ class _Batch:
                     after[name] = state
             changed = states.changes(one.states, after)
             times = {
-                name: time_of(found[one.prefix][name]) - self.base
+                name: time_of(result[one.prefix][name]) - self.base
                 for name, state in changed.items()
                 if states.is_held(state)
             }

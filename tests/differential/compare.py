@@ -39,8 +39,8 @@ class Difference(NamedTuple):
 
 def mismatch(case: Json, answer: Json) -> str | None:
     """None if the core answers as Kueue did, in one of the ways Kueue's speed may lead to; else what differs."""
-    found = way(case, answer)
-    return found if isinstance(found, str) else None
+    result = way(case, answer)
+    return result if isinstance(result, str) else None
 
 
 def way(case: Json, answer: Json) -> tuple[Chance, set[int]] | str:
@@ -49,17 +49,17 @@ def way(case: Json, answer: Json) -> tuple[Chance, set[int]] | str:
     for chance in chances_for(case):
         late: set[int] = set()
         for _ in range(MOST_LATE):
-            found = differs(case, answer, chance, late)
-            if found is None:
+            result = differs(case, answer, chance, late)
+            if result is None:
                 return chance, late
-            banner = banner or found.text
+            banner = banner or result.text
             if (
-                found.cycle is None
-                or found.cycle in late
-                or not just_before(answer["rounds"][found.round]["trace"], found.cycle)
+                result.cycle is None
+                or result.cycle in late
+                or not just_before(answer["rounds"][result.round]["trace"], result.cycle)
             ):
                 break
-            late.add(found.cycle)
+            late.add(result.cycle)
     return banner
 
 
@@ -87,12 +87,14 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
             if not state:
                 del standing[name]
         ours = as_shown(run.states(), case)
-        shown = as_shown(standing, case)
-        seen = {name: set(as_shown({each: each for each in found}, case).values()) for name, found in run.seen.items()}
+        output = as_shown(standing, case)
+        seen = {
+            name: set(as_shown({entry: entry for entry in result}, case).values()) for name, result in run.seen.items()
+        }
         wrong = [
             f"  {name}: core {ours.get(name)!r}, Kueue {standing.get(name)!r}"
             for name in sorted({*ours, *standing})
-            if not _same(seen.get(name, set()), ours.get(name), shown.get(name), case)
+            if not _same(seen.get(name, set()), ours.get(name), output.get(name), case)
         ]
         if not wrong and run.engine.wants_cycle and not run.is_restless:
             wrong = ["  the core would go on, Kueue does not"]
@@ -120,11 +122,11 @@ def as_shown(states_by_name: dict[str, str], case: Json) -> dict[str, str]:
 
 def as_answered(case: Json, latest: Json) -> Json:
     """An answer of 0.19.2 as the scenario's release would log and show the same decisions."""
-    found = []
+    result = []
     for one in latest["rounds"]:
         trace = [[*item[:3], as_logged(item[3], case), *item[4:]] if item[0] == "c" else item for item in one["trace"]]
-        found.append({**one, "trace": trace, "changes": as_shown(one["changes"], case)})
-    return {**latest, "rounds": found}
+        result.append({**one, "trace": trace, "changes": as_shown(one["changes"], case)})
+    return {**latest, "rounds": result}
 
 
 def is_known_by(case: Json, answer: Json, latest: Json) -> bool:
@@ -140,13 +142,13 @@ def is_known_by(case: Json, answer: Json, latest: Json) -> bool:
 
 def _decided(answer: Json) -> list[Any]:
     """By round: the event, the heads and outcomes of its cycles, and the states after it."""
-    found: list[Any] = []
+    result: list[Any] = []
     standing: dict[str, str] = {}
     for one in answer["rounds"]:
         cycles = [(item[3], min(item[4], ENDLESS)) for item in one["trace"] if item[0] == "c"]
         standing = {**standing, **one["changes"]}
-        found.append((one["event"], cycles, standing))
-    return found
+        result.append((one["event"], cycles, standing))
+    return result
 
 
 def _same(seen: set[str], mine: str | None, right: str | None, case: Json) -> bool:

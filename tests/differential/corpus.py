@@ -49,17 +49,17 @@ def of_release(name: str, release: str) -> list[Json]:
 def read(path: Path) -> list[tuple[Json, Json]]:
     """The scenarios of one file with Kueue's answers; not to be changed."""
     latest = _latest(path)
-    found = []
+    result = []
     with lzma.open(path, "rt") as lines:
         for line in lines:
             answer = json.loads(line)
             if latest:
                 case, known = latest[answer.pop("name")]
                 case = {**case, "release": path.parent.name}
-                found.append((case, answer or as_answered(case, known)))
+                result.append((case, answer or as_answered(case, known)))
             else:
-                found.append((answer.pop("case"), answer))
-    return found
+                result.append((answer.pop("case"), answer))
+    return result
 
 
 def _latest(path: Path) -> dict[str, tuple[Json, Json]]:
@@ -116,18 +116,18 @@ def features(case: Json, answer: Json) -> set[str]:
         "topology unconstrained": any("unconstrained" in asked for asked in flat),
         "topology slices": any("podSetSliceSize" in asked for asked in flat),
     }
-    found = {name for name, is_there in given.items() if is_there}
-    found |= {f"event {one['event'][0]}" for one in answer["rounds"] if one["event"]}
-    found |= {f"cycle {outcome}" for _, outcome in heads}
+    result = {name for name, is_there in given.items() if is_there}
+    result |= {f"event {one['event'][0]}" for one in answer["rounds"] if one["event"]}
+    result |= {f"cycle {outcome}" for _, outcome in heads}
     if any("main*" in state and _reduced(workload, state) for workload, state in _reservations(case, answer)):
-        found.add("decided with fewer pods")
+        result.add("decided with fewer pods")
     tokens = (
         "InClusterQueue", "InCohortReclamation", "InCohortFairSharing", "InCohortReclaimWhileBorrowing",
         "ClusterQueueStopped", "LocalQueueStopped", "AdmissionCheck", "PodsReadyTimeout", "WaitingForQuota",
         "ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed", "WaitingForPreemptedWorkloads",
         "Misconfigured", "Reserved", "Admitted", "Deactivated",
     )  # fmt: skip
-    return found | {f"decided {token}" for token in tokens if token in decided}
+    return result | {f"decided {token}" for token in tokens if token in decided}
 
 
 def _reservations(case: Json, answer: Json) -> list[tuple[Json, str]]:

@@ -87,8 +87,8 @@ class _Maker:
 
     def _flavors(self) -> Json:
         rng = self.rng
-        found: Json = {name: {} for name in self.flavors}
-        for name, spec in found.items():
+        result: Json = {name: {} for name in self.flavors}
+        for name, spec in result.items():
             if self.levels:
                 spec["topologyName"] = topologies.TOPOLOGY
             if self.levels or rng.random() < 0.3:
@@ -98,8 +98,8 @@ class _Maker:
                 if rng.random() < 0.3:
                     spec["tolerations"] = [{"key": "t", "operator": "Exists"}]
         if self.two_groups:
-            found["g1"] = {}
-        return found
+            result["g1"] = {}
+        return result
 
     def _resources(self) -> list[str]:
         return ["cpu", "gpu"] if self.gpu else ["cpu"]
@@ -129,7 +129,7 @@ class _Maker:
         return groups
 
     def _cohorts(self) -> Json:
-        rng, found = self.rng, {}
+        rng, result = self.rng, {}
         for name in self.cohorts:
             parent = PARENTS[name]
             one: Json = {"parent": parent} if parent else {}
@@ -137,8 +137,8 @@ class _Maker:
                 one["groups"] = self._groups(parent is not None)
             if self.fair and rng.random() < 0.4:
                 one["weight"] = rng.choice(["0", "0.5", "1", "2"])
-            found[name] = one
-        return found
+            result[name] = one
+        return result
 
     def _queue(self, name: str) -> Json:
         rng = self.rng
@@ -233,10 +233,10 @@ class _Maker:
         rng = self.rng
         if self.many:
             return {"requests": {"cpu": "1"}, "count": rng.choice([2, 3, 4, 4, 5, 6, 8])}
-        found: Json = {"requests": {"cpu": str(rng.choice([1, 1, 2, 3, 4]))}, "count": rng.choice([1, 1, 1, 2, 3])}
+        result: Json = {"requests": {"cpu": str(rng.choice([1, 1, 2, 3, 4]))}, "count": rng.choice([1, 1, 1, 2, 3])}
         if self.gpu and rng.random() < 0.5:
-            found["requests"]["gpu"] = str(rng.randint(1, 2))
-        return found
+            result["requests"]["gpu"] = str(rng.randint(1, 2))
+        return result
 
     def _ask_for_devices(self, pod_set: Json, pod: Json) -> None:
         """By a claim, or by an extended resource, of which sometimes only the limit is given; or by both."""
@@ -296,15 +296,15 @@ class _Maker:
         """A slice with more pods than one that was submitted before, of which one pod set may have fewer."""
         rng = self.rng
         before, workload = rng.choice(list(steps.submitted(case).items()))
-        found = copy.deepcopy({**workload, "replaces": before})
-        for name, pod_set in found["podSets"].items():
+        result = copy.deepcopy({**workload, "replaces": before})
+        for name, pod_set in result["podSets"].items():
             if name == "aux" and "podSetGroupName" in pod_set.get("topologyRequest", {}):
                 continue  # The leader of the others.
             pod_set["count"] = max(1, pod_set["count"] + rng.choice([1, 1, 1, 2, 0, -1]))
         if rng.random() < 0.1:
-            found["priority"] += 1
+            result["priority"] += 1
         self.workloads += 1
-        return f"w{self.workloads:02}", found
+        return f"w{self.workloads:02}", result
 
     def _step(self, case: Json) -> list[Any]:
         rng = self.rng
@@ -334,7 +334,7 @@ class _Maker:
         numbers = self._numbers(kind)
         if kind == "scale":
             # A slice with quota only shrinks.
-            numbers[1] = min(numbers[1], *(each[2] for each in case["steps"] if each[0] == kind), 2)
+            numbers[1] = min(numbers[1], *(item[2] for item in case["steps"] if item[0] == kind), 2)
         return [kind, *numbers]
 
     def _numbers(self, kind: str) -> list[Any]:

@@ -33,18 +33,18 @@ def _bounds(rng: random.Random) -> Json:
 
 def pod(rng: random.Random, resources: list[str]) -> Json:
     """The `spec` of a pod whose containers name some of their requests and limits only."""
-    found: Json = {"containers": [_container(rng, resources, f"c{number}") for number in range(rng.choice([1, 1, 2]))]}
+    result: Json = {"containers": [_container(rng, resources, f"c{number}") for number in range(rng.choice([1, 1, 2]))]}
     if rng.random() < 0.25:
-        found["initContainers"] = [_container(rng, resources, "i0")]
+        result["initContainers"] = [_container(rng, resources, "i0")]
     if rng.random() < 0.3:
-        found["runtimeClassName"] = RUNTIME
-    return found
+        result["runtimeClassName"] = RUNTIME
+    return result
 
 
 def _container(rng: random.Random, resources: list[str], name: str) -> Json:
-    found: Json = {}
+    result: Json = {}
     for resource in resources:
         for kind in ("requests", "limits"):
             if rng.random() < 0.45:
-                found.setdefault(kind, {})[resource] = rng.choice(_BIG if resource == "cpu" else ("1", "2"))
-    return {"name": name, "resources": found}
+                result.setdefault(kind, {})[resource] = rng.choice(_BIG if resource == "cpu" else ("1", "2"))
+    return {"name": name, "resources": result}

@@ -35,37 +35,37 @@ class Parts:
     def objects(self) -> list[Json]:
         """Everything but the workloads."""
         case, prefix = self.case, self.prefix
-        found = self._limits()
-        found += [
+        result = self._limits()
+        result += [
             {"apiVersion": "resource.k8s.io/v1", **expand.claim_template(f"{self.namespace}/{prefix}{name}", devices)}
             for name, devices in case.get("claimTemplates", {}).items()
         ]
         for name, levels in case.get("topologies", {}).items():
             spec = {"levels": [{"nodeLabel": level} for level in levels]}
-            found.append({"kind": "Topology", "metadata": {"name": prefix + name}, "spec": spec})
+            result.append({"kind": "Topology", "metadata": {"name": prefix + name}, "spec": spec})
         for name, spec in case["flavors"].items():
-            found.append(expand.flavor(prefix + name, self._flavor(spec)))
+            result.append(expand.flavor(prefix + name, self._flavor(spec)))
         for name, short in case["cohorts"].items():
             parent = {"parent": prefix + short["parent"]} if "parent" in short else {}
-            found.append(expand.cohort(prefix + name, {**short, **parent, "groups": self._groups(short)}))
+            result.append(expand.cohort(prefix + name, {**short, **parent, "groups": self._groups(short)}))
         for name in case.get("checks", ()):
             check = {"kind": "AdmissionCheck", "spec": {"controllerName": "example.com/external"}}
-            found.append({**check, "metadata": {"name": prefix + name}})
-        found += [self.queue(name) for name in case["queues"]]
+            result.append({**check, "metadata": {"name": prefix + name}})
+        result += [self.queue(name) for name in case["queues"]]
         for name in case["localQueues"]:
-            found.append(self.local_queue(name, "None"))
-        return found
+            result.append(self.local_queue(name, "None"))
+        return result
 
     def nodes(self) -> list[Json]:
         """The scenario's nodes, each with its status."""
-        found = []
+        result = []
         for name, short in self.case.get("nodes", {}).items():
             labels = {**short["labels"], SCENARIO_LABEL: self.prefix.rstrip("-")}
             if "kubernetes.io/hostname" in labels:
                 labels["kubernetes.io/hostname"] = self.prefix + name
             node = expand.node(self.prefix + name, {**short, "labels": labels})
-            found.append({"apiVersion": "v1", **node})
-        return found
+            result.append({"apiVersion": "v1", **node})
+        return result
 
     def _flavor(self, spec: Json) -> Json:
         if "topologyName" not in spec:
@@ -98,10 +98,10 @@ class Parts:
         """A workload to create."""
         key = f"{self.namespace}/{self.prefix}{name}"
         named: Json = {part: self.prefix + short[part] for part in ("queue", "replaces") if part in short}
-        found = expand.workload(key, {**short, **named})
-        del found["metadata"]["uid"], found["metadata"]["creationTimestamp"], found["status"]
-        found["metadata"]["labels"] = {"batch": self.batch}
-        for pod_set in found["spec"]["podSets"]:
+        result = expand.workload(key, {**short, **named})
+        del result["metadata"]["uid"], result["metadata"]["creationTimestamp"], result["status"]
+        result["metadata"]["labels"] = {"batch": self.batch}
+        for pod_set in result["spec"]["podSets"]:
             pod = pod_set["template"]["spec"]
             pod["restartPolicy"] = "Never"
             if "resourceClaims" in pod:
@@ -111,22 +111,22 @@ class Parts:
                 pod["runtimeClassName"] = self.prefix + pod["runtimeClassName"]
             for container in (*pod["containers"], *pod.get("initContainers", ())):
                 container["image"] = "none"
-        return found
+        return result
 
     def _limits(self) -> list[Json]:
         """The scenario's namespace, where it has one, and what adds to the requests of pods."""
         if self.namespace == "default":
             return []
-        found = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}]
-        found += [
+        result = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}]
+        result += [
             {"apiVersion": "v1", **expand.limit_range(f"{self.namespace}/{name}", items)}
             for name, items in self.case["limitRanges"].items()
         ]
-        found += [
+        result += [
             {"apiVersion": "node.k8s.io/v1", **expand.runtime_class(self.prefix + name, overhead)}
             for name, overhead in self.case["runtimeClasses"].items()
         ]
-        return found
+        return result
 
     def _groups(self, short: Json) -> list[Json]:
         groups = short.get("groups", ())

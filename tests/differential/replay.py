@@ -100,12 +100,12 @@ def just_before(trace: list[list[Any]], number: int) -> int:
 
 def with_late(trace: list[list[Any]], numbers: set[int]) -> list[list[Any]]:
     """The trace in which what came just before the cycles of these numbers comes after them."""
-    found = list(trace)
+    result = list(trace)
     for number in sorted(numbers & {item[2] for item in trace if item[0] == "c"}):
-        count = just_before(found, number)
-        place = next(index for index, item in enumerate(found) if item[0] == "c" and item[2] == number)
-        found.insert(place - count, found.pop(place))
-    return found
+        count = just_before(result, number)
+        place = next(index for index, item in enumerate(result) if item[0] == "c" and item[2] == number)
+        result.insert(place - count, result.pop(place))
+    return result
 
 
 def parse(case: Json, workloads: Json) -> Parsed:
@@ -465,10 +465,10 @@ class Replay:
         for count in range(times):
             now = start + (last - ms) / 1000 * count / max(1, times - 1)
             self.engine.at_cycle(number + count)
-            found = self._cycle(now)
-            if count and found != heads:
-                return found
-            heads = found
+            result = self._cycle(now)
+            if count and result != heads:
+                return result
+            heads = result
             self._idle_cycles = 0 if any(outcome == "assumed" for _, outcome in heads) else self._idle_cycles + 1
             for name, _ in heads:
                 if name in self.why:
@@ -528,11 +528,11 @@ class Replay:
         return {info.workload.name: self._state(info) for info in self.engine.workloads.values()}
 
     def _dated(self, workloads: Json) -> Json:
-        found = {}
+        result = {}
         for name, short in workloads.items():
             created, rank = self.made[name]
-            found[name] = {**short, "created": created, "uid": f"{rank:04}"}
-        return found
+            result[name] = {**short, "created": created, "uid": f"{rank:04}"}
+        return result
 
     def _do(self, now: float, event: list[Any]) -> None:
         decisions = self._handle(self._translate(now, event))
@@ -647,8 +647,8 @@ def changed_node(nodes: Json, name: str, state: str) -> Json:
     """The scenario's nodes with one in another state."""
     well = {key: value for key, value in nodes[name].items() if key not in ("ready", "taints")}
     changed: Json = {"gone": None, "notReady": {**well, "ready": False}, "tainted": {**well, "taints": [BROKEN]}}
-    found = {**nodes, name: changed.get(state, well)}
-    return {key: node for key, node in found.items() if node is not None}
+    result = {**nodes, name: changed.get(state, well)}
+    return {key: node for key, node in result.items() if node is not None}
 
 
 def _places(topology: Any) -> dict[str, int]:

@@ -17,10 +17,10 @@ def shrunk(case: Json, differ: Callable[[list[Json]], list[bool]]) -> Json:
     """
     while True:
         smaller = list(_smaller(case))
-        found = next((one for one, bad in zip(smaller, differ(smaller), strict=True) if bad), None)
-        if found is None:
+        result = next((one for one, bad in zip(smaller, differ(smaller), strict=True) if bad), None)
+        if result is None:
             return case
-        case = found
+        case = result
 
 
 def _smaller(case: Json) -> Iterator[Json]:

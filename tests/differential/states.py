@@ -51,6 +51,6 @@ def restless(found: Iterable[str]) -> str:
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
     """What is different; a workload that is gone has an empty state."""
-    found = {name: state for name, state in sorted(after.items()) if before.get(name) != state}
-    found.update({name: "" for name in sorted(before) if name not in after})
-    return found
+    result = {name: state for name, state in sorted(after.items()) if before.get(name) != state}
+    result.update({name: "" for name in sorted(before) if name not in after})
+    return result

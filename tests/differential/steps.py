@@ -50,7 +50,7 @@ def resolve(case: Json, step: list[Any], states: States) -> list[Any] | None:
     kind = step[0]
     if kind in ("submit", "quota", "stop", "hold", "node"):
         return step
-    wanted = {
+    expected = {
         "finish": (RESERVED, ADMITTED),
         "delete": (PENDING,),
         "check": (RESERVED,),
@@ -59,7 +59,7 @@ def resolve(case: Json, step: list[Any], states: States) -> list[Any] | None:
         "priority": (PENDING,),
         "scale": (PENDING, RESERVED, ADMITTED),
     }[kind]
-    names = sorted(name for name, state in states.items() if kind_of(state) in wanted)
+    names = sorted(name for name, state in states.items() if kind_of(state) in expected)
     if kind == "reclaim":
         names = [name for name in names if reclaimed(case, name) is not None]
     if kind == "scale":

@@ -33,20 +33,20 @@ def left_pending(case: Json, answer: Json) -> Iterator[tuple[str, str, Diagnosis
         for workload in snapshot.workloads:
             kind, _, reason = standing.get(workload.name, "").partition(" ")
             if kind == states.PENDING and workload.status.admission is None:
-                found = diagnose(only_relevant(snapshot, workload.key), workload.key)
-                yield f"{case['name']}, round {number}, {workload.name}", reason, found
+                result = diagnose(only_relevant(snapshot, workload.key), workload.key)
+                yield f"{case['name']}, round {number}, {workload.name}", reason, result
 
 
 def test_no_workload_that_kueue_leaves_pending_is_said_to_get_quota_next() -> None:
     """Where Kueue has not looked again at what it once refused, the answer disagrees with Kueue, and says so."""
     promised, disagreed, looked_at, blocked = [], 0, 0, 0
     for case, answer in some_of(some_of(corpus.load(), "settled"), "clusters"):
-        for where, reason, found in left_pending(case, answer):
+        for where, reason, result in left_pending(case, answer):
             looked_at += 1
-            blocked += found.fits and not found.admits
-            if found.outlook is None or found.outlook.outcome is not Outcome.ADMITTED:
+            blocked += result.fits and not result.admits
+            if result.outlook is None or result.outlook.outcome is not Outcome.ADMITTED:
                 continue
-            written = compare(Condition(reason, "by Kueue", is_current=True) if reason else None, found)
+            written = compare(Condition(reason, "by Kueue", is_current=True) if reason else None, result)
             if written is None or written.agrees:
                 promised.append(f"{where}: {reason}")
             else:

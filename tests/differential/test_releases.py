@@ -55,12 +55,12 @@ def test_a_release_that_decides_as_the_latest_adds_nothing_to_what_is_known() ->
 @cache
 def changed() -> dict[str, dict[str, tuple[Json, Json]]]:
     """By scenario and release: the smallest scenarios that show what changed, and what each release answered."""
-    found: dict[str, dict[str, tuple[Json, Json]]] = {}
+    result: dict[str, dict[str, tuple[Json, Json]]] = {}
     for version in ("0.17", "0.18", "0.19"):
         for path in corpus.file_of("changed-*", version).parent.glob("changed-*"):
             for case, answer in corpus.read(path):
-                found.setdefault(case["name"].removeprefix("changed-"), {})[version] = case, answer
-    return found
+                result.setdefault(case["name"].removeprefix("changed-"), {})[version] = case, answer
+    return result
 
 
 SHOWN = {
@@ -96,11 +96,11 @@ def test_usage_is_sampled_in_thousandths_before_0_19_1() -> None:
 
 
 def test_each_behaviour_begins_with_a_release_and_has_a_source() -> None:
-    for each in fields(Behaviours):
-        assert each.metadata["source"]
-        assert f"`{each.name}`" in PAGE.read_text()
-        assert getattr(Behaviours.of(each.metadata["since"]), each.name)
-        assert not getattr(Behaviours.of("0.17.0"), each.name)
+    for item in fields(Behaviours):
+        assert item.metadata["source"]
+        assert f"`{item.name}`" in PAGE.read_text()
+        assert getattr(Behaviours.of(item.metadata["since"]), item.name)
+        assert not getattr(Behaviours.of("0.17.0"), item.name)
     assert Behaviours.of("0.19.2") == Behaviours()
 
 

@@ -33,17 +33,17 @@ def settled(case: Json, answer: Json, chance: Chance) -> Iterator[tuple[Snapshot
 
 def decided_at_once(snapshot: Snapshot, evaluated: set[str]) -> list[Decision]:
     """What is decided in the moment of the dump."""
-    found: list[Decision] = []
-    cluster = SimulatedCluster("", snapshot.objects, Delays(), lambda _, decision, at: found.append(decision))
+    result: list[Decision] = []
+    cluster = SimulatedCluster("", snapshot.objects, Delays(), lambda _, decision, at: result.append(decision))
     workloads = [
-        replace(each, status=replace(each.status, evaluated="said" if each.key in evaluated else None))
-        for each in snapshot.workloads
+        replace(item, status=replace(item.status, evaluated="said" if item.key in evaluated else None))
+        for item in snapshot.workloads
     ]
-    for each in sorted(workloads, key=lambda each: (each.status.admission is None, each.status.evaluated is None)):
-        cluster.handle(Submitted(snapshot.now, each, resumed=True))
+    for entry in sorted(workloads, key=lambda each: (each.status.admission is None, each.status.evaluated is None)):
+        cluster.handle(Submitted(snapshot.now, entry, resumed=True))
     while (wake := cluster.next_wake()) is not None and wake <= snapshot.now:
         cluster.wake(snapshot.now)
-    return found
+    return result
 
 
 def test_what_waits_in_a_settled_cluster_gets_nothing_at_first() -> None:
@@ -52,11 +52,11 @@ def test_what_waits_in_a_settled_cluster_gets_nothing_at_first() -> None:
         for chance in chances_for(case):
             if differs(case, answer, chance, set()) is None:
                 for number, (snapshot, evaluated) in enumerate(settled(case, answer, chance)):
-                    waiting += sum(each.status.admission is None for each in snapshot.workloads)
+                    waiting += sum(item.status.admission is None for item in snapshot.workloads)
                     given = [
-                        each
-                        for each in decided_at_once(snapshot, evaluated)
-                        if isinstance(each, QuotaReserved | Evicted)
+                        entry
+                        for entry in decided_at_once(snapshot, evaluated)
+                        if isinstance(entry, QuotaReserved | Evicted)
                     ]
                     wrong += [f"{case['name']}, round {number}: {each}" for each in given]
                 break

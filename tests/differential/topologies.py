@@ -21,7 +21,7 @@ def topology(rng: random.Random, *, hosts: bool = False) -> list[str]:
 
 def nodes(rng: random.Random, flavors: list[str], *, many: bool = False) -> Json:
     """Some nodes, each of one flavor (label `kind`); now and then one is tainted, cordoned or not ready."""
-    found: Json = {}
+    result: Json = {}
     for number in range(rng.randint(6, 14) if many else rng.randint(2, 7)):
         name = f"n{number}"
         block = rng.randint(1, 2)
@@ -33,8 +33,8 @@ def nodes(rng: random.Random, flavors: list[str], *, many: bool = False) -> Json
             node["unschedulable"] = True
         elif rng.random() < 0.05:
             node["ready"] = False
-        found[name] = node
-    return found
+        result[name] = node
+    return result
 
 
 def preferred(rng: random.Random) -> Json:

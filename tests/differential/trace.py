@@ -148,19 +148,19 @@ class Trace:
 
     def take(self, base: float, first_cycle: int) -> list[list[Any]]:
         """The items so far, with times since `base`, and equal cycles in a row as one; the trace is empty then."""
-        found: list[list[Any]] = []
+        result: list[list[Any]] = []
         for _, at, (kind, *rest) in sorted(self._items):
             ms = round((at - base) * 1000)
             if kind != "c":
-                found.append([kind, ms, *rest])
+                result.append([kind, ms, *rest])
                 continue
             number, heads = rest
             number -= first_cycle - 1
-            last: list[Any] = found[-1] if found else [""]
+            last: list[Any] = result[-1] if result else [""]
             if last[0] == "c" and last[3] == heads and last[2] + last[4] == number:
                 last[4] += 1
                 last[5] = ms
             else:
-                found.append(["c", ms, number, heads, 1, ms])
+                result.append(["c", ms, number, heads, 1, ms])
         self._items, self._idle = [], []
-        return found
+        return result

@@ -118,8 +118,8 @@ def next_event(case: Json, states: dict[str, str], done: int) -> tuple[list[Any]
     if kind in ("submit", "quota"):
         return case["steps"][done], done + 1
     pool = states if kind == "check" else jobs
-    wanted = "QuotaReserved" if kind == "check" else "Admitted"
-    names = sorted(name for name, state in pool.items() if state.startswith(wanted))
+    expected = "QuotaReserved" if kind == "check" else "Admitted"
+    names = sorted(name for name, state in pool.items() if state.startswith(expected))
     return ([kind, names[rest[0] % len(names)], rest[1]] if names else None), done + 1
 
 
@@ -259,7 +259,7 @@ class Asked:
             [item] = self._renamed([expand.workload(f"default/{name}", {**rest[0], "created": 0, "uid": name})])
             metadata = {"name": name, "namespace": self.namespace}
             pod = item["spec"]["podSets"][0]["template"]["spec"]
-            pod |= {"restartPolicy": "Never", "containers": [{**each, "image": "none"} for each in pod["containers"]]}
+            pod |= {"restartPolicy": "Never", "containers": [{**entry, "image": "none"} for entry in pod["containers"]]}
             item.pop("status")
             api.request("POST", self.workloads, {"apiVersion": "kueue.x-k8s.io/v1beta2", **item, "metadata": metadata})
         elif kind == "quota":
@@ -288,7 +288,7 @@ class Asked:
 
     def _state(self, item: Json) -> str:
         status = item.get("status", {})
-        conditions = {each["type"]: each for each in status.get("conditions", ())}
+        conditions = {entry["type"]: entry for entry in status.get("conditions", ())}
         assigned = status.get("admission", {}).get("podSetAssignments", ())
         flavors = {name.removeprefix(self.prefix) for each in assigned for name in each.get("flavors", {}).values()}
         if is_true(conditions, "Finished"):
@@ -355,7 +355,7 @@ def differs(answer: Json) -> str | None:
     rounds = answer["rounds"][: -1 if answer["restless"] else None]
     rounds = rounds[: next((n for n, one in enumerate(rounds) if is_by_chance(one["states"])), len(rounds))]
     for number, (mine, one) in enumerate(
-        zip(play(answer["case"], [each["event"] for each in rounds]), rounds, strict=True)
+        zip(play(answer["case"], [item["event"] for item in rounds]), rounds, strict=True)
     ):
         if mine != one["states"]:
             wrong = {
@@ -369,11 +369,11 @@ def differs(answer: Json) -> str | None:
 
 def load() -> list[Json]:
     """The answers that are kept."""
-    found: list[Json] = []
+    result: list[Json] = []
     for path in sorted(FOLDER.glob("variants/*.jsonl.xz")):
         with lzma.open(path, "rt") as lines:
-            found.extend(map(json.loads, lines))
-    return found
+            result.extend(map(json.loads, lines))
+    return result
 
 
 def main() -> int:
@@ -388,8 +388,8 @@ def main() -> int:
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), "variants") as lab:
         for attempt in range(TIMES):
-            answers = {each["case"]["name"]: each for each in ask(lab, waiting, attempt)}
-            wrong = [text for each in answers.values() if (text := differs(each))]
+            answers = {item["case"]["name"]: item for item in ask(lab, waiting, attempt)}
+            wrong = [text for entry in answers.values() if (text := differs(entry))]
             kept |= {name: each for name, each in answers.items() if differs(each) is None}
             waiting = [each for each in waiting if each["name"] not in kept]
             print(f"{len(kept)} of {given.count} as Kueue", *wrong, sep="\n")

@@ -100,12 +100,12 @@ class Watch:
     def _moved(self, line: Line) -> None:
         """A cohort tree, or a queue that is in none, was looked at again."""
         root = line.data.get("rootCohort")
-        found = self.match(root or line.data["clusterQueue"])
-        if found is not None and (root or "cohortName" not in found[0].case["queues"][found[1]]):
-            one = found[0]
+        result = self.match(root or line.data["clusterQueue"])
+        if result is not None and (root or "cohortName" not in result[0].case["queues"][result[1]]):
+            one = result[0]
             if one.waits_for and one.waits_for[0] == "Reconcile Node" and line.at >= one.waits_for[2]:
                 self._saw_event(one, line)
-            one.trace.add(line, "m", found[1])
+            one.trace.add(line, "m", result[1])
 
     def _saw_event(self, one: Scenario, line: Line) -> None:
         """Kueue has seen the event of the round; of a node, parts of it look at their queues before the log says so."""
@@ -115,20 +115,20 @@ class Watch:
 
     def _sampled(self, line: Line) -> None:
         data = line.data
-        found = self.match(data["localQueue"]["name"] if "localQueue" in data else data["name"])
-        if found is None:
+        result = self.match(data["localQueue"]["name"] if "localQueue" in data else data["name"])
+        if result is None:
             return
-        one, name = found
+        one, name = result
         if "consumed" in data:
             one.trace.add(line, "s", name, data["consumed"], data["workload"]["name"].removeprefix(one.prefix))
         elif data["consumedResources"]:
             one.trace.add(line, "t", name, data["consumedResources"])
 
     def _scheduled(self, line: Line) -> None:
-        found = self.match(line.data["workload"]["name"])
-        if found is None or self._cycle is None:
+        result = self.match(line.data["workload"]["name"])
+        if result is None or self._cycle is None:
             return
-        one, name = found
+        one, name = result
         self.first_cycle = self.first_cycle or line.data["schedulingCycle"]
         cycle = one.trace.cycle(self._cycle)
         self._in_cycle.add(one)
@@ -153,10 +153,10 @@ class Watch:
         item = data.get("workload") or data.get("clusterQueue") or data.get("localQueue")
         if line.text == "Reconcile Node":
             item = data
-        found = self.match(item["name"]) if item else None
-        if found is None:
+        result = self.match(item["name"]) if item else None
+        if result is None:
             return
-        one, name = found
+        one, name = result
         holds = "workload" in data and data["status"] in ("quotaReserved", "admitted")
         if holds or data.get("status") == "finished" or line.text == "Workload delete event":
             self.unseen.discard(one.prefix + name)

@@ -54,8 +54,8 @@ def borrowed_from() -> WorkerQuota:
 
 def job(name: str = "train", gpus: int = 1, **changes: Any) -> Workload:
     """A workload of one pod with GPUs."""
-    made = {"namespace": "ns", "name": name, "uid": name, "queue": "gpu"}
-    return Workload(**{**made, "pod_sets": (PodSet(requests=((GPU, gpus),)),), **changes})
+    result = {"namespace": "ns", "name": name, "uid": name, "queue": "gpu"}
+    return Workload(**{**result, "pod_sets": (PodSet(requests=((GPU, gpus),)),), **changes})
 
 
 def running(name: str, gpus: int, flavor: str = "l4", **status: Any) -> Workload:

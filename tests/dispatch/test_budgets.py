@@ -24,35 +24,35 @@ def run(begin: float, end: float | None = None, gpus: int = 1, usd: float = 0.0)
 
 
 def test_what_runs_is_counted_once_however_often_it_is_counted() -> None:
-    found = ledger(gpuHours=10)
+    result = ledger(gpuHours=10)
     for minutes in range(0, 121, 7):
-        found.count([run(MONDAY, None, gpus=4)], MONDAY + minutes * 60)
-    assert found.used["vision"].gpu_hours == pytest.approx(4 * 119 / 60)
+        result.count([run(MONDAY, None, gpus=4)], MONDAY + minutes * 60)
+    assert result.used["vision"].gpu_hours == pytest.approx(4 * 119 / 60)
 
 
 def test_it_is_over_once_all_is_used_and_not_a_moment_before() -> None:
-    found = ledger(gpuHours=10)
-    found.count([run(MONDAY, None)], MONDAY + 10 * HOUR - 1)
-    assert found.over("vision", MONDAY + 10 * HOUR - 1) is None
-    found.count([run(MONDAY, None)], MONDAY + 10 * HOUR)
-    over = found.over("vision", MONDAY + 10 * HOUR)
+    result = ledger(gpuHours=10)
+    result.count([run(MONDAY, None)], MONDAY + 10 * HOUR - 1)
+    assert result.over("vision", MONDAY + 10 * HOUR - 1) is None
+    result.count([run(MONDAY, None)], MONDAY + 10 * HOUR)
+    over = result.over("vision", MONDAY + 10 * HOUR)
     assert over == OVER
 
 
 def test_dollars_are_an_amount_of_their_own() -> None:
-    found = ledger(gpuHours=1000, usd=30)
-    found.count([run(MONDAY, MONDAY + HOUR, gpus=8, usd=30.0)], MONDAY + 2 * HOUR)
-    over = found.over("vision", MONDAY + 2 * HOUR)
+    result = ledger(gpuHours=1000, usd=30)
+    result.count([run(MONDAY, MONDAY + HOUR, gpus=8, usd=30.0)], MONDAY + 2 * HOUR)
+    over = result.over("vision", MONDAY + 2 * HOUR)
     assert over is not None
     assert over.text == "Team vision has used 30 of 30 USD per week"
 
 
 def test_a_new_week_begins_with_nothing() -> None:
-    found, after = ledger(gpuHours=10), MONDAY + 7 * 86400
-    found.count([run(MONDAY, None)], after - HOUR)
-    assert found.over("vision", after) is None
-    found.count([run(MONDAY, None)], after + HOUR)
-    assert found.used["vision"].gpu_hours == pytest.approx(1.0)
+    result, after = ledger(gpuHours=10), MONDAY + 7 * 86400
+    result.count([run(MONDAY, None)], after - HOUR)
+    assert result.over("vision", after) is None
+    result.count([run(MONDAY, None)], after + HOUR)
+    assert result.used["vision"].gpu_hours == pytest.approx(1.0)
 
 
 def test_another_leader_counts_on_from_what_was_kept() -> None:
@@ -65,9 +65,9 @@ def test_another_leader_counts_on_from_what_was_kept() -> None:
 
 
 def test_without_a_ledger_all_counts_that_is_still_known() -> None:
-    found = ledger(gpuHours=1)
-    found.count([run(MONDAY + HOUR, MONDAY + 3 * HOUR)], MONDAY + 80 * HOUR)
-    assert found.used["vision"].gpu_hours == pytest.approx(2.0)
+    result = ledger(gpuHours=1)
+    result.count([run(MONDAY + HOUR, MONDAY + 3 * HOUR)], MONDAY + 80 * HOUR)
+    assert result.used["vision"].gpu_hours == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_what_is_not_a_ledger_is_refused(kept: dict[str, Any]) -> None:
 
 
 def test_a_budget_that_is_new_says_since_when_it_is_counted() -> None:
-    found = Ledger({}, period_of)
-    found.count([], MONDAY + 5 * HOUR)
+    result = Ledger({}, period_of)
+    result.count([], MONDAY + 5 * HOUR)
     later = ledger(gpuHours=1)
-    later.read(found.wire())
+    later.read(result.wire())
     later.count([run(MONDAY, None)], MONDAY + 7 * HOUR)
     over = later.over("vision", MONDAY + 7 * HOUR)
     assert over is not None
@@ -100,14 +100,14 @@ def test_within_the_budget_it_passes() -> None:
 
 
 def test_over_it_the_job_is_rejected_until_the_week_is_over() -> None:
-    found = decided()
-    assert (found.check.state, found.until, found.allowed) == (CheckState.REJECTED, OVER.until, None)
-    assert "it waits until 2026-11-30T00:00:00Z" in found.check.message
+    result = decided()
+    assert (result.check.state, result.until, result.allowed) == (CheckState.REJECTED, OVER.until, None)
+    assert "it waits until 2026-11-30T00:00:00Z" in result.check.message
 
 
 def test_interruptible_flavors_are_left_to_it_among_those_that_it_may_have() -> None:
-    found = decided(left=("spot", "flex", "multikueue"), allowed=("flex", "reserved", "multikueue"))
-    assert (found.check.state, found.again, found.allowed) == (CheckState.RETRY, 1.0, ("flex", "multikueue"))
+    result = decided(left=("spot", "flex", "multikueue"), allowed=("flex", "reserved", "multikueue"))
+    assert (result.check.state, result.again, result.allowed) == (CheckState.RETRY, 1.0, ("flex", "multikueue"))
 
 
 def test_with_them_alone_it_passes() -> None:
@@ -115,9 +115,9 @@ def test_with_them_alone_it_passes() -> None:
 
 
 def test_who_allowed_it_and_until_when_is_said() -> None:
-    found = decided(Exemption("jane", "2026-11-23"))
-    assert found.check.state is CheckState.READY
-    assert found.check.message == f"{OVER.text}; jane allowed it until 2026-11-23"
+    result = decided(Exemption("jane", "2026-11-23"))
+    assert result.check.state is CheckState.READY
+    assert result.check.message == f"{OVER.text}; jane allowed it until 2026-11-23"
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,6 @@ def test_who_allowed_it_and_until_when_is_said() -> None:
     [Exemption("jane", "2026-11-22"), Exemption("jane"), Exemption(until="2026-12-31"), Exemption("j", "soon")],
 )
 def test_an_exemption_needs_a_name_and_a_day_that_is_not_over(exemption: Exemption) -> None:
-    found = decided(exemption)
-    assert found.check.state is CheckState.REJECTED
-    assert "are not a name and a day that is not over" in found.check.message
+    result = decided(exemption)
+    assert result.check.state is CheckState.REJECTED
+    assert "are not a name and a day that is not over" in result.check.message

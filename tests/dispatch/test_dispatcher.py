@@ -357,8 +357,8 @@ def test_kueue_is_asked_again_for_a_copy_that_it_has_not_made() -> None:
 )
 def test_each_time_after_twice_as_long_up_to_five_minutes(asked: float, due: float) -> None:
     """Thousands of jobs that Kueue has not come to are no more work for it by reminders."""
-    found = decide(replace(UNSENT, asked=asked), (worker("a"),), SETTINGS, asked)
-    assert (found.action, found.retry_at) == (Action.KEEP, due)
+    result = decide(replace(UNSENT, asked=asked), (worker("a"),), SETTINGS, asked)
+    assert (result.action, result.retry_at) == (Action.KEEP, due)
 
 
 @pytest.mark.parametrize(

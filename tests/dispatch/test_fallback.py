@@ -12,29 +12,29 @@ SINCE = 1_800_000_000.0
 
 
 def test_it_waits_and_says_since_when_and_what_comes_next() -> None:
-    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 599)
-    assert found is not None
-    assert not found.give_up
-    assert found.due == SINCE + 600
-    assert found.message == (
+    result = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 599)
+    assert result is not None
+    assert not result.give_up
+    assert result.due == SINCE + 600
+    assert result.message == (
         "Waits for nodes of flex since 2027-01-15T08:00:00Z; moves to spot at 2027-01-15T08:10:00Z"
     )
 
 
 def test_after_its_patience_it_may_have_every_flavor_but_this_one() -> None:
-    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 600)
-    assert found is not None
-    assert found.give_up
+    result = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), None, SINCE + 600)
+    assert result is not None
+    assert result.give_up
     # What comes earlier stays: its quota may be free by then.
-    assert found.allowed == ("reserved", "spot", "od")
-    assert found.message == "No nodes of flex within 600 s; moves to spot"
+    assert result.allowed == ("reserved", "spot", "od")
+    assert result.message == "No nodes of flex within 600 s; moves to spot"
 
 
 def test_flavors_that_were_given_up_before_stay_out() -> None:
-    found = decide_fallback(RULES, dict.fromkeys(["spot"], SINCE), ("reserved", "spot", "od"), SINCE + 60)
-    assert found is not None
-    assert found.allowed == ("reserved", "od")
-    assert "moves to od" in found.message
+    result = decide_fallback(RULES, dict.fromkeys(["spot"], SINCE), ("reserved", "spot", "od"), SINCE + 60)
+    assert result is not None
+    assert result.allowed == ("reserved", "od")
+    assert "moves to od" in result.message
 
 
 @pytest.mark.parametrize("used", [["od"], ["reserved"], []])
@@ -43,30 +43,30 @@ def test_other_flavors_are_waited_for(used: list[str]) -> None:
 
 
 def test_of_several_flavors_the_first_that_is_due_is_given_up() -> None:
-    found = decide_fallback(RULES, dict.fromkeys(["flex", "spot"], SINCE), None, SINCE + 60)
-    assert found is not None
-    assert found.allowed == ("reserved", "flex", "od")
+    result = decide_fallback(RULES, dict.fromkeys(["flex", "spot"], SINCE), None, SINCE + 60)
+    assert result is not None
+    assert result.allowed == ("reserved", "flex", "od")
 
 
 def test_what_comes_next_is_never_a_flavor_that_was_given_up() -> None:
-    found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), ("reserved", "flex"), SINCE + 600)
-    assert found is not None
-    assert found.message.endswith("returns to reserved")
+    result = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), ("reserved", "flex"), SINCE + 600)
+    assert result is not None
+    assert result.message.endswith("returns to reserved")
 
 
 def test_on_several_clusters_it_waits_since_the_first_of_them() -> None:
-    found = decide_fallback(RULES, {"flex": SINCE, "spot": SINCE + 541}, None, SINCE + 599)
-    assert found is not None
-    assert (found.give_up, found.due) == (False, SINCE + 600)
+    result = decide_fallback(RULES, {"flex": SINCE, "spot": SINCE + 541}, None, SINCE + 599)
+    assert result is not None
+    assert (result.give_up, result.due) == (False, SINCE + 600)
 
 
 def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
     rules = QueueFallback(flavors=("flex", "od"), fallback=(FLEX,), manager_flavors=("multikueue",))
-    found = decide_fallback(rules, {"flex": SINCE}, None, SINCE + 600)
-    assert found is not None
-    assert found.allowed == ("od", "multikueue")
-    assert decide_fallback(rules, {"flex": SINCE}, found.allowed, SINCE + 600) == found
-    assert found.message.endswith("moves to od")
+    result = decide_fallback(rules, {"flex": SINCE}, None, SINCE + 600)
+    assert result is not None
+    assert result.allowed == ("od", "multikueue")
+    assert decide_fallback(rules, {"flex": SINCE}, result.allowed, SINCE + 600) == result
+    assert result.message.endswith("moves to od")
 
 
 KEPT = QueueFallback(flavors=("daily", "backup"), fallback=(FlavorPatience("daily", "600s"),), backups=("backup",))
@@ -74,13 +74,13 @@ KEPT = QueueFallback(flavors=("daily", "backup"), fallback=(FlavorPatience("dail
 
 def test_a_backup_is_not_for_jobs_whose_quota_elsewhere_is_used_up() -> None:
     for allowed in (None, ("daily",)):
-        found = decide_fallback(KEPT, {"backup": SINCE}, allowed, SINCE)
-        assert found is not None
-        assert (found.give_up, found.allowed) == (True, ("daily",))
+        result = decide_fallback(KEPT, {"backup": SINCE}, allowed, SINCE)
+        assert result is not None
+        assert (result.give_up, result.allowed) == (True, ("daily",))
 
 
 def test_a_job_that_gave_up_another_flavor_may_have_the_backup_and_keeps_it() -> None:
-    found = decide_fallback(KEPT, {"daily": SINCE}, ("daily",), SINCE + 600)
-    assert found is not None
-    assert (found.give_up, found.allowed) == (True, ("backup",))
+    result = decide_fallback(KEPT, {"daily": SINCE}, ("daily",), SINCE + 600)
+    assert result is not None
+    assert (result.give_up, result.allowed) == (True, ("backup",))
     assert decide_fallback(KEPT, {"backup": SINCE}, ("backup",), SINCE + 1e6) is None

@@ -29,21 +29,21 @@ ON_NODE = 8
 def queue(name: str, gpus: int, **more: Any) -> dict[str, Any]:
     quotas = [{"name": GPU, "nominalQuota": gpus, **({"lendingLimit": more.pop("lends")} if "lends" in more else {})}]
     group = {"coveredResources": [GPU], "flavors": [{"name": "h100", "resources": quotas}]}
-    made = {"name": name, "cohortName": "all", "namespaceSelector": {}, "quotaFollows": "capacity"}
-    return {**made, "resourceGroups": [group], **more}
+    result = {"name": name, "cohortName": "all", "namespaceSelector": {}, "quotaFollows": "capacity"}
+    return {**result, "resourceGroups": [group], **more}
 
 
 def fleet(*queues: dict[str, Any], nodes: int = 4, **pool: Any) -> FleetSpec:
     """One cluster with a pool of `nodes` machines with eight GPUs each, or as `pool` says."""
     reserved = {"type": "reserved", "reservation": "own"}
-    made = {"name": "h100", "machineType": "a3-highgpu-8g", "zones": ["us-central1-a"], "capacity": reserved}
+    result = {"name": "h100", "machineType": "a3-highgpu-8g", "zones": ["us-central1-a"], "capacity": reserved}
     size = {} if "autoscaling" in pool else {"nodeCount": nodes}
     return parse_fleet(
         {
             "name": "lab",
             "project": "lab-project",
             "clusters": [{"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Standard"}],
-            "nodePools": [{**made, **size, **pool}],
+            "nodePools": [{**result, **size, **pool}],
             "flavors": [{"name": "h100", "nodePool": "h100"}],
             "cohorts": [{"name": "all"}],
             "clusterQueues": list(queues),
@@ -57,8 +57,8 @@ def node(name: str, out: str = "", gpus: int = ON_NODE, pool: str = "h100") -> N
 
 
 def nodes(well: int, out: int = 0) -> list[NodeState]:
-    made = [node(f"n{index}") for index in range(well)]
-    return [*made, *(node(f"x{index}", "NotReady") for index in range(out))]
+    result = [node(f"n{index}") for index in range(well)]
+    return [*result, *(node(f"x{index}", "NotReady") for index in range(out))]
 
 
 def follow(spec: FleetSpec, *found: NodeState) -> tuple[dict[str, tuple[str, str | None]], tuple[LostCapacity, ...]]:
@@ -68,13 +68,13 @@ def follow(spec: FleetSpec, *found: NodeState) -> tuple[dict[str, tuple[str, str
 
 
 def amounts(quotas: FleetQuotas) -> dict[str, tuple[str, str | None]]:
-    found = {}
+    result = {}
     for entry in quotas.cluster_queues:
         [group] = quotas.quotas_on(entry, "batch")
         [quota] = group.flavors[0].resources
         lends = quota.lending_limit
-        found[entry.name] = (quota.nominal_quota.plain, None if lends is None else lends.plain)
-    return found
+        result[entry.name] = (quota.nominal_quota.plain, None if lends is None else lends.plain)
+    return result
 
 
 TEAMS = (queue("red", 16), queue("blue", 8), queue("slack", 8, slack=True))
@@ -88,30 +88,30 @@ def test_a_fleet_whose_nodes_are_there_is_itself() -> None:
 
 
 def test_what_slack_lends_is_always_said_so_that_it_can_be_summed_up() -> None:
-    found, lost = follow(fleet(*TEAMS), *nodes(4))
-    assert (found["slack"], lost) == (("8", "8"), ())
+    result, lost = follow(fleet(*TEAMS), *nodes(4))
+    assert (result["slack"], lost) == (("8", "8"), ())
 
 
 def test_what_is_lost_is_taken_off_what_slack_lends_first() -> None:
-    found, [lost] = follow(fleet(*TEAMS), *nodes(3, 1))
-    assert found == {"red": ("16", None), "blue": ("8", None), "slack": ("8", "0")}
+    result, [lost] = follow(fleet(*TEAMS), *nodes(3, 1))
+    assert result == {"red": ("16", None), "blue": ("8", None), "slack": ("8", "0")}
     assert (lost.amounts, lost.nodes) == (((GPU, "8"),), ("x0 (NotReady)",))
 
 
 def test_a_gpu_that_a_node_offers_no_more_is_lost() -> None:
-    found, _ = follow(fleet(*TEAMS), *nodes(3), node("half", gpus=7))
-    assert found["slack"] == ("8", "7")
+    result, _ = follow(fleet(*TEAMS), *nodes(3), node("half", gpus=7))
+    assert result["slack"] == ("8", "7")
 
 
 def test_more_than_slack_has_is_taken_off_the_queues_by_their_share() -> None:
-    found, _ = follow(fleet(*TEAMS), *nodes(2, 2))
-    assert found == {"red": ("11", None), "blue": ("5", None), "slack": ("8", "0")}
+    result, _ = follow(fleet(*TEAMS), *nodes(2, 2))
+    assert result == {"red": ("11", None), "blue": ("5", None), "slack": ("8", "0")}
 
 
 def test_what_else_the_file_says_of_a_cluster_stays() -> None:
     red, reserve = queue("red", 99), queue("reserve", 99, slack=True)
-    for made, own in ((red, {"nominalQuota": 24, "borrowingLimit": 5}), (reserve, {"nominalQuota": 8})):
-        made["resourceGroups"][0]["flavors"][0]["resources"][0]["perCluster"] = {"batch": own}
+    for result, own in ((red, {"nominalQuota": 24, "borrowingLimit": 5}), (reserve, {"nominalQuota": 8})):
+        result["resourceGroups"][0]["flavors"][0]["resources"][0]["perCluster"] = {"batch": own}
     followed = follow_capacity(fleet_quotas(fleet(red, reserve)), {"batch": nodes(2, 2)}, NOW).fleet
     assert amounts(followed) == {"red": ("16", None), "reserve": ("8", "0")}
     [group] = followed.quotas_on(followed.cluster_queues[0], "batch")
@@ -133,8 +133,8 @@ def test_spare_nodes_are_lost_first() -> None:
 
 
 def test_missing_nodes_of_a_fixed_pool_are_lost_and_said() -> None:
-    found, [lost] = follow(fleet(queue("red", 32)), *nodes(3))
-    assert found == {"red": ("24", None)}
+    result, [lost] = follow(fleet(queue("red", 32)), *nodes(3))
+    assert result == {"red": ("24", None)}
     assert lost.nodes == ("1 of 4 nodes of h100 are missing",)
 
 
@@ -152,8 +152,8 @@ def test_a_reservation_is_shared_by_pools() -> None:
     other = {**data["nodePools"][0], "name": "other", "nodeCount": None, "autoscaling": {"totalMaxNodeCount": 4}}
     mine = {**data["nodePools"][0], "nodeCount": None, "autoscaling": {"totalMaxNodeCount": 4}}
     spec = FleetSpec.model_validate({**data, "nodePools": [mine, other]})
-    found, [lost] = follow(spec, node("a", pool="other"), node("b", pool="other"))
-    assert found == {"red": ("24", None)}
+    result, [lost] = follow(spec, node("a", pool="other"), node("b", pool="other"))
+    assert result == {"red": ("24", None)}
     assert lost.nodes == ("own has machines for 3 nodes of h100",)
 
 
@@ -195,10 +195,10 @@ def test_never_above_the_file_nor_above_capacity_and_nothing_is_given_away(
     queues += [queue("slack", gpus, slack=True) for gpus in slack]
     total = sum(teams) + sum(slack)
     spec = fleet(*queues, nodes=max(-(-total // ON_NODE), 1))
-    before, (found, _) = amounts(fleet_quotas(spec)), follow(spec, *nodes(well, out))
-    assert usable(found, ["slack"]) == min(total, well * ON_NODE)
-    assert all(int(found[name][0]) <= int(before[name][0]) for name in found)
-    teams_now = sum(int(found[f"t{index}"][0]) for index in range(len(teams)))
+    before, (result, _) = amounts(fleet_quotas(spec)), follow(spec, *nodes(well, out))
+    assert usable(result, ["slack"]) == min(total, well * ON_NODE)
+    assert all(int(result[name][0]) <= int(before[name][0]) for name in result)
+    teams_now = sum(int(result[f"t{index}"][0]) for index in range(len(teams)))
     assert teams_now == min(sum(teams), well * ON_NODE)
 
 
@@ -212,15 +212,15 @@ def test_one_node_less_is_more_for_nobody(teams: list[int], well: int) -> None:
 
 def printed(**changes: Any) -> PrintedNode:
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": when(-600)}
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "metadata": {"name": "n", "labels": {POOL: "h100"}},
         "spec": {},
         "status": {"allocatable": {GPU: "8", "cpu": "7910m"}, "conditions": [condition]},
     }
     for path, value in changes.items():
         part, _, field = path.partition("_")
-        made[part][field] = value
-    return PrintedNode.of(made)
+        result[part][field] = value
+    return PrintedNode.of(result)
 
 
 def when(seconds: float) -> str:

@@ -19,8 +19,8 @@ START = datetime(2026, 12, 1, tzinfo=UTC)
 
 def pool(name: str, **capacity: Any) -> dict[str, Any]:
     dates = {"start": START.isoformat(), "duration": "336h"}
-    made = {"name": name, "machineType": "a3-highgpu-8g", "zones": ["us-central1-a"], "nodeCount": 2}
-    return {**made, "capacity": {"type": "calendar", "reservation": name, **dates, **capacity}}
+    result = {"name": name, "machineType": "a3-highgpu-8g", "zones": ["us-central1-a"], "nodeCount": 2}
+    return {**result, "capacity": {"type": "calendar", "reservation": name, **dates, **capacity}}
 
 
 def fleet(**capacity: Any) -> FleetSpec:

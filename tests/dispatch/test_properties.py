@@ -46,12 +46,12 @@ SETTINGS = st.builds(
 
 @st.composite
 def workers(draw: st.DrawFn) -> tuple[Worker, ...]:
-    made = []
+    result = []
     for index in range(draw(st.integers(0, 5))):
         quota = WorkerQuota(objects(draw(st.integers(0, 8))))
         if draw(st.booleans()):
             quota.put(running("busy", draw(st.integers(1, 8))))
-        made.append(
+        result.append(
             Worker(
                 name=f"w{index}",
                 region=draw(st.sampled_from(REGIONS)),
@@ -63,7 +63,7 @@ def workers(draw: st.DrawFn) -> tuple[Worker, ...]:
                 unknown="" if draw(st.integers(0, 6)) else "not followed",
             )
         )
-    return tuple(made)
+    return tuple(result)
 
 
 BOUNDS = st.builds(Bound, st.frozensets(st.sampled_from(REGIONS)), st.just("label"))

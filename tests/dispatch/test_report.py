@@ -34,12 +34,12 @@ def test_the_message_in_plain_words() -> None:
 def test_it_is_read_as_it_was_written() -> None:
     workers = (worker("a"), worker("b", connected=False, problem="no route"))
     written = DispatchData(report_of(decide(request(), workers, SETTINGS, 0.0)))
-    found = read(write_data(written)).report
-    assert found is not None
-    assert found == written.report
-    assert found.nominated == ("a",)
-    assert found.summary == "Nominated a of 2 clusters"
-    scored, filtered = found.verdicts
+    result = read(write_data(written)).report
+    assert result is not None
+    assert result == written.report
+    assert result.nominated == ("a",)
+    assert result.summary == "Nominated a of 2 clusters"
+    scored, filtered = result.verdicts
     assert isinstance(scored, Scored)
     assert (scored.cluster, scored.score) == ("a", 1.0)
     assert filtered == Filtered("b", "no route", "Disconnected")

@@ -22,8 +22,8 @@ def fit(quota: WorkerQuota, name: str = "train", gpus: int = 1, **changes: Any) 
 
 
 def test_free_quota_names_flavor_and_devices() -> None:
-    found = fit(WorkerQuota(objects(8)), gpus=4)
-    assert (found.kind, found.flavors, found.devices) == (FitKind.FREE, ("l4",), (("l4", 4),))
+    result = fit(WorkerQuota(objects(8)), gpus=4)
+    assert (result.kind, result.flavors, result.devices) == (FitKind.FREE, ("l4",), (("l4", 4),))
 
 
 def test_quota_in_use_is_not_free_until_it_is_given_back() -> None:
@@ -152,17 +152,17 @@ def test_a_copy_of_other_size_gets_another_hold() -> None:
 
 
 def test_what_never_fits_says_so_in_kueues_words() -> None:
-    found = fit(WorkerQuota(objects(8)), gpus=9)
-    assert (found.kind, found.reason) == (FitKind.NEVER, "ExceedsMaxQuota")
-    assert "maximum capacity (8)" in found.message
+    result = fit(WorkerQuota(objects(8)), gpus=9)
+    assert (result.kind, result.reason) == (FitKind.NEVER, "ExceedsMaxQuota")
+    assert "maximum capacity (8)" in result.message
 
 
 def test_a_flavor_that_the_pods_exclude_is_no_match() -> None:
     pod_set = replace(job().pod_sets[0], node_selector=(("cloud.google.com/gke-accelerator", "nvidia-b200"),))
-    made = objects(8)
-    labelled = replace(made.flavors[0], node_labels=(("cloud.google.com/gke-accelerator", "nvidia-l4"),))
-    found = fit(WorkerQuota(replace(made, flavors=(labelled,))), pod_sets=(pod_set,))
-    assert (found.kind, found.reason) == (FitKind.NEVER, "NoMatchingFlavor")
+    result = objects(8)
+    labelled = replace(result.flavors[0], node_labels=(("cloud.google.com/gke-accelerator", "nvidia-l4"),))
+    results = fit(WorkerQuota(replace(result, flavors=(labelled,))), pod_sets=(pod_set,))
+    assert (results.kind, results.reason) == (FitKind.NEVER, "NoMatchingFlavor")
 
 
 def missing_queue(made: Objects) -> Objects:
@@ -202,9 +202,9 @@ def inactive_check(made: Objects) -> Objects:
     ],
 )
 def test_a_queue_that_cannot_admit(change: Any, kind: FitKind, words: str) -> None:
-    found = fit(WorkerQuota(change(objects(8))))
-    assert found.kind is kind
-    assert words in found.message
+    result = fit(WorkerQuota(change(objects(8))))
+    assert result.kind is kind
+    assert words in result.message
 
 
 def test_a_namespace_that_the_queue_refuses_is_a_mistake_of_configuration() -> None:

@@ -77,7 +77,7 @@ def prose(page: Path) -> str:
 
 def steps(block: str) -> list[Step]:
     """The commands of a block, with their output."""
-    found = []
+    result = []
     for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
         if not part.strip():
             continue
@@ -85,9 +85,9 @@ def steps(block: str) -> list[Step]:
         length = 1
         while lines[length - 1].rstrip("\n").endswith("\\"):
             length += 1
-        shown = "".join(lines[:length])
-        found.append(Step(shown.removeprefix("$ ").rstrip("\n"), shown, "".join(lines[length:])))
-    return found
+        output = "".join(lines[:length])
+        result.append(Step(output.removeprefix("$ ").rstrip("\n"), output, "".join(lines[length:])))
+    return result
 
 
 def workplace(folder: Path) -> Path:
@@ -109,11 +109,11 @@ def run(step: Step, folder: Path) -> str:
     }
     (folder / ".today").mkdir(exist_ok=True)
     (folder / ".today" / "sitecustomize.py").write_text(TODAY)
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", step.command], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120, check=False,
     )  # fmt: skip
-    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    output = "\n".join(line.rstrip() for line in result.stdout.splitlines())
     return output + "\n" if output else ""
 
 

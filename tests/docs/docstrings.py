@@ -56,8 +56,8 @@ def missing(path: Path, text: str) -> Iterator[str]:
 def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
     if RULES.search(path.as_posix()) and not CITED.search(ast.get_docstring(tree) or ""):
         yield 1, path.stem, "names no source; write where its rules come from, as https://... or kueue@v0.19.2 FILE"
-    for name, statement, said in _declared(tree.body):
-        if said is None and name not in UNNAMED and not _says_itself(statement):
+    for name, statement, output in _declared(tree.body):
+        if output is None and name not in UNNAMED and not _says_itself(statement):
             yield statement.lineno, name, "has no docstring; write below it what it is"
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -68,13 +68,13 @@ def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
 
 def _of_class(node: ast.ClassDef) -> Iterator[tuple[int, str, str]]:
     if is_model(node):
-        for name, statement, said in _declared(node.body):
+        for name, statement, output in _declared(node.body):
             if not isinstance(statement, ast.AnnAssign) or "ClassVar" in ast.unparse(statement.annotation):
                 continue
             full = f"{node.name}.{name}"
-            if said is None:
+            if output is None:
                 yield statement.lineno, full, "has no docstring; write below it what it is"
-            elif NUMBERS.search(ast.unparse(statement.annotation)) and not UNITS.search(f"{name} {said}"):
+            elif NUMBERS.search(ast.unparse(statement.annotation)) and not UNITS.search(f"{name} {output}"):
                 yield statement.lineno, full, "names no unit; write it in its name or its docstring"
     for inner in node.body:
         if isinstance(inner, Function):
@@ -100,24 +100,24 @@ def _of_function(node: Function, path: Path) -> Iterator[tuple[int, str, str]]:
 
 def _raised(body: list[ast.stmt], caught: frozenset[str]) -> set[str]:
     """Errors that leave a function by its own `raise`; those of functions inside it are theirs."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in body:
         if isinstance(node, ast.Raise) and node.exc is not None:
             error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             name = ast.unparse(error).rpartition(".")[2]
             if name[:1].isupper() and not caught & {name, "Exception"}:
-                found.add(name)
+                result.add(name)
         elif isinstance(node, ast.Try):
             names = {part for handler in node.handlers for part in _names(handler.type)}
-            found |= _raised(node.body, caught | names)
+            result |= _raised(node.body, caught | names)
             for block in (node.orelse, node.finalbody, *(handler.body for handler in node.handlers)):
-                found |= _raised(block, caught)
+                result |= _raised(block, caught)
         elif not isinstance(node, ast.ClassDef | Function):
             for inner in (getattr(node, "body", None), getattr(node, "orelse", None)):
-                found |= _raised(inner or [], caught)
+                result |= _raised(inner or [], caught)
             for case in getattr(node, "cases", []):
-                found |= _raised(case.body, caught)
-    return found
+                result |= _raised(case.body, caught)
+    return result
 
 
 def _names(node: ast.expr | None) -> list[str]:
@@ -139,20 +139,20 @@ def _declared(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt, str | None]
     """Public names that a body assigns to, each with the text below it."""
     for node, after in zip(body, [*body[1:], None], strict=True):
         targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-        said = None
+        output = None
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-            said = after.value.value
+            output = after.value.value
         for target in targets if isinstance(node, ast.Assign | ast.AnnAssign) else ():
             if isinstance(target, ast.Name) and not target.id.startswith(("_", "model_config")):
-                yield target.id, node, said
+                yield target.id, node, output
 
 
 def main() -> int:
     """Print what is missing in the library and the policies; 1 if there is any."""
     files = [file for package in PACKAGES for file in sorted(package.rglob("*.py"))]
-    found = [line for file in files for line in missing(file.relative_to(ROOT), file.read_text())]
-    print("\n".join(found) if found else f"Docstrings of public names: all of {len(files)} files")
-    return 1 if found else 0
+    result = [line for file in files for line in missing(file.relative_to(ROOT), file.read_text())]
+    print("\n".join(result) if result else f"Docstrings of public names: all of {len(files)} files")
+    return 1 if result else 0
 
 
 if __name__ == "__main__":

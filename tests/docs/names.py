@@ -52,11 +52,11 @@ class Names:
 
     def _fill(self, place: Named, node: ast.stmt) -> None:
         if isinstance(node, ast.ClassDef):
-            made = self._within(place, node.name)
-            self.by_name.setdefault(node.name[:1].lower() + node.name[1:], []).append(made)
-            made.bases += [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
+            result = self._within(place, node.name)
+            self.by_name.setdefault(node.name[:1].lower() + node.name[1:], []).append(result)
+            result.bases += [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
             for inner in node.body:
-                self._fill(made, inner)
+                self._fill(result, inner)
                 if isinstance(inner, ast.AnnAssign):
                     self.fields.add(re.sub(r"_(\w)", lambda letter: letter[1].upper(), ast.unparse(inner.target)))
         for name in _given(node):
@@ -77,10 +77,12 @@ class Names:
         if rest[0] not in place.members:
             derived = (*derived, place)
             bases = (base for name in place.bases for base in self.by_name.get(name, []))
-            return any(self._has(base, rest, derived) for base in bases if all(base is not each for each in derived))
-        found = place.members[rest[0]]
-        places = [found] if found is not None else self.by_name.get(rest[0], [])  # Those of that name: it is imported.
-        return len(rest) == 1 or any(self._has(each, rest[1:]) for each in places)
+            return any(self._has(base, rest, derived) for base in bases if all(base is not item for item in derived))
+        result = place.members[rest[0]]
+        places = (
+            [result] if result is not None else self.by_name.get(rest[0], [])
+        )  # Those of that name: it is imported.
+        return len(rest) == 1 or any(self._has(entry, rest[1:]) for entry in places)
 
 
 def _given(node: ast.stmt) -> Iterator[str]:
@@ -88,12 +90,12 @@ def _given(node: ast.stmt) -> Iterator[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield node.name
-            for each in ast.walk(node):
-                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
-                    yield each.attr
+            for item in ast.walk(node):
+                if isinstance(item, ast.Attribute) and isinstance(item.ctx, ast.Store):
+                    yield item.attr
         case ast.Import() | ast.ImportFrom():
             yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
         case ast.Assign() | ast.AnnAssign() | ast.If() | ast.Try():
             yield from (
-                each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+                entry.id for entry in ast.walk(node) if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
             )

@@ -18,5 +18,5 @@ def shape(line: str) -> str:
 
 def lacks(shown: str, printed: str) -> list[str]:
     """Lines that a page shows, and that a run did not print; `...` stands for any lines."""
-    found = {shape(line) for line in printed.splitlines()}
-    return [shape(line) for line in shown.splitlines() if line.strip() not in ("", "...") and shape(line) not in found]
+    result = {shape(line) for line in printed.splitlines()}
+    return [shape(line) for line in shown.splitlines() if line.strip() not in ("", "...") and shape(line) not in result]

@@ -96,21 +96,21 @@ def test_nothing_escapes_the_tests_of_pages(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_in_sentences_exist(page: Path) -> None:
     group = typer.main.get_command(app)
-    for said in re.findall(r"`((?:kueue-fleet|make) [^`]+)`", prose(page)):
-        program, first, *rest = said.partition("|")[0].partition(" -- ")[0].split()
+    for output in re.findall(r"`((?:kueue-fleet|make) [^`]+)`", prose(page)):
+        program, first, *rest = output.partition("|")[0].partition(" -- ")[0].split()
         if program == "make":
-            assert first in TARGETS, said
+            assert first in TARGETS, output
             continue
         if first.startswith("-"):
             continue
-        assert first in COMMANDS, said
+        assert first in COMMANDS, output
         command = group.get_command(group.make_context("kueue-fleet", [first]), first)  # type: ignore[attr-defined]
         while rest and hasattr(command, "commands") and rest[0] in command.commands:
             command = command.commands[rest.pop(0)]
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word.partition("=")[0] for word in rest if word.startswith("-") and len(word) > 1} <= known | {
             "--help"
-        }, said
+        }, output
 
 
 def problems(settings: Any) -> Iterator[str]:
@@ -139,8 +139,8 @@ def test_settings_are_such_as_the_models_have(block: str) -> None:
     if "kueue-fleet:rehearsal" in settings.get("config", {}):
         parse_settings(settings["config"]["kueue-fleet:rehearsal"], "the page")
     elif "runtime" not in settings and not settings.keys() <= OF_KUBERNETES:
-        found = [problem for problem in problems(settings) if "should have at least 1 item" not in problem]
-        assert found == []
+        result = [problem for problem in problems(settings) if "should have at least 1 item" not in problem]
+        assert result == []
 
 
 @pytest.mark.parametrize(
@@ -165,31 +165,33 @@ def test_what_programs_import_is_there(block: str) -> None:
 
 def test_the_rehearsal_that_is_shown_is_one_of_this_version() -> None:
     """`tests/engines/dws_stack` compares it with a real one."""
-    [shown] = blocks(ROOT / "docs" / "rehearse.md", "text")
-    assert lacks(shown, shown) == []
+    [output] = blocks(ROOT / "docs" / "rehearse.md", "text")
+    assert lacks(output, output) == []
     jobs = yaml.safe_load((ROOT / "examples/dws-multikueue/jobs.yaml").read_text())["items"]
-    assert f"Jobs          {len(jobs)} submitted to manager-europe-west4 (" in shown
-    assert lacks(shown, shown.replace("273 create", "272 create")) == ["pulumi up 273 create (N s)"]
-    assert lacks(shown, shown.replace("QuotaReserved", "Finished")) == ["too-big-x team-language - - N s QuotaReserved"]
-    assert lacks(shown, shown.replace("4 control planes", "some control planes")) != []
-    assert lacks(shown, re.sub(r"-[a-z0-9]{5} ", "-zzzzz ", shown).replace("81", "9")) == []
+    assert f"Jobs          {len(jobs)} submitted to manager-europe-west4 (" in output
+    assert lacks(output, output.replace("273 create", "272 create")) == ["pulumi up 273 create (N s)"]
+    assert lacks(output, output.replace("QuotaReserved", "Finished")) == [
+        "too-big-x team-language - - N s QuotaReserved"
+    ]
+    assert lacks(output, output.replace("4 control planes", "some control planes")) != []
+    assert lacks(output, re.sub(r"-[a-z0-9]{5} ", "-zzzzz ", output).replace("81", "9")) == []
 
 
 def test_the_program_of_the_page_is_a_pulumi_program() -> None:
     program, *_ = blocks(ROOT / "docs" / "programs.md", "python")
     code = compile(program, "programs.md", "exec")
     config = {"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))}
-    made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
-    assert made.one("kueue-fleet:index:Fleet").name == "lab"
-    assert {cluster.place for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
+    result = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
+    assert result.one("kueue-fleet:index:Fleet").name == "lab"
+    assert {cluster.place for cluster in result.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
 
 
 def test_the_program_of_single_components_declares_them_in_order() -> None:
     _, program, *_ = blocks(ROOT / "docs" / "programs.md", "python")
     code = compile(program, "programs.md", "exec")
-    made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}))
-    order = [made.one(kind, custom=True) for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")]
-    assert all(made.is_before(first, then) for first, then in pairwise(order))
+    result = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}))
+    order = [result.one(kind, custom=True) for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")]
+    assert all(result.is_before(first, then) for first, then in pairwise(order))
 
 
 def test_the_program_of_kueue_admission_explains_and_decides(

@@ -60,16 +60,16 @@ Value = TypeVar("Value")
 def families() -> dict[str, MachineType]:
     """Each row of the table of what Google offers, with the first machine type that it is about."""
     begins = [row["machineTypes"] for row in read_table("consumption")]
-    found: dict[str, MachineType] = {}
+    result: dict[str, MachineType] = {}
     for name in machine_names():
         # The T4 of the first one is attached to it.
         machine = machine_type("n1-standard-8" if name.startswith("n1-") else name)
-        begin = max((each for each in begins if name.startswith(each)), key=len, default=None)
+        begin = max((item for item in begins if name.startswith(item)), key=len, default=None)
         assert machine is not None
         assert begin or not machine.accelerators, f"{name} is not in the table"
         if begin:
-            found.setdefault(begin, machine)
-    return {begin: found[begin] for begin in begins}
+            result.setdefault(begin, machine)
+    return {begin: result[begin] for begin in begins}
 
 
 def jobs() -> list[Document]:
@@ -81,7 +81,7 @@ def jobs() -> list[Document]:
     head = {"rayStartParams": {}, "template": {"spec": {"containers": [asks]}}}
     replicas = torch["spec"]["pytorchReplicaSpecs"]
     kubeflow = {"TFJob": "tf", "XGBoostJob": "xgb", "PaddleJob": "paddle"}
-    made: dict[str, Iterable[Mapping[str, Any]]] = {
+    result: dict[str, Iterable[Mapping[str, Any]]] = {
         "Job": [named("single", "Job", template=template(asks, restartPolicy="Never"))],
         "JobSet of one role, or of workers and a driver without accelerators": [
             named("one-role", "JobSet", replicatedJobs=[role("a", asks)]),
@@ -112,9 +112,9 @@ def jobs() -> list[Document]:
         ],
         "LeaderWorkerSet of leaders and workers": example("leaderworkerset"),
     }
-    found = [Document(called, job) for called, each in made.items() for job in each]
-    assert {kind.kind for kind in MODELLED.values()} <= {job.data["kind"] for job in found}
-    return found
+    results = [Document(called, job) for called, item in result.items() for job in item]
+    assert {kind.kind for kind in MODELLED.values()} <= {job.data["kind"] for job in results}
+    return results
 
 
 def example(name: str) -> list[dict[str, Any]]:
@@ -152,11 +152,11 @@ JOBS = jobs()
 def on(machine: MachineType, part: Any, key: str = "") -> Any:
     """The job, with all accelerators of a node for each pod that asks for GPUs."""
     if isinstance(part, list):
-        return [on(machine, each) for each in part]
+        return [on(machine, entry) for entry in part]
     if not isinstance(part, Mapping):
         return part
     if key not in ("resources", "resourcesPerNode"):
-        return {name: on(machine, each, name) for name, each in part.items()}
+        return {name: on(machine, item, name) for name, item in part.items()}
     asked = {"cpu": "1", "memory": "1Gi"}
     if GPU in (part.get("limits") or ()):
         asked[machine.accelerator_resource] = str(machine.accelerators or 1)
@@ -232,10 +232,10 @@ def table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> str:
 
 def same(answers: Mapping[Key, Value]) -> dict[Value, list[Key]]:
     """The keys of each value."""
-    found: dict[Value, list[Key]] = {}
+    result: dict[Value, list[Key]] = {}
     for key, value in answers.items():
-        found.setdefault(value, []).append(key)
-    return found
+        result.setdefault(value, []).append(key)
+    return result
 
 
 def called(begin: str) -> str:
@@ -243,9 +243,9 @@ def called(begin: str) -> str:
 
 
 def test_the_page_has_every_cell() -> None:
-    found = {begin: {kind: answers(machine, kind) for kind in CLASSES} for begin, machine in families().items()}
+    result = {begin: {kind: answers(machine, kind) for kind in CLASSES} for begin, machine in families().items()}
     kinds = same({
-        job.where: tuple(answer(job.where) for by_class in found.values() for answer in by_class.values())
+        job.where: tuple(answer(job.where) for by_class in result.values() for answer in by_class.values())
         for job in JOBS
     })  # fmt: skip
     one, several = kinds.values()
@@ -261,15 +261,15 @@ def test_the_page_has_every_cell() -> None:
     )
     groups = same({
         begin: tuple((kind, tuple(answer(name) for name in roles.values())) for kind, answer in by_class.items())
-        for begin, by_class in found.items()
+        for begin, by_class in result.items()
     })  # fmt: skip
-    wanted = table(
+    expected = table(
         ("machine types", "class", "answer"),
         chain.from_iterable(rows(begins, dict(group)) for group, begins in groups.items()),
     )
     page = PAGE.read_text()
     assert wanted_kinds in page, f"write in {PAGE.name}:\n{wanted_kinds}"
-    assert wanted in page, f"write in {PAGE.name}:\n{wanted}"
+    assert expected in page, f"write in {PAGE.name}:\n{expected}"
 
 
 def rows(begins: list[str], group: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:

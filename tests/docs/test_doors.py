@@ -24,8 +24,8 @@ GENERATED = {"reference.md", "troubleshooting.md"}
 
 def links(page: Path) -> list[Path]:
     """The files that a page links to."""
-    found = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text())
-    return [(page.parent / target).resolve() for target in found]
+    result = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    return [(page.parent / target).resolve() for target in result]
 
 
 def questions() -> list[dict[str, str]]:

@@ -50,7 +50,7 @@ def test_the_page_has_the_table(request: pytest.FixtureRequest) -> None:
         )
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     text = PAGE.read_text()
-    made = text.partition("| feature |")[0] + table
+    result = text.partition("| feature |")[0] + table
     if request.config.getoption("update_snapshots"):
-        PAGE.write_text(made)
-    assert made == text
+        PAGE.write_text(result)
+    assert result == text

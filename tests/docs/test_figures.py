@@ -33,8 +33,8 @@ def test_a_figure_says_when_and_where_it_was_measured() -> None:
 
 def test_a_table_that_is_older_than_the_release_says_so() -> None:
     """`make bench PARTS=...` measures those again."""
-    said = re.findall(r"^### `(\w+)`\n\n\S+, before the last release: ", tables(PARTS), re.MULTILINE)
-    assert said == [name for name, part in PARTS.items() if part["date"] < last_release()]
+    output = re.findall(r"^### `(\w+)`\n\n\S+, before the last release: ", tables(PARTS), re.MULTILINE)
+    assert output == [name for name, part in PARTS.items() if part["date"] < last_release()]
 
 
 def test_a_figure_that_is_older_than_the_release_shows_its_day() -> None:

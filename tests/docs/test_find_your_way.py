@@ -33,7 +33,7 @@ def test_twenty_questions_have_one_file_each() -> None:
 def test_the_layers_of_the_page_are_those_of_the_contracts(package: str) -> None:
     """In their order; parts of one layer may have a row each, in any order."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    [layers] = [each["layers"] for each in contracts if each["type"] == "layers" and package in each["containers"]]
+    [layers] = [item["layers"] for item in contracts if item["type"] == "layers" and package in item["containers"]]
     table = (ROOT / PAGES[0]).read_text().partition(f"| layer of `{package}` | does |")[2].partition("\n\n")[0]
     rows = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)]
     named = [name for row in rows for name in row]

@@ -35,12 +35,12 @@ def objects_in(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def field_at(path: str) -> dict[str, Any]:
     """The schema of a field. Raises KeyError where the fleet file has none such."""
     fields = list(objects_in(whole_schema()["$defs"]["FleetSpec"]))
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in path.replace("[]", "").split("."):
-        known = {key: field for each in fields for key, field in each.items()}
-        found = known[name]
-        fields = list(objects_in(found))
-    return found
+        known = {key: field for item in fields for key, field in item.items()}
+        result = known[name]
+        fields = list(objects_in(result))
+    return result
 
 
 def test_there_are_rows() -> None:
@@ -54,8 +54,8 @@ def test_each_path_and_default_is_that_of_the_model(what: str, where: str, defau
     fields = [field_at(path) for path in paths]
     value = fields[0].get("default")
     if isinstance(value, (str, int, bool)):
-        shown = value if isinstance(value, str) else json.dumps(value)
-        assert default.startswith(f"`{shown}`")
+        output = value if isinstance(value, str) else json.dumps(value)
+        assert default.startswith(f"`{output}`")
     else:
         assert "`" not in default
 

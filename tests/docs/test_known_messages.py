@@ -150,15 +150,15 @@ def test_the_page_does_not_repeat_what_the_message_says(remedy: str, shown: str)
 
 def test_the_page_has_each_code_and_no_other(request: pytest.FixtureRequest) -> None:
     text = PAGE.read_text()
-    made = text
+    result = text
     for section, table in rows().items():
         heading = f"## {section}\n\n"
-        before, found, rest = made.partition(heading)
-        assert found, f"{PAGE.name}: has no {heading.strip()}"
-        made = before + heading + table + re.sub(r"\A(\|.*\n)+", "", rest)
+        before, results, rest = result.partition(heading)
+        assert results, f"{PAGE.name}: has no {heading.strip()}"
+        result = before + heading + table + re.sub(r"\A(\|.*\n)+", "", rest)
     if request.config.getoption("update_snapshots"):
-        PAGE.write_text(made)
-    assert made == text
+        PAGE.write_text(result)
+    assert result == text
     assert re.findall(r'<a id="(kf\d+)">', text) == [
         code.lower() for code in (*(message.code for message in known_messages()), *sorted(FLEET_RULES))
     ]
@@ -174,9 +174,9 @@ def test_every_rule_is_used() -> None:
 
 
 def test_codes_are_numbered_by_section() -> None:
-    for number, in_section in groupby((each.code for each in everything()), lambda code: code[2]):
-        found = list(in_section)
-        assert found == [f"KF{number}{count:02}" for count in range(1, len(found) + 1)]
+    for number, in_section in groupby((item.code for item in everything()), lambda code: code[2]):
+        result = list(in_section)
+        assert result == [f"KF{number}{count:02}" for count in range(1, len(result) + 1)]
 
 
 def test_every_message_of_others_has_an_example_here() -> None:

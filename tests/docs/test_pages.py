@@ -28,14 +28,14 @@ def test_what_a_page_shows_is_what_its_commands_print(
     folder = workplace(tmp_path)
     text, wrong = page.read_text(), []
     for block in blocks(page, "console"):
-        made = block
+        result = block
         for step in steps(block):
             printed = run(step, folder)
             if not matches(step.expected, printed):
                 wrong.append(f"$ {step.command}\nprints\n{printed}and not\n{step.expected}")
-                made = made.replace(step.shown + step.expected, step.shown + printed)
-        text = text.replace(f"```console\n{block}```", f"```console\n{made}```")
-    assert not [each for each in wrong if "Traceback (most recent call last)" in each], "\n".join(wrong)
+                result = result.replace(step.shown + step.expected, step.shown + printed)
+        text = text.replace(f"```console\n{block}```", f"```console\n{result}```")
+    assert not [item for item in wrong if "Traceback (most recent call last)" in item], "\n".join(wrong)
     if request.config.getoption("update_snapshots"):
         page.write_text(text)
     else:
@@ -56,9 +56,9 @@ def test_commands_that_need_a_cloud_have_options_that_exist(page: Path) -> None:
             try:
                 context = group.make_context("kueue-fleet", list(words), resilient_parsing=False)
                 subcommand, arguments = words[0], words[1:]
-                found = group.get_command(context, subcommand)  # type: ignore[attr-defined]
-                assert found is not None, command
-                found.make_context(subcommand, arguments, parent=context)
+                result = group.get_command(context, subcommand)  # type: ignore[attr-defined]
+                assert result is not None, command
+                result.make_context(subcommand, arguments, parent=context)
             except ClickException as refused:
                 pytest.fail(f"{command}: {refused.format_message()}")
 

@@ -25,6 +25,6 @@ def test_every_point_of_owasps_ten_has_a_row() -> None:
 def test_a_row_names_tests_that_are_there(row: str) -> None:
     named = re.findall("`(tests/[^`]+)`", row.split("|")[3])
     assert named
-    for each in named:
-        path, _, name = each.partition("::")
-        assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.M), each
+    for item in named:
+        path, _, name = item.partition("::")
+        assert re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.M), item

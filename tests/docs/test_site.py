@@ -29,8 +29,8 @@ PACKAGES = ("pulumi", "pulumi-gcp", "pulumi-docker-build", "pulumi-kubernetes", 
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     """A link to a page, a heading or a file that is not there is one; with --quiet, --strict would let it pass."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     for page in (
         "index.html",
         "concepts/index.html",
@@ -50,18 +50,18 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
 def versions() -> str:
     """The table of versions, from what pins them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = [(label, next(e for e in ENGINES if e.name == name)) for name, label in SHOWN.items()]
+    result = [(label, next(e for e in ENGINES if e.name == name)) for name, label in SHOWN.items()]
     rows = []
-    for label, engine in found:
+    for label, engine in result:
         tested = engine.version.removeprefix("v")
         rows.append((label, f"{engine.accepts}.x" if engine.accepts else tested, tested))
     classifiers = [text.rpartition(" ")[2] for text in project["classifiers"] if ":: 3." in text]
     rows.append(("Python", f"{classifiers[0]} to {classifiers[-1]}", classifiers[0]))
     locked = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
     for name in PACKAGES:
-        wanted = next(text for text in project["dependencies"] if re.match(rf"{name}[><=]", text))
+        expected = next(text for text in project["dependencies"] if re.match(rf"{name}[><=]", text))
         tested = next(package["version"] for package in locked if package["name"] == name)
-        rows.append((f"`{name}`", wanted.removeprefix(name).replace(",", ", "), tested))
+        rows.append((f"`{name}`", expected.removeprefix(name).replace(",", ", "), tested))
     lines = [f"| {label} | {works} | {tested} |" for label, works, tested in rows]
     return "\n".join(("| | works with | tested with |", "|---|---|---|", *lines))
 
@@ -69,8 +69,10 @@ def versions() -> str:
 def test_the_page_on_versions_says_what_is_pinned(request: pytest.FixtureRequest) -> None:
     page = ROOT / "docs" / "releases.md"
     text = page.read_text(encoding="utf-8")
-    made = re.sub(r"^\| \| works with.*?(?=\n\n)", lambda _: versions(), text, count=1, flags=re.MULTILINE | re.DOTALL)
+    result = re.sub(
+        r"^\| \| works with.*?(?=\n\n)", lambda _: versions(), text, count=1, flags=re.MULTILINE | re.DOTALL
+    )
     if request.config.getoption("update_snapshots"):
-        page.write_text(made, encoding="utf-8")
+        page.write_text(result, encoding="utf-8")
     else:
-        assert text == made
+        assert text == result

@@ -75,10 +75,10 @@ def test_every_alert_has_a_row_and_no_other_is_named() -> None:
 
 
 def test_everything_found_in_kueue_has_a_row() -> None:
-    found = re.findall(r"^## (.+)$", (DOCS / "found-in-kueue.md").read_text(), re.MULTILINE)
-    assert len(found) > 9
+    result = re.findall(r"^## (.+)$", (DOCS / "found-in-kueue.md").read_text(), re.MULTILINE)
+    assert len(result) > 9
     linked = set(re.findall(r"found-in-kueue\.md#(\d+)-", PAGE))
-    assert linked == {title.partition(".")[0] for title in found}
+    assert linked == {title.partition(".")[0] for title in result}
 
 
 @pytest.mark.parametrize(("part", "setting", "default"), re.findall(r"`(watchdog|dispatch)\.(\w+)` \((\w+)\)", PAGE))

@@ -34,7 +34,7 @@ def found(path: str, tree: ast.Module, errors: Collection[str]) -> Iterator[tupl
     ours = _errors_of_ours(tree, errors)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            reads = any(_is_ours(each, ours) for each in _read(node)) or _splits_there(node)
+            reads = any(_is_ours(item, ours) for item in _read(node)) or _splits_there(node)
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             reads = isinstance(node.left, ast.Constant | ast.JoinedStr) and _is_ours(node.comparators[0], ours)
         else:
@@ -67,7 +67,7 @@ def _is_ours(node: ast.expr, errors: set[str]) -> bool:
 
 def _splits_there(call: ast.Call) -> bool:
     split = isinstance(call.func, ast.Attribute) and call.func.attr in READ_BY - {"count"}
-    return split and any(isinstance(each, ast.Constant) and each.value in SEPARATORS for each in call.args)
+    return split and any(isinstance(item, ast.Constant) and item.value in SEPARATORS for item in call.args)
 
 
 def _errors_of_ours(tree: ast.Module, classes: Collection[str]) -> set[str]:
@@ -76,7 +76,7 @@ def _errors_of_ours(tree: ast.Module, classes: Collection[str]) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
             types = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            if {ast.unparse(each).rpartition(".")[2] for each in types} & set(classes):
+            if {ast.unparse(item).rpartition(".")[2] for item in types} & set(classes):
                 names.add(node.name)
     return names
 

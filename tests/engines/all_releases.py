@@ -104,9 +104,9 @@ def jobs_of(stack: str) -> list[dict[str, Any]]:
     given = jobs_in(ROOT / "examples" / stack / "jobs.yaml")
     if stack == "batch-platform":
         return given[:8]
-    jobs = [copy.deepcopy(each) for each in given[2:6]]
-    for each in jobs:
-        each["spec"]["template"]["metadata"]["annotations"][RUN_SECONDS] = "2"
+    jobs = [copy.deepcopy(entry) for entry in given[2:6]]
+    for item in jobs:
+        item["spec"]["template"]["metadata"]["annotations"][RUN_SECONDS] = "2"
     return jobs
 
 
@@ -114,7 +114,7 @@ def jobs_of(stack: str) -> list[dict[str, Any]]:
 def test_the_dws_stack_runs_its_jobs(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each cluster has its release, and four jobs end well."""
     with brought_up("dws-multikueue", mix, tmp_path_factory) as fleet:
-        expected = {each.name: {mix.manager if each.role == "manager" else mix.others} for each in fleet.fleet.clusters}
+        expected = {item.name: {mix.manager if item.role == "manager" else mix.others} for item in fleet.fleet.clusters}
         wait_until(lambda: releases_of(fleet) == expected)
         run(fleet, jobs_of("dws-multikueue"))
 
@@ -152,10 +152,10 @@ def small_fleet(version: str) -> dict[str, Any]:
 
 def small_job(seconds: int = 6) -> dict[str, Any]:
     """A job of it."""
-    made = gpu_job("train", seconds=seconds)
-    made["spec"]["backoffLimit"] = 0
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
-    return made
+    result = gpu_job("train", seconds=seconds)
+    result["spec"]["backoffLimit"] = 0
+    result["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    return result
 
 
 def upgrade(
@@ -285,7 +285,7 @@ def has_quota(lab: ControllerLab, name: str) -> bool:
 def ready(workload: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """Its admission checks, of which one is Ready."""
     checks: list[dict[str, Any]] = workload["status"]["admissionChecks"]
-    return [{**each, "state": "Ready"} if each["name"] == name else each for each in checks]
+    return [{**item, "state": "Ready"} if item["name"] == name else item for item in checks]
 
 
 def change(lab: ControllerLab, name: str, body: dict[str, Any], part: str = "") -> None:
@@ -314,19 +314,19 @@ def dispatched_by(dispatcher: str, version: str) -> dict[str, Any]:
 
 
 def sized(gpus: int) -> dict[str, Any]:
-    made = job(f"of-{gpus}", gpus, seconds=100_000)
-    made["metadata"]["labels"][STEP_LABEL] = made["metadata"]["name"]
-    made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
-    return made
+    result = job(f"of-{gpus}", gpus, seconds=100_000)
+    result["metadata"]["labels"][STEP_LABEL] = result["metadata"]["name"]
+    result["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    return result
 
 
 def simulated(asked: dict[str, Any]) -> dict[str, str | None]:
     """By job: where it is after a minute."""
     jobs = [sized(gpus) for gpus in SIZES]
     steps = {each["metadata"]["name"]: float(number) for number, each in enumerate(jobs)}
-    documents = [Document(each["metadata"]["name"], each) for each in jobs]
+    documents = [Document(entry["metadata"]["name"], entry) for entry in jobs]
     fleet = prepare_fleet(parse_fleet(asked), WorkloadFile(steps=steps), Delays(), manifests=documents, until=60.0)
-    return {each.name: each.cluster for each in fleet.run().records}
+    return {item.name: item.cluster for item in fleet.run().records}
 
 
 @pytest.mark.parametrize("version", ["0.17.1", "0.18.3", "0.19.2"])
@@ -334,8 +334,8 @@ def test_kueues_dispatchers_choose_the_workers_that_the_simulation_says(
     version: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Incremental asks three in the first five minutes: by name, since 0.19 in the order of the file."""
-    fleets = {each: dispatched_by(each, version) for each in ("AllAtOnce", "Incremental")}
-    expected = {each: simulated(asked) for each, asked in fleets.items()}
+    fleets = {entry: dispatched_by(entry, version) for entry in ("AllAtOnce", "Incremental")}
+    expected = {item: simulated(asked) for item, asked in fleets.items()}
     build_engines(EngineCache(engines_dir()), names=fleet_engines(parse_fleet(fleets["AllAtOnce"])))
     with controller_lab(tmp_path_factory.mktemp("lab"), fleets["AllAtOnce"]) as lab:
         for dispatcher, places in expected.items():
@@ -344,8 +344,8 @@ def test_kueues_dispatchers_choose_the_workers_that_the_simulation_says(
             for gpus in SIZES:
                 lab.submit(sized(gpus))
                 wait_until(lambda name=f"of-{gpus}", places=places: is_settled(lab, name, places[name]))  # type: ignore[misc]
-            found = {name: ((lab.workload(name) or {})["status"]).get("clusterName") for name in places}
-            assert found == places, dispatcher
+            result = {name: ((lab.workload(name) or {})["status"]).get("clusterName") for name in places}
+            assert result == places, dispatcher
             lab.clear()
 
 
@@ -356,8 +356,8 @@ def is_settled(lab: ControllerLab, name: str, place: str | None) -> bool:
     if workload is None or place is not None:
         return bool(status.get("clusterName")) and status["clusterName"] == place
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
-    copies = [lab.workers[each].find(path) for each in status.get("nominatedClusterNames") or ()]
-    return bool(copies) and all(each is not None and condition(each, "QuotaReserved") == "False" for each in copies)
+    copies = [lab.workers[item].find(path) for item in status.get("nominatedClusterNames") or ()]
+    return bool(copies) and all(entry is not None and condition(entry, "QuotaReserved") == "False" for entry in copies)
 
 
 XPK = "theirs"
@@ -417,7 +417,7 @@ def test_a_platform_of_xpk_is_imported_and_explained(tmp_path_factory: pytest.Te
             printed = lab.printed(XPK, OF_KUEUE)
     pools = yaml.safe_load((PLATFORMS / "xpk-gpu" / "pools.yaml").read_text())
     again = adopt_fleet([AdoptedCluster(XPK, "us-central1", printed, pools)], IDENTITY).data
-    assert {each["apiVersion"] for each in printed if "Queue" in each["kind"]} == {"kueue.x-k8s.io/v1beta1"}
+    assert {item["apiVersion"] for item in printed if "Queue" in item["kind"]} == {"kueue.x-k8s.io/v1beta1"}
     for section in ("kueue", "clusters", "flavors", "clusterQueues", "localQueues"):
         assert again[section] == data[section], section
     dump = tmp_path_factory.mktemp("dump") / "dump.yaml"

@@ -149,9 +149,9 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
         for key, inputs in self.world.objects.items():
             ids = {"/".join(key), "/".join(filter(None, (key[2], key[3]))), inputs.get("selfLink")}
             if key[1] == kind and request.id in ids:
-                found = struct_pb2.Struct()
-                found.update(inputs)
-                return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)
+                result = struct_pb2.Struct()
+                result.update(inputs)
+                return provider_pb2.ReadResponse(id=request.id, properties=result, inputs=result)
         return provider_pb2.ReadResponse()
 
     def Delete(self, request: Any, context: Any) -> Any:
@@ -206,7 +206,7 @@ def key_of(request: Any, inputs: Mapping[str, Any]) -> Key:
     metadata = inputs.get("metadata", inputs)
     cluster = place_of(request.urn).split("/")[0] if package == "kubernetes" else package
     place = metadata.get("namespace") or metadata.get("role") or metadata.get("region") or ""
-    named = (metadata[each] for each in ("name", "accountId", "member", "service") if each in metadata)
+    named = (metadata[item] for item in ("name", "accountId", "member", "service") if item in metadata)
     name = next(named, request.urn.split("::", 3)[3])  # as the provider names what has none
     return (cluster, kind, place, str(name))
 

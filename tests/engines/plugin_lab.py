@@ -102,7 +102,7 @@ class PluginLab:
 
     def run(self, *command: str, folder: Path, fails: bool = False) -> str:
         """What a command prints, on both streams."""
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=folder,
             env=self.environment,
@@ -112,8 +112,8 @@ class PluginLab:
             text=True,
             check=False,
         )
-        assert (done.returncode != 0) == fails, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}"
-        return done.stdout
+        assert (result.returncode != 0) == fails, f"{' '.join(command)}: exit code {result.returncode}\n{result.stdout}"
+        return result.stdout
 
     def up_python(self, program: Callable[[], None], project: str) -> list[str]:
         """Goes on with a stack from a Python program; what that had to change."""

@@ -42,13 +42,13 @@ def read_once(text: str) -> Iterator[tuple[int, str]]:
 def _asserted_reads(function: Function, reads: _Reads) -> Iterator[ast.stmt]:
     """The asserts that read, and the assignments that read what a later assert names."""
     read: dict[str, ast.stmt] = {}
-    found: dict[int, ast.stmt] = {}
+    result: dict[int, ast.stmt] = {}
     for statement in _statements(function.body):
         if isinstance(statement, ast.Assert):
             if reads.in_(statement.test):
-                found[statement.lineno] = statement
+                result[statement.lineno] = statement
             for name in _names(statement.test) & read.keys():
-                found[read[name].lineno] = read[name]
+                result[read[name].lineno] = read[name]
         elif isinstance(statement, ast.Assign):
             origin: ast.stmt | None = statement if reads.in_(statement.value) else None
             if origin is None and not _waits(statement.value):
@@ -57,7 +57,7 @@ def _asserted_reads(function: Function, reads: _Reads) -> Iterator[ast.stmt]:
                 read.pop(name, None)
                 if origin is not None:
                     read[name] = origin
-    yield from found.values()
+    yield from result.values()
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -101,7 +101,7 @@ class _Reads:
 
 
 def _waits(node: ast.AST) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in WAITS for each in ast.walk(node))
+    return any(isinstance(item, ast.Name) and item.id in WAITS for item in ast.walk(node))
 
 
 def _outside_lambdas(node: ast.AST) -> Iterator[ast.AST]:
@@ -118,12 +118,12 @@ def _names(expression: ast.AST) -> set[str]:
 def main() -> int:
     """Prints a line for each place. The exit code is 1 where there is one."""
     files = sorted(HERE.rglob("test_*.py"))
-    found = [f"{path}:{line}: {source}" for path in files for line, source in read_once(path.read_text())]
-    for each in found:
-        print(f"{each}\n    is read once; wait for what it asserts, or say why it is settled: {SETTLED}...")
-    if not found:
+    result = [f"{path}:{line}: {source}" for path in files for line, source in read_once(path.read_text())]
+    for item in result:
+        print(f"{item}\n    is read once; wait for what it asserts, or say why it is settled: {SETTLED}...")
+    if not result:
         print(f"Reads that are asserted in tests on control planes: all of {len(files)} files wait")
-    return bool(found)
+    return bool(result)
 
 
 if __name__ == "__main__":

@@ -45,13 +45,13 @@ class Workshop:
 
     def run(self, *command: str, where: Path, fails: bool = False) -> str:
         """What the command prints. Raises RuntimeError if it fails, or, with `fails`, if it does not."""
-        done = subprocess.run(
+        result = subprocess.run(
             command, cwd=where, env=self.environment, capture_output=True, text=True, check=False
         )  # fmt: skip
-        said = f"{done.stdout}{done.stderr}"
-        if (done.returncode != 0) != fails:
-            raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{said}")
-        return said if fails else done.stdout
+        output = f"{result.stdout}{result.stderr}"
+        if (result.returncode != 0) != fails:
+            raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}\n{output}")
+        return output if fails else result.stdout
 
     def generate(self, owner: str, language: str) -> Path:
         """The folder with the SDK for a language, for a plugin from OWNER's repository."""
@@ -66,8 +66,8 @@ class Workshop:
 def _workshop() -> Iterator[Workshop]:
     cache = EngineCache(engines_dir())
     engines = build_engines(cache, names=["pulumi", "pulumi-nodejs"])
-    with TemporaryDirectory() as made:
-        folder = Path(made)
+    with TemporaryDirectory() as result:
+        folder = Path(result)
         generator = engines.binary("pulumi-language-nodejs")
         programs = folder / "programs"
         programs.mkdir()
@@ -105,8 +105,8 @@ def pack_npm(workshop: Workshop, target: Path, owner: str) -> Path:
     workshop.run("npx", "tsc", where=folder)
     program = folder / "index.ts"
     program.write_text(program.read_text().replace("nominalQuota: gpus", "nominalQouta: gpus"))
-    if "'nominalQuota'" not in (said := workshop.run("npx", "tsc", where=folder, fails=True)):
-        raise RuntimeError(f"a field that is spelt wrong is not what does not compile:\n{said}")
+    if "'nominalQuota'" not in (output := workshop.run("npx", "tsc", where=folder, fails=True)):
+        raise RuntimeError(f"a field that is spelt wrong is not what does not compile:\n{output}")
     return target / packed
 
 
@@ -126,9 +126,9 @@ def pack_wheel(workshop: Workshop, target: Path, owner: str) -> Path:
     program.write_text(_PYTHON_PROGRAM)
     workshop.run(*check, where=folder)
     program.write_text(_PYTHON_PROGRAM.replace("nominal_quota=", "nominal_qouta="))
-    said = workshop.run(*check, where=folder, fails=True)
-    if '"nominal_qouta"' not in said:
-        raise RuntimeError(f"a field that is spelt wrong is not what does not pass:\n{said}")
+    output = workshop.run(*check, where=folder, fails=True)
+    if '"nominal_qouta"' not in output:
+        raise RuntimeError(f"a field that is spelt wrong is not what does not pass:\n{output}")
     return wheel
 
 

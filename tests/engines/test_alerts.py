@@ -34,8 +34,8 @@ BUILD = kueue_metric(
 def queue_status(queue: str, status: str, role: str = "leader") -> str:
     """What a replica of Kueue says about the state of a queue."""
     return "".join(
-        kueue_metric("kueue_cluster_queue_status", status == each, cluster_queue=queue, status=each, replica_role=role)
-        for each in ("pending", "active", "terminated")
+        kueue_metric("kueue_cluster_queue_status", status == item, cluster_queue=queue, status=item, replica_role=role)
+        for item in ("pending", "active", "terminated")
     )
 
 
@@ -54,8 +54,8 @@ def healthy(cluster: str, minutes: float) -> list[Collector]:
 
 def fired(short: str, collectors: Iterable[Collector], minutes: float) -> dict[str, tuple[float, float]]:
     """Of the alerts that fire, the names of what they are about, and when."""
-    found = firing(POLICIES[short], collectors, minutes)
-    return {" ".join(value for _, value in labels): times for labels, times in found.items()}
+    result = firing(POLICIES[short], collectors, minutes)
+    return {" ".join(value for _, value in labels): times for labels, times in result.items()}
 
 
 def test_no_alert_for_a_queue_that_is_stopped_on_purpose_or_was_inactive_when_the_leader_followed() -> None:
@@ -226,7 +226,7 @@ def test_a_fault_fires_its_alert_and_names_what_is_broken(short: str) -> None:
 
 def jobs_that_wait(collectors: Iterable[Collector]) -> list[Any]:
     (chart,) = (
-        each for section in sections(controller=False) for each in section.charts if each.title == "Jobs that wait"
+        item for section in sections(controller=False) for item in section.charts if item.title == "Jobs that wait"
     )
     return [float(series["values"][-1][1]) for series in evaluate(chart.queries[""], collectors, 5, 60)]
 

@@ -146,8 +146,8 @@ class Walk:
 
     @cached_property
     def api(self) -> client.CoreV1Api:
-        made = config.new_client_from_config(str(self.lab.session.paths.kubeconfig), context=CLUSTER)  # type: ignore[no-untyped-call]
-        return client.CoreV1Api(made)
+        result = config.new_client_from_config(str(self.lab.session.paths.kubeconfig), context=CLUSTER)  # type: ignore[no-untyped-call]
+        return client.CoreV1Api(result)
 
     def nodes(self) -> dict[str, int]:
         listed: Any = self.api.list_node(label_selector="kueue-fleet.dev/simulated=true")
@@ -186,8 +186,8 @@ def run_for(part: Any, seconds: str) -> None:
         parts: Iterable[Any] = part.values()
     else:
         parts = part if isinstance(part, list) else ()
-    for each in parts:
-        run_for(each, seconds)
+    for item in parts:
+        run_for(item, seconds)
 
 
 @pytest.fixture(scope="module")
@@ -195,17 +195,17 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
     """The walk-through: low priority, high priority once the low ones run, and then all others."""
     settings = {"nodes": {"provisionSeconds": 0.5, "idleSeconds": 5}, "dws": {"low": 16, "high": 16}}
     with rehearsed(STACK, tmp_path_factory, **settings) as lab:
-        made = Walk(lab)
-        made.nodes_at_first = made.nodes()
-        made.submit("low-priority")
-        made.until(lambda: sum(story.admitted for story in made.stories.values()) == 14)
-        made.submit("high-priority")
-        made.until(lambda: sum(story.admitted for story in made.of("high-priority")) == 6)
-        made.submit("compact", "jobset", "dws")
-        made.let_go |= HELD.keys()
-        made.until(lambda: all(story.finished for story in made.stories.values()))
-        print(made.table())
-        yield made
+        result = Walk(lab)
+        result.nodes_at_first = result.nodes()
+        result.submit("low-priority")
+        result.until(lambda: sum(story.admitted for story in result.stories.values()) == 14)
+        result.submit("high-priority")
+        result.until(lambda: sum(story.admitted for story in result.of("high-priority")) == 6)
+        result.submit("compact", "jobset", "dws")
+        result.let_go |= HELD.keys()
+        result.until(lambda: all(story.finished for story in result.stories.values()))
+        print(result.table())
+        yield result
 
 
 def compact_nodes(walk: Walk, team: str, number: int) -> int:
@@ -295,9 +295,9 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.figure for row in ROWS])
 def test_each_figure_of_the_walk_through(walk: Walk, row: Row) -> None:
-    found = row.here(walk)
-    print(f"{row.figure} | {row.reference} | {found} | {row.why}")
-    assert found == row.expected, walk.table()
+    result = row.here(walk)
+    print(f"{row.figure} | {row.reference} | {result} | {row.why}")
+    assert result == row.expected, walk.table()
     assert (row.reference != row.expected) == bool(row.why)
 
 
@@ -340,22 +340,22 @@ def test_the_simulation_says_the_same_of_each_job(walk: Walk) -> None:
     print(both)
     one, two = by_kind(walk, simulation), by_kind(walk, rehearsal)
     assert one.keys() == two.keys(), both
-    for kind, found in one.items():
+    for kind, result in one.items():
         if kind[0] in ("low-priority", "compact", "dws"):
-            assert found == two[kind], both
+            assert result == two[kind], both
         elif kind[0] == "high-priority":
-            assert set(found) == set(two[kind]), both
+            assert set(result) == set(two[kind]), both
         else:
             assert set(two[kind]) <= {((CLUSTER, (flavor,), False),) for flavor in (RESERVED, SPOT)}, both
 
 
 def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter[Told]]:
     """How many jobs of each kind and pair of teams went where."""
-    found: dict[tuple[str, str], Counter[Told]] = {}
+    result: dict[tuple[str, str], Counter[Told]] = {}
     for job, told in stories(rows).items():
         team, _, name = job.partition("/")
-        found.setdefault((walk.stories[name].step, PAIRS[team]), Counter())[told] += 1
-    return found
+        result.setdefault((walk.stories[name].step, PAIRS[team]), Counter())[told] += 1
+    return result
 
 
 def submit_again(walk: Walk, documents: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
@@ -368,13 +368,13 @@ def submit_again(walk: Walk, documents: Sequence[dict[str, Any]], count: int) ->
     run_for(job, HELD_SECONDS)
     name = job["metadata"]["name"]
     jobs.delete_namespaced_job(name, "team-a", propagation_policy="Background")
-    wait_until(lambda: not [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name])
+    wait_until(lambda: not [item for item in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(item) == name])
     submit_jobs(clients, CLUSTER, documents)
 
     def running() -> list[dict[str, Any]] | None:
-        found = [pod for pod in clients.list(CLUSTER, "", "v1", "pods") if pod["status"]["phase"] == "Running"]
-        found = [pod for pod in found if pod["metadata"].get("labels", {}).get("job-name") == name]
-        return found if len(found) == count else None
+        result = [pod for pod in clients.list(CLUSTER, "", "v1", "pods") if pod["status"]["phase"] == "Running"]
+        result = [pod for pod in result if pod["metadata"].get("labels", {}).get("job-name") == name]
+        return result if len(result) == count else None
 
     pods = wait_until(running)
     for pod in pods:
@@ -403,8 +403,8 @@ def name_of(item: Mapping[str, Any]) -> str:
 
 def pods_that_ended_well(clients: ClusterClients, name: str) -> int:
     """Of the job of that name."""
-    [found] = [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name]
-    return int(found.get("status", {}).get("succeeded", 0))
+    [result] = [item for item in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(item) == name]
+    return int(result.get("status", {}).get("succeeded", 0))
 
 
 def test_the_platform_shrinks_to_what_it_was(walk: Walk) -> None:

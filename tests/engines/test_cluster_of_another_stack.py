@@ -30,15 +30,15 @@ KUBECONFIG: dict[str, Any] = {
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PluginLab]:
     """Both stacks are up."""
     engines = build_engines(EngineCache(engines_dir()), names=["pulumi"])
-    with plugin_lab(tmp_path_factory.mktemp("lab"), [engines.binary("pulumi")]) as made:
-        folder = made.example("plain-cluster") / "program"
-        for each in (folder / "cluster", folder):
-            made.run("pulumi", "stack", "init", "dev", folder=each)
+    with plugin_lab(tmp_path_factory.mktemp("lab"), [engines.binary("pulumi")]) as result:
+        folder = result.example("plain-cluster") / "program"
+        for item in (folder / "cluster", folder):
+            result.run("pulumi", "stack", "init", "dev", folder=item)
         secret = ("config", "set", "--secret", "kubeconfig", json.dumps(KUBECONFIG))
-        made.run("pulumi", *secret, folder=folder / "cluster")
-        up(made, folder / "cluster")
-        up(made, folder)
-        yield made
+        result.run("pulumi", *secret, folder=folder / "cluster")
+        up(result, folder / "cluster")
+        up(result, folder)
+        yield result
 
 
 def up(lab: PluginLab, folder: Path) -> None:
@@ -47,8 +47,8 @@ def up(lab: PluginLab, folder: Path) -> None:
 
 def test_the_manager_reaches_the_cluster_of_the_other_stack(lab: PluginLab) -> None:
     [secret] = [
-        made
-        for (cluster, kind, _, name), made in lab.world.objects.items()
+        result
+        for (cluster, kind, _, name), result in lab.world.objects.items()
         if (cluster, kind) == (MANAGER, "Secret") and WORKER in name
     ]
     config = json.loads(base64.b64decode(secret["data"]["kubeconfig"]))

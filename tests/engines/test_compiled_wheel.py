@@ -45,8 +45,8 @@ def test_what_is_compiled_decides_as_kueue_does(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "tests" / "support")}
     for name in [name for name in environ if name.startswith("PYTEST_")]:
         del environ[name]
-    done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, timeout=1200)
-    assert done.returncode == pytest.ExitCode.OK, done.stdout[-5000:]
+    result = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, timeout=1200)
+    assert result.returncode == pytest.ExitCode.OK, result.stdout[-5000:]
 
 
 def test_these_tests_run_every_module_that_is_compiled() -> None:

@@ -106,8 +106,8 @@ def test_the_server_is_verified_by_the_labs_authority(cluster: BareCluster, name
 def test_a_service_account_has_its_own_rights_only(cluster: BareCluster) -> None:
     ensure_default_account(cluster)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made = cluster.create(f"{NAMESPACES}/default/serviceaccounts/default/token", request)
-    token = made["status"]["token"]
+    result = cluster.create(f"{NAMESPACES}/default/serviceaccounts/default/token", request)
+    token = result["status"]["token"]
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     answer = cluster.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, token=token)
     assert answer.body["status"]["userInfo"]["username"] == "system:serviceaccount:default:default"
@@ -153,7 +153,7 @@ def test_a_deployment_becomes_pods_that_wait_for_a_node(cluster: BareCluster) ->
     def reason() -> str | None:
         pods = cluster.call("GET", f"{PODS}?labelSelector=app%3Dwaits").body["items"]
         conditions = pods[0]["status"].get("conditions", []) if pods else []
-        return next((found["reason"] for found in conditions if found["type"] == "PodScheduled"), None)
+        return next((result["reason"] for result in conditions if result["type"] == "PodScheduled"), None)
 
     assert until(reason, "what the scheduler says of the pod") == "Unschedulable"
     cluster.call("DELETE", "/apis/apps/v1/namespaces/default/deployments/waits")

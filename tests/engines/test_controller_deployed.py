@@ -79,8 +79,8 @@ class Deployed:
         return self.clusters[MANAGER]
 
     def workload(self, name: str) -> Json | None:
-        found = self.manager.items(f"{KUEUE}/namespaces/team/workloads")
-        mine = [each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name]
+        result = self.manager.items(f"{KUEUE}/namespaces/team/workloads")
+        mine = [item for item in result if item["metadata"]["ownerReferences"][0]["name"] == name]
         return mine[0] if mine else None
 
     def token_of(self, account: str, cluster: str, namespace: str) -> str:
@@ -113,16 +113,16 @@ CORDONED: Json = {
 
 def job(name: str, **options: Any) -> Json:
     """A Job for one kind of GPU, as Autopilot wants it."""
-    made = job_of_any_gpu(name, **options)
-    made["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
-    return made
+    result = job_of_any_gpu(name, **options)
+    result["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    return result
 
 
 def written_quota(clusters: Mapping[str, OneCluster], queue: str) -> list[int]:
     """Nominal GPUs of a queue on the manager and the worker."""
     queues = [clusters[name].get(f"{KUEUE}/clusterqueues/{queue}") for name in (MANAGER, WORKER)]
     flavors = [queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"] for queue in queues]
-    return [int(each["nominalQuota"]) for quotas in flavors for each in quotas if each["name"] == GPU]
+    return [int(item["nominalQuota"]) for quotas in flavors for item in quotas if item["name"] == GPU]
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         for _ in run:
             pass
         token = session.paths.admin_token.read_text().strip()
-        clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
+        clusters = {objects["name"]: one_of(session, objects, token) for objects in session.client.clusters()}
         clusters[WORKER].create("/api/v1/nodes", CORDONED)
         wait_until(lambda: written_quota(clusters, FOLLOWS) == [FOLLOWED, FOLLOWED])
         wait_until(lambda: written_quota(clusters, BY_TIME) == [DURING, DURING])
@@ -174,12 +174,12 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 def test_clusters_take_the_inotify_instances_that_a_rehearsal_looks_for(deployed: Deployed) -> None:
     def looked_for() -> bool:
-        found = 0
+        result = 0
         for process in deployed.supervisor.children(recursive=True):
             for descriptor in Path(f"/proc/{process.pid}/fd").glob("*"):
                 with suppress(FileNotFoundError):  # It has been closed.
-                    found += descriptor.readlink().name.endswith("inotify")
-        assert found == inotify_instances(deployed.fleet)
+                    result += descriptor.readlink().name.endswith("inotify")
+        assert result == inotify_instances(deployed.fleet)
         return True
 
     wait_until(looked_for)
@@ -187,8 +187,8 @@ def test_clusters_take_the_inotify_instances_that_a_rehearsal_looks_for(deployed
 
 def first_tokens(worker: OneCluster, fleet: FleetSpec) -> dict[str, str]:
     secrets = {place.account: place.first_secret for place in worker_tokens(fleet)}
-    found = {account: worker.get(f"/api/v1/namespaces/kueue-system/secrets/{secrets[account]}") for account in secrets}
-    return {account: base64.b64decode(secret["data"]["token"]).decode() for account, secret in found.items()}
+    result = {account: worker.get(f"/api/v1/namespaces/kueue-system/secrets/{secrets[account]}") for account in secrets}
+    return {account: base64.b64decode(secret["data"]["token"]).decode() for account, secret in result.items()}
 
 
 def one_of(session: Session, made: Json, token: str) -> OneCluster:
@@ -202,8 +202,8 @@ def one_of(session: Session, made: Json, token: str) -> OneCluster:
 
 
 def test_its_image_is_the_one_that_up_builds_and_nothing_is_built_here(deployed: Deployed) -> None:
-    made = the_deployment(deployed.manager)
-    image = made["spec"]["template"]["spec"]["containers"][0]["image"]
+    result = the_deployment(deployed.manager)
+    image = result["spec"]["template"]["spec"]["containers"][0]["image"]
     assert re.fullmatch(rf"{re.escape(str(controller_image(deployed.fleet)))}@sha256:[0-9a-f]{{64}}", image)
     [warning] = deployed.warnings
     assert warning == f"{controller_image(deployed.fleet)}: {NOTHING_BUILT}"
@@ -237,8 +237,8 @@ def test_kueue_runs_in_two_replicas_that_nodes_can_be_drained_of(deployed: Deplo
             assert places == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
         assert budget_of_kueue(cluster)["spec"]["minAvailable"] == 1
         wait_until(lambda cluster=cluster: disruptions_allowed(cluster) == 1)  # type: ignore[misc]
-    made = the_deployment(deployed.manager)
-    assert made["spec"]["template"]["spec"]["priorityClassName"] == "kueue-fleet-critical"
+    result = the_deployment(deployed.manager)
+    assert result["spec"]["template"]["spec"]["priorityClassName"] == "kueue-fleet-critical"
 
 
 def budget_of_kueue(cluster: OneCluster) -> Json:
@@ -272,12 +272,12 @@ def test_a_job_is_nominated_by_it_and_admitted_on_the_worker(deployed: Deployed)
     deployed.manager.create(JOBS, job("deployed"))
 
     def admitted() -> Json | None:
-        found = deployed.workload("deployed")
-        return found if found is not None and condition(found, "Admitted") == "True" else None
+        results = deployed.workload("deployed")
+        return results if results is not None and condition(results, "Admitted") == "True" else None
 
-    found = wait_until(admitted)
-    assert found["status"]["clusterName"] == WORKER
-    assert DISPATCH_MANAGER in {entry["manager"] for entry in found["metadata"]["managedFields"]}
+    result = wait_until(admitted)
+    assert result["status"]["clusterName"] == WORKER
+    assert DISPATCH_MANAGER in {entry["manager"] for entry in result["metadata"]["managedFields"]}
 
 
 def test_our_own_check_is_active_so_its_queue_is_too(deployed: Deployed) -> None:
@@ -331,9 +331,9 @@ def evict(deployed: Deployed, number: int) -> None:
     wait_until(lambda: manager.get(f"{JOBS}/{names[0]}").get("status", {}).get("active"))
     wait_until(lambda: active_jobs(manager.get(f"{JOB_SETS}/{names[1]}")))
     for name in names:
-        found = deployed.workload(name)
-        assert found is not None
-        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        result = deployed.workload(name)
+        assert result is not None
+        path = f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}"
         manager.request("PATCH", path, {"spec": {"active": False}}, "application/merge-patch+json")
         wait_until(lambda path=path: "admission" not in manager.get(path)["status"])  # type: ignore[misc]
     assert active_jobs(manager.get(f"{JOB_SETS}/{names[1]}")) == 0
@@ -346,12 +346,12 @@ def asked(deployed: Deployed, cluster: str) -> set[tuple[str, str]]:
 
 def job_set(name: str, seconds: int) -> Json:
     """A JobSet of one replicated job, the Job of `job`."""
-    made = job(name, seconds=seconds)
-    replicated = {"name": "w", "replicas": 1, "template": {"spec": {"template": made["spec"]["template"]}}}
+    result = job(name, seconds=seconds)
+    replicated = {"name": "w", "replicas": 1, "template": {"spec": {"template": result["spec"]["template"]}}}
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": made["metadata"],
+        "metadata": result["metadata"],
         "spec": {"suspend": True, "replicatedJobs": [replicated]},
     }
 
@@ -363,14 +363,14 @@ def active_jobs(found: Json) -> int:
 
 def requests_of(deployed: Deployed) -> set[tuple[str, str, str, str]]:
     """Cluster, verb, resource and status of each request that a replica counted."""
-    found = set()
+    result = set()
     for pod in deployed.manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods"):
         with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/metrics", timeout=10) as answer:
             text = answer.read().decode()
         for line in re.findall(r"^kueue_fleet_requests_total\{(.*)\} ", text, re.MULTILINE):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
-            found.add((labels["cluster"], labels["verb"], labels["resource"], labels["status"]))
-    return found
+            result.add((labels["cluster"], labels["verb"], labels["resource"], labels["status"]))
+    return result
 
 
 def granted(deployed: Deployed, cluster: str) -> set[tuple[str, str]]:
@@ -381,12 +381,12 @@ def granted(deployed: Deployed, cluster: str) -> set[tuple[str, str]]:
     if cluster == MANAGER:
         places += [(NAMESPACE, CONTROLLER_NAME), (NAMESPACE, TOKENS_ROLE_NAME)]
     roles += [here.get(f"{rbac}/namespaces/{namespace}/roles/{name}") for namespace, name in places]
-    found = set()
+    result = set()
     for rule in (rule for role in roles for rule in role["rules"]):
         for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
             name, _, part = resource.partition("/")
-            found.add((verb, ".".join(filter(None, (name, group))) + (f"/{part}" if part else "")))
-    return found
+            result.add((verb, ".".join(filter(None, (name, group))) + (f"/{part}" if part else "")))
+    return result
 
 
 REFUSED = [
@@ -502,8 +502,8 @@ def test_another_replica_of_kueue_leads_when_the_leader_is_gone(deployed: Deploy
     worker = deployed.clusters[WORKER]
 
     def one_leads() -> dict[str, str] | None:
-        found = kueue_metrics(worker)
-        return found if sorted(map(leads, found.values())) == [False, True] else None
+        result = kueue_metrics(worker)
+        return result if sorted(map(leads, result.values())) == [False, True] else None
 
     before = wait_until(one_leads)
     [leader] = [pod for pod, text in before.items() if leads(text)]
@@ -530,14 +530,14 @@ def kueue_metrics(cluster: OneCluster) -> dict[str, str]:
     """What each replica of Kueue measures, by the name of its pod."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    found = {}
+    result = {}
     for pod in cluster.items(KUEUE_PODS):
         address = pod["status"].get("podIP")
         request = urllib.request.Request(f"https://{address}:8443/metrics")
         request.add_header("Authorization", f"Bearer {cluster.token}")
         with suppress(OSError), urllib.request.urlopen(request, context=context, timeout=20) as response:
-            found[pod["metadata"]["name"]] = response.read().decode()
-    return found
+            result[pod["metadata"]["name"]] = response.read().decode()
+    return result
 
 
 def kueue_gone(texts: Mapping[str, str]) -> dict[Labels, tuple[float, float]]:
@@ -551,8 +551,8 @@ def kueue_gone(texts: Mapping[str, str]) -> dict[Labels, tuple[float, float]]:
 def grant(deployed: Deployed, called: str, rules: list[Json], **subject: str) -> None:
     """In the namespace `team` of the manager."""
     role, binding = role_grant(called, "team", rules, subject)
-    for plural, made in (("roles", role), ("rolebindings", binding)):
-        deployed.manager.create(f"/apis/{RBAC_API}/namespaces/team/{plural}", made)
+    for plural, result in (("roles", role), ("rolebindings", binding)):
+        deployed.manager.create(f"/apis/{RBAC_API}/namespaces/team/{plural}", result)
 
 
 def account(deployed: Deployed, name: str, namespace: str) -> str:
@@ -588,7 +588,7 @@ def test_a_member_sees_on_the_page_why_their_job_waits_and_others_see_nothing(de
 
     def shown() -> Json | None:
         status, text = page(deployed, "live/jobs", ada)
-        rows = {each["name"]: each for each in json.loads(text)["jobs"]} if status == 200 else {}
+        rows = {item["name"]: item for item in json.loads(text)["jobs"]} if status == 200 else {}
         return rows.get("waits")
 
     row = wait_until(shown)
@@ -610,11 +610,11 @@ def test_behind_iap_the_pages_account_may_act_as_members_of_teams_and_as_nobody_
     """Its rights are those that a fleet with IAP renders; here they are granted beside those of the fleet without."""
     manager, group = deployed.manager, "ml@example.com"
     team = {"name": "team", "members": [f"group:{group}"]}
-    made = deployed.fleet.model_copy(update={"teams": (TeamEntry.model_validate(team),)})
-    rules = page_rules(made, FleetPageIap(host="jobs.example.com", groups={group: ["ada@example.com"]}))
+    result = deployed.fleet.model_copy(update={"teams": (TeamEntry.model_validate(team),)})
+    rules = page_rules(result, FleetPageIap(host="jobs.example.com", groups={group: ["ada@example.com"]}))
     objects = cluster_grant("page-behind-iap", rules, service_account_subject(PAGE_NAME, PAGE_NAME))
-    for plural, each in zip(("clusterroles", "clusterrolebindings"), objects, strict=True):
-        manager.create(f"/apis/{RBAC_API}/{plural}", each)
+    for plural, entry in zip(("clusterroles", "clusterrolebindings"), objects, strict=True):
+        manager.create(f"/apis/{RBAC_API}/{plural}", entry)
     grant(deployed, "group", member_rules([KINDS["batch/job"]], submits=True), kind="Group", name=group)
     config = tmp_path / "kubeconfig"
     cluster = {"server": manager.server, "certificate-authority": str(manager.ca_file)}
@@ -624,7 +624,7 @@ def test_behind_iap_the_pages_account_may_act_as_members_of_teams_and_as_nobody_
     def reads(user: str, *groups: str, namespace: str = "team") -> int:
         async def ask() -> int:
             api = ApiServer(config)
-            headers = (("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups))
+            headers = (("Impersonate-User", user), *(("Impersonate-Group", item) for item in groups))
             try:
                 await api.listed(f"{KUEUE}/namespaces/{namespace}/workloads", Viewer("v", headers, by_account=True))
             except ApiError as refused:
@@ -645,8 +645,8 @@ def test_behind_iap_the_pages_account_may_act_as_members_of_teams_and_as_nobody_
 
 def token_in(deployed: Deployed, place: WorkerToken) -> str:
     """The token that a worker is reached by, from its Secret on the manager."""
-    found = deployed.manager.get(f"/api/v1/namespaces/{place.secret_namespace}/secrets/{place.secret}")
-    kubeconfig = yaml.safe_load(base64.b64decode(found["data"]["kubeconfig"]))
+    result = deployed.manager.get(f"/api/v1/namespaces/{place.secret_namespace}/secrets/{place.secret}")
+    kubeconfig = yaml.safe_load(base64.b64decode(result["data"]["kubeconfig"]))
     return str(kubeconfig["users"][0]["user"]["token"])
 
 
@@ -674,7 +674,7 @@ def test_workers_are_reached_by_tokens_that_expire_once_the_first_ones_are_void(
     deployed.manager.create(JOBS, job("after-the-first-tokens"))
 
     def admitted() -> bool:
-        found = deployed.workload("after-the-first-tokens")
-        return found is not None and condition(found, "Admitted") == "True"
+        result = deployed.workload("after-the-first-tokens")
+        return result is not None and condition(result, "Admitted") == "True"
 
     wait_until(admitted)

@@ -38,10 +38,10 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BareCluster]]:
     with bare_lab(tmp_path_factory.mktemp("lab")) as lab:
-        made = lab.clusters("manager", "workers")
-        for cluster in made:
+        result = lab.clusters("manager", "workers")
+        for cluster in result:
             install_crds(cluster)
-        yield made
+        yield result
 
 
 def test_no_build_tool_and_no_shell_is_in_it(image: BuiltImage) -> None:

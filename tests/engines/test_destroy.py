@@ -35,7 +35,7 @@ WORKLOADS = f"{KUEUE}/namespaces/team-vision/workloads"
 def outside_gke() -> dict[str, Any]:
     """The example, with another cluster as `paris` in the place of the worker of GKE, and a manager outside GKE."""
     fleet = example("fleet.yaml")
-    [paris] = [each for each in fleet["clusters"] if each["name"] == PARIS]
+    [paris] = [item for item in fleet["clusters"] if item["name"] == PARIS]
     lyon = {**paris, "name": LYON, "kubernetes": {"server": "https://k8s.lyon.example.com:6443"}}
     fleet["clusters"] = [{"name": MANAGER, "role": "manager", "kubernetes": {}}, paris, lyon]
     fleet["multiKueue"]["workers"] = list(WORKERS)

@@ -25,12 +25,12 @@ def test_a_fresh_batch(tmp_path: Path) -> None:
     settings = [setting for setting in SETTINGS if setting != "usage"]
     setting = settings[seed % len(settings)]
     print(f"{SEED}={seed} ({setting})")
-    found = Asking([scenario(seed, index, setting) for index in range(COUNT)])
+    result = Asking([scenario(seed, index, setting) for index in range(COUNT)])
     with kueue(tmp_path, setting) as lab:
-        found.all(lab)
-    banners = [mismatch(*one) or "" for one in found.wrong[:3]]
-    assert not found.wrong, f"{SEED}={seed}: {len(found.wrong)} of {COUNT} differ\n\n" + "\n\n".join(banners)
-    assert len(found.kept) == COUNT
+        result.all(lab)
+    banners = [mismatch(*one) or "" for one in result.wrong[:3]]
+    assert not result.wrong, f"{SEED}={seed}: {len(result.wrong)} of {COUNT} differ\n\n" + "\n\n".join(banners)
+    assert len(result.kept) == COUNT
     # On a busy machine a timeout comes before a cycle or after it: half of those with WaitForPodsReady are asked again.
     most = COUNT * 2 // 3 if setting == "pods-ready" else COUNT // 5
-    assert len(found.again) <= most, f"{SEED}={seed}: asked again: {', '.join(found.again)}"
+    assert len(result.again) <= most, f"{SEED}={seed}: asked again: {', '.join(result.again)}"

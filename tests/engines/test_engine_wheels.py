@@ -30,5 +30,5 @@ def test_etcd_from_its_wheel_runs_without_go_and_without_a_cache(tmp_path: Path)
     assert row[1:3] == ["v3.6.8", "wheel"]
     assert row[3].startswith(str(tmp_path / "site"))
     assert not (tmp_path / "empty").exists()
-    said = subprocess.run([row[3], "--version"], capture_output=True, text=True, check=True).stdout
-    assert said.startswith("etcd Version: 3.6.8\n")
+    output = subprocess.run([row[3], "--version"], capture_output=True, text=True, check=True).stdout
+    assert output.startswith("etcd Version: 3.6.8\n")

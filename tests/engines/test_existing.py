@@ -121,9 +121,9 @@ def theirs(lab: FleetInRehearsal, api: Any) -> None:
     core.delete_collection_namespaced_secret("kueue-system", label_selector="owner=helm")
     core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
     custom: Any = client.CustomObjectsApi(api)
-    for each in QUEUES:
-        plural = f"{each['kind'].lower()}s"
-        custom.create_cluster_custom_object(GROUP, "v1beta2", plural, {"apiVersion": f"{GROUP}/v1beta2", **each})
+    for item in QUEUES:
+        plural = f"{item['kind'].lower()}s"
+        custom.create_cluster_custom_object(GROUP, "v1beta2", plural, {"apiVersion": f"{GROUP}/v1beta2", **item})
     local = {"apiVersion": f"{GROUP}/v1beta2", "kind": "LocalQueue", "metadata": {"name": "main"}}
     custom.create_namespaced_custom_object(
         GROUP, "v1beta2", "vision", "localqueues", {**local, "spec": {"clusterQueue": "main"}}
@@ -155,7 +155,7 @@ def in_google_cloud(lab: FleetInRehearsal) -> AdoptedCluster:
     printed = described_cluster(spec, NAME)
     description: Any = printed.description
     network = description["networkConfig"]
-    made = {
+    result = {
         "network": network["network"],
         "subnetwork": network["subnetwork"],
         "datapathProvider": "ADVANCED_DATAPATH",
@@ -170,7 +170,7 @@ def in_google_cloud(lab: FleetInRehearsal) -> AdoptedCluster:
         "initialNodeCount": 3,
     }
     lab.session.client.put_cluster(NAME, project=project, location=region, autopilot=False)
-    lab.session.client.put_inputs(NAME, made)
+    lab.session.client.put_inputs(NAME, result)
     nodes = node_pool_properties(
         spec.node_pools_on(NAME)[0],
         service_account=NODES,
@@ -198,10 +198,10 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         described = in_google_cloud(lab)
         lab.change(becomes(FLEET))
         lab.session.write_kubeconfig(lab.fleet)
-        made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
-        theirs(lab, made)
-        core: Any = client.CoreV1Api(made)
-        batch: Any = client.BatchV1Api(made)
+        created_objects: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
+        theirs(lab, created_objects)
+        core: Any = client.CoreV1Api(created_objects)
+        batch: Any = client.BatchV1Api(created_objects)
         wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         [pod] = core.list_namespaced_pod("vision").items
         queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]  # settled: applied above
@@ -230,7 +230,7 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         of_google = {(step.op, step.name) for step in lab.steps if step.type.startswith("gcp:container")}
         assert of_google == {("update", NAME), ("update", f"{NAME}/nodes"), ("create", f"{NAME}/system")}
         assert {step.op for step in lab.steps} <= {"update", "create"}, lab.touched()
-        assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
+        assert [item.metadata.uid for item in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert batch.read_namespaced_job("runs", "vision").status.active == 1
         assert lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"] == queue  # settled: `up` has ended
         assert lab.up().unchanged, lab.touched()
@@ -245,10 +245,10 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         lab.session.write_settings()
         assert lab.session.make_existing_clusters(lab.fleet) == [NAME]
         lab.session.write_kubeconfig(lab.fleet)
-        made: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
-        theirs(lab, made)
-        core: Any = client.CoreV1Api(made)
-        batch: Any = client.BatchV1Api(made)
+        created_objects: Any = config.new_client_from_config(str(lab.session.paths.kubeconfig), context=NAME)  # type: ignore[no-untyped-call]
+        theirs(lab, created_objects)
+        core: Any = client.CoreV1Api(created_objects)
+        batch: Any = client.BatchV1Api(created_objects)
         wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         before = core.read_namespace("vision").metadata
         queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]  # settled: applied above
@@ -263,9 +263,9 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         main = lab.objects(NAME, "clusterqueues")["main"]  # settled: `up` has ended
         assert main["metadata"]["uid"] == queue
         assert main["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "8"
-        assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
+        assert [item.metadata.uid for item in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert lab.up().unchanged, lab.touched()
-        custom: Any = client.CustomObjectsApi(made)
+        custom: Any = client.CustomObjectsApi(created_objects)
         queue_of_theirs = (GROUP, "v1beta2", "clusterqueues", "main")
 
         def is_deleted() -> bool:
@@ -293,6 +293,6 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
             set_active(custom, active=False)
             destroyed.result()
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == [NAME]
-        apis = client.ApisApi(made)
+        apis = client.ApisApi(created_objects)
         # The API server takes a group away a moment after the last of its kinds.
         wait_until(lambda: GROUP not in {group.name for group in apis.get_api_versions().groups})

@@ -31,19 +31,19 @@ def data() -> Json:
 
     The queue `backed` has H100 from DWS, and a reservation that is a backup.
     """
-    made = fleet_data({}, checks=[])
-    del made["multiKueue"], made["admissionChecks"][1:]
-    made["clusters"] = [{"name": MANAGER, "role": "standalone", "region": "europe-west4", "mode": "Standard"}]
+    result = fleet_data({}, checks=[])
+    del result["multiKueue"], result["admissionChecks"][1:]
+    result["clusters"] = [{"name": MANAGER, "role": "standalone", "region": "europe-west4", "mode": "Standard"}]
     queue, later = queue_data("gpu", "b200", 8), queue_data("gpu", "l4", 8)
     queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
     queue["fallback"] = [{"flavor": "b200", "patience": f"{PATIENCE}s"}]
     # DWS alone, without a flavor to move on to.
-    made["clusterQueues"] = [queue, queue_data("only", "b200", 8, "dws"), backed(made)]
-    made["localQueues"] = [
+    result["clusterQueues"] = [queue, queue_data("only", "b200", 8, "dws"), backed(result)]
+    result["localQueues"] = [
         {"namespace": "team", "name": name, "clusterQueue": name} for name in ("gpu", "only", "backed")
     ]
-    return made
+    return result
 
 
 def backed(made: Json) -> Json:
@@ -71,15 +71,15 @@ def backed(made: Json) -> Json:
 
 def allowed(lab: ControllerLab, name: str) -> str:
     """The flavors that the controller leaves the job."""
-    found = (lab.workload(name) or {}).get("metadata", {}).get("annotations", {})
-    return str(found.get("kueue.x-k8s.io/workload-allowed-resource-flavors", ""))
+    result = (lab.workload(name) or {}).get("metadata", {}).get("annotations", {})
+    return str(result.get("kueue.x-k8s.io/workload-allowed-resource-flavors", ""))
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
-    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
-        made.start_controller()
-        yield made
+    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as result:
+        result.start_controller()
+        yield result
 
 
 def test_a_backup_is_for_jobs_without_nodes_and_not_for_those_without_quota(lab: ControllerLab) -> None:
@@ -104,9 +104,9 @@ def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     wait_until(lambda: len(lab.manager.items(REQUESTS)) == 1)
     meanwhile = lab.workload("stock-out") or {}  # settled: its check waits, so it holds quota
     assert (holds(meanwhile), flavors_of(meanwhile)) == waiting_in_simulation()
-    said = explained(lab, tmp_path)  # settled: its check says so
-    assert "Waits for nodes of b200 since " in said
-    assert "; moves to l4 at " in said
+    output = explained(lab, tmp_path)  # settled: its check says so
+    assert "Waits for nodes of b200 since " in output
+    assert "; moves to l4 at " in output
 
     wait_until(lambda: condition(lab.workload("stock-out") or {}, "Finished") == "True")
     workload = lab.workload("stock-out")  # settled: it has finished
@@ -130,8 +130,8 @@ def fallback_check(lab: ControllerLab) -> Json | None:
 
 def since(workload: Json, kind: str) -> datetime:
     """When a condition took the status that it has."""
-    [found] = [one for one in workload["status"]["conditions"] if one["type"] == kind]
-    return datetime.fromisoformat(found["lastTransitionTime"])
+    [result] = [one for one in workload["status"]["conditions"] if one["type"] == kind]
+    return datetime.fromisoformat(result["lastTransitionTime"])
 
 
 def given_up(lab: ControllerLab) -> list[str]:
@@ -145,16 +145,16 @@ def explained(lab: ControllerLab, folder: Path) -> str:
     """What `explain` says of the job, by a dump of the cluster."""
     items = []
     for plural in DUMPED:
-        found = lab.manager.get(f"{KUEUE}/{plural}")
-        kind = found["kind"].removesuffix("List")
-        items += [{**item, "apiVersion": found["apiVersion"], "kind": kind} for item in found["items"]]
+        results = lab.manager.get(f"{KUEUE}/{plural}")
+        kind = results["kind"].removesuffix("List")
+        items += [{**item, "apiVersion": results["apiVersion"], "kind": kind} for item in results["items"]]
     dump = folder / "dump.json"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     workload = lab.workload("stock-out")
     assert workload is not None
-    done = call("explain", f"team/{workload['metadata']['name']}", "--objects", dump)
-    assert done.returncode == 0, done.stderr
-    return " ".join(done.stdout.split())
+    result = call("explain", f"team/{workload['metadata']['name']}", "--objects", dump)
+    assert result.returncode == 0, result.stderr
+    return " ".join(result.stdout.split())
 
 
 def used(lab: ControllerLab) -> list[Any]:
@@ -179,24 +179,24 @@ def holds(workload: Json) -> str:
 
 def waiting_in_simulation() -> tuple[str, set[str]]:
     """State and flavors of the same job while DWS has no nodes for it, as the simulation has them."""
-    found = simulated_job(until=PATIENCE / 2)
-    return found["state"], set(found["flavors"]["main"].values())
+    result = simulated_job(until=PATIENCE / 2)
+    return result["state"], set(result["flavors"]["main"].values())
 
 
 def simulated() -> tuple[set[str], dict[str, int]]:
     """Flavors and evictions of the same job in the end, as the simulation has them."""
-    found = simulated_job()
-    assert len(found["runs"]) == 1
-    reasons = [one["reason"] for one in found["evictions"]]
-    return set(found["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
+    result = simulated_job()
+    assert len(result["runs"]) == 1
+    reasons = [one["reason"] for one in result["evictions"]]
+    return set(result["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
 
 
 def simulated_job(until: float | None = None) -> Json:
     requests = {"nvidia.com/gpu": 1, "cpu": 1}
     jobs = {"name": "stock-out", "namespace": "team", "queue": "gpu", "runSeconds": 2, "requests": requests}
     file = WorkloadFile.model_validate({"jobs": [jobs], "stockOuts": [{"flavor": "b200", "seconds": 1e6}]})
-    [found] = prepare_fleet(parse_fleet(data()), file, Delays(), until=until).run().as_json()["workloads"]
-    return dict(found)
+    [result] = prepare_fleet(parse_fleet(data()), file, Delays(), until=until).run().as_json()["workloads"]
+    return dict(result)
 
 
 def requests(lab: ControllerLab) -> list[str]:

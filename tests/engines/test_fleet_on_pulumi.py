@@ -29,8 +29,8 @@ WEBHOOK_NOT_READY = (
 
 def fleet_program(spec: FleetSpec) -> Callable[[], None]:
     def program() -> None:
-        made = Fleet(spec.name, spec)
-        pulumi.export("kubeconfig", made.kubeconfig)
+        result = Fleet(spec.name, spec)
+        pulumi.export("kubeconfig", result.kubeconfig)
 
     return program
 
@@ -41,8 +41,8 @@ def up_fleet(engine: Engine, spec: FleetSpec) -> list[Operation]:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    with pulumi_in_memory(tmp_path) as made:
-        yield made
+    with pulumi_in_memory(tmp_path) as result:
+        yield result
 
 
 def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
@@ -56,7 +56,7 @@ def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
     policy = Operation("update", policies, "manager-eu/team-a/ValidatingAdmissionPolicy")
     assert engine.up(program_of_0_2_0.program) == [quota, policy]
     resources = json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
-    assert {each["urn"] for each in resources} == {each["urn"] for each in recorded["deployment"]["resources"]}
+    assert {item["urn"] for item in resources} == {entry["urn"] for entry in recorded["deployment"]["resources"]}
 
 
 def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_objects(engine: Engine) -> None:
@@ -93,8 +93,8 @@ def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
     with monkeypatch.context() as earlier:
         earlier.setattr("kueue_fleet.fleet.below_parent", lambda *arguments: arguments)
         earlier.setattr("kueue_fleet.fleet._parts_begin", lambda name: "" if name == spec.name else f"{name}/")
-        made = engine.up(program)
-    assert f"create Cluster {WORKER}" in {operation.short for operation in made}
+        result = engine.up(program)
+    assert f"create Cluster {WORKER}" in {operation.short for operation in result}
     assert engine.up(program) == []
     names = {
         resource["urn"].rsplit("::", 1)[-1]

@@ -63,18 +63,18 @@ def text(value: Any) -> str:
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[PluginLab]:
     engines = build_engines(EngineCache(engines_dir()), names=["pulumi"])
-    with plugin_lab(tmp_path, [engines.binary("pulumi")], Google) as made:
-        yield made
+    with plugin_lab(tmp_path, [engines.binary("pulumi")], Google) as result:
+        yield result
 
 
 def test_a_preview_changes_of_the_imported_cluster_what_import_lists_and_nothing_else(lab: PluginLab) -> None:
-    found = described_cluster(parse_fleet(one_pool_data()), "batch")
-    description: Any = found.description
+    result = described_cluster(parse_fleet(one_pool_data()), "batch")
+    description: Any = result.description
     description["legacyAbac"] = {"enabled": True}
     description["loggingConfig"]["componentConfig"]["enableComponents"] = ["SYSTEM_COMPONENTS"]
     folder = lab.folder / "platform"
     (folder / "batch").mkdir(parents=True)
-    (folder / "batch" / "objects.yaml").write_text(yaml.safe_dump_all(found.objects))
+    (folder / "batch" / "objects.yaml").write_text(yaml.safe_dump_all(result.objects))
     (folder / "batch.yaml").write_text(yaml.safe_dump(description))
     for kind, state in google_has(description):
         lab.world.objects["gcp", kind, "us-central1", state["name"]] = state
@@ -82,8 +82,8 @@ def test_a_preview_changes_of_the_imported_cluster_what_import_lists_and_nothing
     command = str(Path(sys.executable).with_name("kueue-fleet"))
     given = ("batch=batch", "--description", "batch=batch.yaml", "--name", "ml", "--project", "lab-project")
     files = ("--pulumi-import", "import.json", "--output", "stacks/Pulumi.ml.yaml")
-    said = lab.run(command, "import", *given, *files, folder=folder)
-    listed = set(re.findall(r"^pulumi up changes (\S+): (\w+)", said, re.MULTILINE))
+    output = lab.run(command, "import", *given, *files, folder=folder)
+    listed = set(re.findall(r"^pulumi up changes (\S+): (\w+)", output, re.MULTILINE))
     lab.run("pulumi", "stack", "init", "ml", folder=folder)
     lab.run("pulumi", "import", "--file", "import.json", "--generate-code=false", "--yes", folder=folder)
     printed = lab.run("pulumi", "preview", "--json", "--non-interactive", folder=folder)

@@ -48,7 +48,7 @@ class Rehearsed:
         """GPUs that jobs hold in the queue."""
         flavors = self.cluster.get(f"{KUEUE}/clusterqueues/training")["status"].get("flavorsUsage", ())
         return sum(
-            int(one["total"]) for each in flavors for one in each["resources"] if one["name"] == "nvidia.com/gpu"
+            int(one["total"]) for item in flavors for one in item["resources"] if one["name"] == "nvidia.com/gpu"
         )
 
     def admitted(self, job: str) -> int:

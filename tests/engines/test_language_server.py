@@ -76,8 +76,8 @@ class Editor:
         assert length, "the language server has ended"
         message: dict[str, Any] = json.loads(self._server.stdout.read(length))
         if message.get("method") == "textDocument/publishDiagnostics":
-            found = message["params"]["diagnostics"]
-            self.underlined = {each["range"]["start"]["line"] + 1: each["message"] for each in found}
+            result = message["params"]["diagnostics"]
+            self.underlined = {item["range"]["start"]["line"] + 1: item["message"] for item in result}
         elif "id" in message and "method" in message:
             asked = message["params"].get("items", []) if message["method"] == "workspace/configuration" else []
             self._send({"id": message["id"], "result": [{} for _ in asked]})

@@ -65,7 +65,7 @@ class Mixed:
             assert set(names) <= jobs.keys()
             waiting = [name for name in names if condition(jobs[name], "Complete") != "True"]
             workloads = self.lab.objects(MANAGER, "workloads").values() if waiting else ()
-            assert not waiting, [shown_conditions(each) for each in workloads if condition(each, "Finished") is None]
+            assert not waiting, [shown_conditions(item) for item in workloads if condition(item, "Finished") is None]
             return True
 
         wait_until(finished, PATIENCE_SECONDS)
@@ -123,7 +123,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         direct = connections(clusters)
         if PARIS in direct and not links:
             links.append(Gate(direct[PARIS]["server"]))
-        return {name: each | {"server": links[0].url} for name, each in direct.items()}
+        return {name: item | {"server": links[0].url} for name, item in direct.items()}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kueue_rehearsal.session.connections", by_the_link)
@@ -139,10 +139,10 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
 
 def lasting(jobs: Sequence[Mapping[str, Any]], seconds: int) -> list[dict[str, Any]]:
     """The same jobs, each for so many seconds."""
-    made = copy.deepcopy([dict(job) for job in jobs])
-    for job in made:
+    result = copy.deepcopy([dict(job) for job in jobs])
+    for job in result:
         job["spec"]["template"]["metadata"]["annotations"]["kueue-fleet.dev/run-seconds"] = str(seconds)
-    return made
+    return result
 
 
 def test_a_second_up_changes_nothing(mixed: Mixed) -> None:
@@ -176,9 +176,9 @@ def test_jobs_go_on_while_the_link_is_cut_and_none_is_lost_or_runs_twice(mixed: 
 
 def without_paris(fleet: dict[str, Any]) -> None:
     """Take the worker out of the file, with its flavor."""
-    fleet["clusters"] = [each for each in fleet["clusters"] if each["name"] != PARIS]
+    fleet["clusters"] = [entry for entry in fleet["clusters"] if entry["name"] != PARIS]
     fleet["multiKueue"]["workers"].remove(PARIS)
-    fleet["flavors"] = [each for each in fleet["flavors"] if each["name"] != "t4-paris"]
+    fleet["flavors"] = [item for item in fleet["flavors"] if item["name"] != "t4-paris"]
     [group] = fleet["clusterQueues"][0]["resourceGroups"]
     group["flavors"] = [each for each in group["flavors"] if each["name"] != "t4-paris"]
 
@@ -210,9 +210,9 @@ def test_a_worker_is_drained_removed_and_added_while_jobs_run(mixed: Mixed) -> N
 def imported(cluster: str, lab: FleetInRehearsal) -> FleetSpec:
     """What `import` writes of a cluster that it reads by itself."""
     kubeconfig = f"--kubeconfig={lab.session.paths.kubeconfig}"
-    done = call("import", cluster, "--name=again", f"--kubernetes={cluster}", kubeconfig)
-    assert done.returncode == 0, done.stderr
-    return parse_fleet_text(done.stdout, "again")
+    result = call("import", cluster, "--name=again", f"--kubernetes={cluster}", kubeconfig)
+    assert result.returncode == 0, result.stderr
+    return parse_fleet_text(result.stdout, "again")
 
 
 def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -223,10 +223,10 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
     fleet = example("standalone.yaml")
     fleet["clusters"][0]["podMonitors"] = {"labels": {"release": "prometheus"}}
     with up(fleet, tmp_path_factory) as lab:
-        [made] = submit_jobs(lab.clients, "lab", [job])
+        [result] = submit_jobs(lab.clients, "lab", [job])
 
         def is_complete() -> bool:
-            [there] = [each for each in jobs_on(lab, "lab") if each["metadata"]["uid"] == made["metadata"]["uid"]]
+            [there] = [each for each in jobs_on(lab, "lab") if each["metadata"]["uid"] == result["metadata"]["uid"]]
             return condition(there, "Complete") == "True"
 
         wait_until(is_complete, PATIENCE_SECONDS)
@@ -241,6 +241,6 @@ def test_a_fleet_without_gke_runs_jobs_stays_and_leaves_its_cluster(tmp_path_fac
         )
         [node] = again.cluster("lab").nodes
         assert (node.count, str(node.allocatable["cpu"])) == (1, "8")
-        assert [each.name for each in again.cluster_queues] == [each.name for each in lab.fleet.cluster_queues]
+        assert [item.name for item in again.cluster_queues] == [entry.name for entry in lab.fleet.cluster_queues]
         lab.run(lambda project: project.destroy())
         assert [cluster["name"] for cluster in lab.session.client.clusters()] == ["lab"]

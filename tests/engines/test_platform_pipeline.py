@@ -19,17 +19,17 @@ CHECK_FLEET = Path(__file__).parents[2] / "actions" / "check-fleet" / "check-fle
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[PluginLab]:
     engines = build_engines(EngineCache(engines_dir()), names=["pulumi"])
-    with plugin_lab(tmp_path, [engines.binary("pulumi")]) as made:
-        yield made
+    with plugin_lab(tmp_path, [engines.binary("pulumi")]) as result:
+        yield result
 
 
 def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab) -> None:
     folder = lab.example("platform-repo")
     lab.run("pulumi", "stack", "init", "dev", folder=folder)
     preview = ("bash", "-ec", f"export STACK=dev; {step('Preview').run}")
-    said = lab.run(*preview, folder=folder)
-    assert "company:index:TeamSpace" in said
-    assert "company@v1.0.0" in said
+    output = lab.run(*preview, folder=folder)
+    assert "company:index:TeamSpace" in output
+    assert "company@v1.0.0" in output
     assert lab.world.objects == {}
 
     component = folder / "company" / "team_space.py"
@@ -41,8 +41,8 @@ def test_the_preview_passes_and_fails_with_the_companys_own_rule(lab: PluginLab)
     lab.run("git", "init", "--quiet", folder=folder)
     judge = ("--stack", "dev", "--policy-pack", "policies", "--policy-pack-config", "policies/settings.json")
     path = f"PATH={lab.environment['PATH']}:{Path(sys.executable).parent}"
-    said = lab.run("env", path, str(CHECK_FLEET), *judge, "Pulumi.dev.yaml", folder=folder, fails=True)
-    assert "policies: **failed**" in said
-    assert "space-cost-centre" in said, "the company's rule"
-    assert "is missing, so no cost centre pays for this space" in said
-    assert "spend-quota" in said, "a rule of the library, with the company's setting"
+    output = lab.run("env", path, str(CHECK_FLEET), *judge, "Pulumi.dev.yaml", folder=folder, fails=True)
+    assert "policies: **failed**" in output
+    assert "space-cost-centre" in output, "the company's rule"
+    assert "is missing, so no cost centre pays for this space" in output
+    assert "spend-quota" in output, "a rule of the library, with the company's setting"

@@ -39,13 +39,13 @@ def lab(tmp_path: Path) -> Iterator[PluginLab]:
     cache = EngineCache(engines_dir())
     engines = build_engines(cache, names=["pulumi", "pulumi-yaml", "pulumi-nodejs"])
     node = node_folder(cache, os.environ) / "node"
-    with plugin_lab(tmp_path, [*(engines.binary(name) for name in PROGRAMS), node]) as made:
-        yield made
+    with plugin_lab(tmp_path, [*(engines.binary(name) for name in PROGRAMS), node]) as result:
+        yield result
 
 
 def test_pulumi_reads_the_schema_of_the_plugin(lab: PluginLab) -> None:
-    said = lab.run("pulumi", "package", "get-schema", f"./{PLUGIN}", folder=lab.folder)
-    read = json.loads(said[said.index("{\n") :].rpartition("}")[0] + "}")
+    output = lab.run("pulumi", "package", "get-schema", f"./{PLUGIN}", folder=lab.folder)
+    read = json.loads(output[output.index("{\n") :].rpartition("}")[0] + "}")
     ours = package_schema()
     assert set(read["resources"]) == set(ours["resources"])
     assert set(read["types"]) == set(ours["types"])
@@ -59,16 +59,16 @@ def test_pulumi_reads_the_schema_of_the_plugin(lab: PluginLab) -> None:
 
 def yaml_example_in_python(spec: dict[str, Any]) -> Callable[[], None]:
     def program() -> None:
-        made = Fleet("platform", parse_fleet(spec))
+        result = Fleet("platform", parse_fleet(spec))
         cluster = kubernetes.Provider(
             "cluster",
-            kubeconfig=made.kubeconfig,
+            kubeconfig=result.kubeconfig,
             cluster_identifier=BATCH,
         )
         WorkloadPriorityClass(
             "nightly",
             WorkloadPriorityClassFields(value=10, description="Runs when no other job waits."),
-            opts=pulumi.ResourceOptions(provider=cluster, depends_on=[made]),
+            opts=pulumi.ResourceOptions(provider=cluster, depends_on=[result]),
         )
 
     return program
@@ -105,11 +105,11 @@ def test_what_is_wrong_is_said_in_the_librarys_words_all_at_once(lab: PluginLab)
     spec["clusters"][0]["region"] = "moon-west1"
     spec["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["name"] = "l5"
     (folder / f"Pulumi.{STACK}.yaml").write_text(yaml.safe_dump({"config": {"kueue-fleet:fleet": spec}}))
-    said = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder, fails=True)
-    assert "kueue-fleet:index:Fleet resource 'platform' has a problem" in said
-    assert "property spec.clusters[batch].region has a problem: moon-west1 is not a known region" in said
-    assert "flavors[l5].name has a problem: there is no flavor l5; use one of the flavors: l4, l4-spot" in said
-    assert "Traceback" not in said
+    output = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder, fails=True)
+    assert "kueue-fleet:index:Fleet resource 'platform' has a problem" in output
+    assert "property spec.clusters[batch].region has a problem: moon-west1 is not a known region" in output
+    assert "flavors[l5].name has a problem: there is no flavor l5; use one of the flavors: l4, l4-spot" in output
+    assert "Traceback" not in output
     assert lab.world.objects == {}
 
 
@@ -162,9 +162,9 @@ def test_the_typescript_example_makes_what_python_makes(lab: PluginLab) -> None:
     assert "kueue-fleet:index:ClusterQueue" in planned
     assert lab.world.objects == {}
     lab.run("pulumi", "up", "--yes", "--skip-preview", folder=folder)
-    made = [operation.short for operation in lab.world.operations]
-    assert made.index("create ResourceFlavor l4-spot") < made.index("create ClusterQueue team-vision")
-    assert made.index("create ClusterQueue team-vision") < made.index("create LocalQueue team-vision-gpu")
+    result = [operation.short for operation in lab.world.operations]
+    assert result.index("create ResourceFlavor l4-spot") < result.index("create ClusterQueue team-vision")
+    assert result.index("create ClusterQueue team-vision") < result.index("create LocalQueue team-vision-gpu")
     assert lab.up_python(typescript_example_in_python, "typescript-queues") == []
 
     program = folder / "index.ts"

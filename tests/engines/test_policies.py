@@ -85,29 +85,29 @@ class Project:
         )  # fmt: skip
 
     def created(self) -> Project:
-        done = self.pulumi("stack", "select", "--create", "--stack", self.stack)
-        assert done.returncode == 0, done.stderr
+        result = self.pulumi("stack", "select", "--create", "--stack", self.stack)
+        assert result.returncode == 0, result.stderr
         return self
 
     def judged(self, verb: str, *options: str, config: Mapping[str, Any] | None = None) -> tuple[int, list[Reported]]:
         """Exit code and reports of a command with the pack."""
         events = self.folder / f"{verb}.events"
-        done = self.pulumi(verb, "--stack", self.stack, f"--event-log={events}", *self._pack(config), *options)
-        assert events.is_file(), done.stdout + done.stderr
-        found = list(reports(events.read_text()))
-        assert done.returncode == 0 or found, done.stdout + done.stderr
-        return done.returncode, found
+        result = self.pulumi(verb, "--stack", self.stack, f"--event-log={events}", *self._pack(config), *options)
+        assert events.is_file(), result.stdout + result.stderr
+        results = list(reports(events.read_text()))
+        assert result.returncode == 0 or results, result.stdout + result.stderr
+        return result.returncode, results
 
     def analyzed(self, config: Mapping[str, Any] | None = None) -> tuple[int, list[Reported]]:
         """Exit code and reports of the analysis of the state."""
-        done = self.pulumi("policy", "analyze", "--stack", self.stack, "--json", *self._pack(config))
-        found = list(reports(done.stdout))
-        assert done.returncode == 0 or found, done.stdout + done.stderr
-        return done.returncode, found
+        result = self.pulumi("policy", "analyze", "--stack", self.stack, "--json", *self._pack(config))
+        results = list(reports(result.stdout))
+        assert result.returncode == 0 or results, result.stdout + result.stderr
+        return result.returncode, results
 
     def up(self) -> None:
-        done = self.pulumi("up", "--yes", "--skip-preview", "--stack", self.stack)
-        assert done.returncode == 0, done.stdout + done.stderr
+        result = self.pulumi("up", "--yes", "--skip-preview", "--stack", self.stack)
+        assert result.returncode == 0, result.stdout + result.stderr
 
     def state_text(self) -> str:
         """The state as it is stored."""
@@ -180,11 +180,11 @@ def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported
     text += "declare(one for seed in SEEDS for one in seed.resources)\n"
     project = Project(tmp_path / "seeds", environment, program(tmp_path / "program", text)).created()
     config = {seed.rule: seed.config for seed in SEEDS if seed.config}
-    previewed, found = project.judged("preview", config=config)
+    previewed, result = project.judged("preview", config=config)
     assert previewed != 0
-    assert {*found} == EXPECTED.keys()
-    assert len(found) == len(EXPECTED)
-    for one in found:
+    assert {*result} == EXPECTED.keys()
+    assert len(result) == len(EXPECTED)
+    for one in result:
         assert EXPECTED[one] in one.message
         assert "can't run policy" not in one.message
         assert not [secret for secret in SECRETS if secret in one.message]
@@ -193,12 +193,12 @@ def test_each_of_the_violations_is_caught_by_its_rule_in_preview_and_on_exported
     assert analyzed != 0
     assert {*on_state} == EXPECTED.keys()
     assert len(on_state) == len(EXPECTED)
-    shown = project.pulumi("policy", "analyze", "--stack", project.stack, "--policy-pack", str(INSTALLED_PACK))
-    assert shown.returncode == 1
+    output = project.pulumi("policy", "analyze", "--stack", project.stack, "--policy-pack", str(INSTALLED_PACK))
+    assert output.returncode == 1
     for one in EXPECTED:
-        assert one.rule in shown.stdout or seed_of(one.rule).config
-    assert not [secret for secret in SECRETS if secret in shown.stdout + shown.stderr]
-    assert "panic" not in shown.stderr
+        assert one.rule in output.stdout or seed_of(one.rule).config
+    assert not [secret for secret in SECRETS if secret in output.stdout + output.stderr]
+    assert "panic" not in output.stderr
 
 
 def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, str], tmp_path: Path) -> None:
@@ -208,16 +208,16 @@ def test_what_can_be_repaired_is_repaired_when_asked_for(environment: dict[str, 
     text += f"declare(one for seed in SEEDS if seed.rule in {repairable} for one in seed.resources)\n"
     project = Project(tmp_path / "repairs", environment, program(tmp_path / "program", text)).created()
     config = {name: {"enforcementLevel": "remediate"} for name in repairable}
-    updated, found = project.judged("up", "--yes", "--skip-preview", config=config)
+    updated, results = project.judged("up", "--yes", "--skip-preview", config=config)
     assert updated == 0
-    assert {*found} == {Reported(seed.rule, seed.culprit.name, "remediate") for seed in seeds}
+    assert {*results} == {Reported(seed.rule, seed.culprit.name, "remediate") for seed in seeds}
     assert project.analyzed() == (0, [])
     assert not [secret for secret in SECRETS if secret in project.state_text()]
-    done = project.pulumi(
+    result = project.pulumi(
         "policy", "analyze", "--stack", project.stack, "--json", "--policy-pack", str(own_pack(tmp_path))
     )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert {one.rule for one in reports(done.stdout)} == {"no-subnets", "spend-pool-gpus"}
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert {one.rule for one in reports(result.stdout)} == {"no-subnets", "spend-pool-gpus"}
 
 
 def own_pack(folder: Path) -> Path:

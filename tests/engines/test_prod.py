@@ -93,8 +93,8 @@ def test_jobs_reach_the_worker_by_google_accounts_and_no_token_is_kept_anywhere(
 
 def claims(token: str) -> dict[str, Any]:
     body = token.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-    return found
+    result: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return result
 
 
 def test_a_google_account_may_do_on_a_worker_what_its_roles_say_and_nothing_else(prod: FleetInRehearsal) -> None:
@@ -120,7 +120,7 @@ def test_a_google_account_may_do_on_a_worker_what_its_roles_say_and_nothing_else
         (controller.address, "GET", "/api/v1/namespaces/kueue-system/secrets"),
         ("someone@atlas-prod-batch.iam.gserviceaccount.com", "GET", "/api/v1/namespaces"),
     }
-    assert {each: answer(*each) for each in refused} == dict.fromkeys(refused, 403)
+    assert {item: answer(*item) for item in refused} == dict.fromkeys(refused, 403)
     assert answer(kueue.address, "GET", "/apis/batch/v1/jobs", expires=now - 1) == 401
     assert answer(kueue.address, "GET", "/apis/batch/v1/jobs", key="guessed") == 401
 
@@ -153,7 +153,7 @@ def test_another_machine_type_replaces_one_pool_and_a_new_team_touches_nothing(p
     prod.up()
     # Four GPUs on a node rather than two: GKE does not change the accelerators of a pool in place.
     assert replaced(prod) == {(NODE_POOL, f"{WORKER}/l4-on-demand")}
-    others = {each for each in steps(prod) if each[1:] not in replaced(prod)}
+    others = {item for item in steps(prod) if item[1:] not in replaced(prod)}
     assert {op for op, _, _ in others} == {"create"}, others
     assert all("audio" in name for _, _, name in others), others
     for cluster in (MANAGER, WORKER):

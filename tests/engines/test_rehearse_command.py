@@ -37,12 +37,12 @@ def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(tmp_path_fact
     """One is the example of a single cluster with DWS, whose jobs end on the nodes that they ask for."""
     example = yaml.safe_load((EXAMPLE / "Pulumi.dws-single-cluster.yaml").read_text())
     fleet = example["config"]["kueue-fleet:fleet"]
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
-        made.write({**fleet, "kueue": {**fleet["kueue"], "replicas": 1}}, stack="second")
-        command = made.start("--jobs", made.write_jobs(job("long", seconds=600)))
-        beside = made.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as result:
+        result.write({**fleet, "kueue": {**fleet["kueue"], "replicas": 1}}, stack="second")
+        command = result.start("--jobs", result.write_jobs(job("long", seconds=600)))
+        beside = result.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
         command.until_said("Admitted solo")
-        interrupt(command, made)
+        interrupt(command, result)
         ended = beside.end()
         assert ended.code == 0, ended.err
         rows = (line.split() for line in ended.out.splitlines() if line.startswith("sample-job"))
@@ -51,7 +51,7 @@ def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(tmp_path_fact
             "sample-job-a100": ("g-dws-test-cluster", "dws-a100", "Finished"),
             "sample-job-2": ("g-dws-test-cluster", "dws-t4", "Finished"),
         }, ended.out
-        assert [place.name for place in (made.state / "rehearsals").iterdir()] == [STACK]
+        assert [place.name for place in (result.state / "rehearsals").iterdir()] == [STACK]
 
 
 NOT_WAITED_FOR = """
@@ -69,11 +69,11 @@ CANNOT_RUN = (
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, Ended]]:
     """A rehearsal that stays, and the end of the command that brought it up and ran two jobs."""
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as made:
-        made.add_to_program(NOT_WAITED_FOR)
-        done = made.run("--jobs", made.write_jobs(job("one"), job("big", gpus=40)), how="up")
-        assert done.code == 0, done.err
-        yield made, done
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s")) as result:
+        result.add_to_program(NOT_WAITED_FOR)
+        completed = result.run("--jobs", result.write_jobs(job("one"), job("big", gpus=40)), how="up")
+        assert completed.code == 0, completed.err
+        yield result, completed
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +82,10 @@ def kept(first: tuple[Project, Ended]) -> Project:
 
 
 def test_the_command_tells_in_the_end_what_it_did_not_wait_for(first: tuple[Project, Ended]) -> None:
-    _, done = first
-    assert "Finished solo" in done.out
-    assert "waits: solo: ExceedsMaxQuota: " in done.out
-    assert f"Not run       solo: Deployment default/aside: {CANNOT_RUN.format('nginx:1.27')}\n" in done.out
+    _, result = first
+    assert "Finished solo" in result.out
+    assert "waits: solo: ExceedsMaxQuota: " in result.out
+    assert f"Not run       solo: Deployment default/aside: {CANNOT_RUN.format('nginx:1.27')}\n" in result.out
 
 
 def gpus(kept: Project) -> str:
@@ -103,11 +103,11 @@ def change(kept: Project, gpus: int) -> Command:
 def test_a_changed_stack_is_an_update_in_place(kept: Project) -> None:
     pids = {row["name"]: row["pid"] for row in kept.client().processes()}
     kept.write(fleet(gpus=5))
-    done = kept.run("--jobs", kept.write_jobs(job("one")), how="up")
-    assert done.code == 0, done.err
-    assert "1 update" in done.out
-    assert "Finished solo" in done.out
-    assert f"export KUBECONFIG={kept.paths().kubeconfig}" in done.out
+    result = kept.run("--jobs", kept.write_jobs(job("one")), how="up")
+    assert result.code == 0, result.err
+    assert "1 update" in result.out
+    assert "Finished solo" in result.out
+    assert f"export KUBECONFIG={kept.paths().kubeconfig}" in result.out
     assert gpus(kept) == "5"
     assert {row["name"]: row["pid"] for row in kept.client().processes()} == pids
 
@@ -127,8 +127,8 @@ def test_a_killed_update_is_made_good_by_the_next_command_which_takes_locks_of_t
     change(kept, 7).kill()
     folder = kept.paths().pulumi_backend / ".pulumi" / "locks" / "organization" / "kueue-fleet" / STACK
     (folder / "c0ffee.json").write_text(json.dumps({"pid": 999999999, "username": "me", "hostname": "here"}))
-    done = kept.run()
-    assert done.code == 0, done.err
+    result = kept.run()
+    assert result.code == 0, result.err
     assert gpus(kept) == "7"
     assert kept.client().health()["status"] == "ok"
     assert kept.locks() == []
@@ -160,27 +160,27 @@ def test_jobs_that_are_refused_say_why_and_none_is_submitted(kept: Project) -> N
         "  no job has been submitted; correct these and run it again",
         "  the kept rehearsal of tiny is still there",
     ]
-    assert not any(each["metadata"]["name"].startswith("fine-") for each in kept.jobs())
+    assert not any(item["metadata"]["name"].startswith("fine-") for item in kept.jobs())
 
 
 def test_a_drill_says_what_became_of_its_jobs_and_deletes_them(kept: Project) -> None:
     jobs = kept.write_jobs(job("drilled", seconds=6))
-    done = kept.run("--fault", "kueue-restarted", "--jobs", jobs, "--output", "json", how="drill")
-    assert done.code == 0, done.err
-    document = json.loads(done.out)
+    result = kept.run("--fault", "kueue-restarted", "--jobs", jobs, "--output", "json", how="drill")
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
     assert document["problems"] == []
     assert document["wellAfterSeconds"] > 0
     assert {(row["state"], *row["ranOn"], row["runs"]) for row in document["jobs"]} == {("Finished", CLUSTER, 1)}
-    wait_until(lambda: not any(each["metadata"]["name"].startswith("drilled-") for each in kept.jobs()))
+    wait_until(lambda: not any(item["metadata"]["name"].startswith("drilled-") for item in kept.jobs()))
 
 
 def test_a_kept_rehearsal_goes_on_after_the_machine_was_switched_off(kept: Project) -> None:
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGKILL)
     kept.assert_gone()
     kept.write(fleet(gpus=9))
-    done = kept.run(how="up")
-    assert done.code == 0, done.err
-    assert "1 update" in done.out
+    result = kept.run(how="up")
+    assert result.code == 0, result.err
+    assert "1 update" in result.out
     assert gpus(kept) == "9"
 
 
@@ -200,8 +200,8 @@ def test_an_update_that_fails_half_way_shows_each_cause_once_and_the_next_one_me
     lines = ended.err.splitlines()
     assert len(lines) == len(set(lines)) < 12
     assert log.is_file()
-    done = kept.run()
-    assert done.code == 0, done.err
+    result = kept.run()
+    assert result.code == 0, result.err
     assert gpus(kept) == "8"
 
 
@@ -218,17 +218,17 @@ def test_a_program_with_another_fleet_than_its_file_is_an_error(kept: Project) -
     declared = fleet(gpus=9)
     declared["clusterQueues"][0]["stopPolicy"] = "Hold"
     kept.write_program(OWN_FLEET.format(fleet=declared))
-    done = kept.run(how="up")
-    assert done.code == 1
-    assert 'clusterQueues[queue].stopPolicy: is "None", but in the program\'s Fleet tiny "Hold"' in done.err
+    result = kept.run(how="up")
+    assert result.code == 1
+    assert 'clusterQueues[queue].stopPolicy: is "None", but in the program\'s Fleet tiny "Hold"' in result.err
 
 
 def test_a_program_without_a_fleet_in_its_file_is_rehearsed(kept: Project) -> None:
     kept.write(None)
     kept.write_program(OWN_FLEET.format(fleet=fleet(gpus=10)))
-    done = kept.run("--jobs", kept.write_jobs(job("own")), how="up")
-    assert done.code == 0, done.err
-    assert "Finished solo" in done.out
+    result = kept.run("--jobs", kept.write_jobs(job("own")), how="up")
+    assert result.code == 0, result.err
+    assert "Finished solo" in result.out
     assert gpus(kept) == "10"
 
 
@@ -278,8 +278,8 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(kept: Project) ->
 
 def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
-    done = kept.run(how="down")
-    assert (done.code, done.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
+    result = kept.run(how="down")
+    assert (result.code, result.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
     kept.assert_gone()
     assert not kept.paths().root.exists()
     again = kept.run(how="down")

@@ -103,9 +103,9 @@ def below(other: str, name: str, *aliases: Callable[[pulumi.Resource], pulumi.Al
     """The fleet NAME below one of two platforms, and what aliases it has, by the platform that is not its parent."""
 
     def program() -> None:
-        made = {each: Platform(each, lambda *_: None) for each in ("vision", "speech")}
-        parent = made.pop(other)
-        former = [each(*made.values()) for each in aliases]
+        result = {item: Platform(item, lambda *_: None) for item in ("vision", "speech")}
+        parent = result.pop(other)
+        former = [entry(*result.values()) for entry in aliases]
         fleet(name, pulumi.ResourceOptions(parent=parent, aliases=former))
 
     return program
@@ -157,8 +157,8 @@ AROUND = (lambda: Company("old"), lambda: Company("new", pulumi.ResourceOptions(
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    with pulumi_in_memory(tmp_path) as made:
-        yield made
+    with pulumi_in_memory(tmp_path) as result:
+        yield result
 
 
 @pytest.mark.parametrize(("before", "after"), [*RENAMES.values(), AROUND], ids=[*RENAMES, "around a component"])

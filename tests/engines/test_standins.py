@@ -107,9 +107,9 @@ class Stack:
 
     def run(self, *arguments: str) -> dict[str, int]:
         """The summary of a command that must succeed: resources by what happened to them."""
-        done = self.pulumi(*arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return _summary(done.stdout)
+        result = self.pulumi(*arguments)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return _summary(result.stdout)
 
     def up(self, program: str) -> dict[str, int]:
         self.write(program)
@@ -118,9 +118,9 @@ class Stack:
     def refused(self, program: str, *arguments: str) -> str:
         """What `pulumi up` says when it fails, as it must."""
         self.write(program)
-        done = self.pulumi(*(arguments or ("up", "--yes", "--skip-preview")))
-        assert done.returncode != 0, done.stdout
-        return done.stdout + done.stderr
+        result = self.pulumi(*(arguments or ("up", "--yes", "--skip-preview")))
+        assert result.returncode != 0, result.stdout
+        return result.stdout + result.stderr
 
     @property
     def state_text(self) -> str:
@@ -128,15 +128,15 @@ class Stack:
 
     def outputs(self, resource_name: str) -> dict[str, Any]:
         """A resource's outputs, with secrets in clear."""
-        done = self.pulumi("stack", "export", "--show-secrets")
-        resources = json.loads(done.stdout)["deployment"]["resources"]
+        result = self.pulumi("stack", "export", "--show-secrets")
+        resources = json.loads(result.stdout)["deployment"]["resources"]
         return next(dict(item["outputs"]) for item in resources if item["urn"].endswith(f"::{resource_name}"))
 
 
 def _summary(text: str) -> dict[str, int]:
     block = text.rpartition("Resources:")[2]
-    found = re.findall(r"^\s*(?:[-+~]+\s*)?(\d+) (\w+)", block.partition("Duration")[0], re.MULTILINE)
-    return {word: int(number) for number, word in found}
+    result = re.findall(r"^\s*(?:[-+~]+\s*)?(\d+) (\w+)", block.partition("Duration")[0], re.MULTILINE)
+    return {word: int(number) for number, word in result}
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +153,8 @@ def stack(trial: Trial, untouched: Stack, tmp_path: Path) -> Stack:
 
 def _stack(trial: Trial, root: Path, *, new: bool) -> Stack:
     state, home, temporary, folder = root / "state", root / "home", root / "tmp", root / "project"
-    for each in (state, temporary, folder):
-        each.mkdir(exist_ok=not new)
+    for item in (state, temporary, folder):
+        item.mkdir(exist_ok=not new)
     path = os.pathsep.join([str(trial.paths.bin), str(trial.engines.binary("pulumi").parent), os.environ["PATH"]])
     environment = {
         "PATH": path,
@@ -172,12 +172,12 @@ def _stack(trial: Trial, root: Path, *, new: bool) -> Stack:
     }
     backend = f'backend: {{url: "file://{state}"}}\n'
     Path(folder, "Pulumi.yaml").write_text(f"name: trial\nruntime: python\n{backend}", encoding="utf-8")
-    made = Stack(folder, environment)
-    made.write("")
+    result = Stack(folder, environment)
+    result.write("")
     if new:
-        initialised = made.pulumi("stack", "init", "dev")
+        initialised = result.pulumi("stack", "init", "dev")
         assert initialised.returncode == 0, initialised.stderr
-    return made
+    return result
 
 
 FLEET_OF_ONE = """
@@ -287,9 +287,9 @@ k8s.core.v1.ConfigMap("stuck", metadata={"annotations": {"pulumi.com/waitFor": "
 
     def children() -> list[psutil.Process] | None:
         """Those of Pulumi, once the program and the provider are among them."""
-        found = psutil.Process(process.pid).children(recursive=True)
-        commands = " ".join(" ".join(child.cmdline()) for child in found)
-        return found if all(part in commands for part in ("program_runner.py", KUBERNETES.executable)) else None
+        result = psutil.Process(process.pid).children(recursive=True)
+        commands = " ".join(" ".join(child.cmdline()) for child in result)
+        return result if all(part in commands for part in ("program_runner.py", KUBERNETES.executable)) else None
 
     started = wait_until(children)
     process.kill()

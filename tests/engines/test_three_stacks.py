@@ -20,8 +20,8 @@ CHECK_FLEET = ROOT / "actions" / "check-fleet" / "check-fleet"
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[PluginLab]:
     engines = build_engines(EngineCache(engines_dir()), names=["pulumi"])
-    with plugin_lab(tmp_path, [engines.binary("pulumi")]) as made:
-        yield made
+    with plugin_lab(tmp_path, [engines.binary("pulumi")]) as result:
+        yield result
 
 
 def up(lab: PluginLab, stack: str, folder: Path) -> None:
@@ -38,18 +38,20 @@ def test_the_action_takes_each_stack_and_previews_it_with_the_policies(lab: Plug
     for stack in STACKS:
         lab.run("pulumi", "stack", "init", stack, folder=folder)
         judge = ("--base", "main", "--stack", stack, "--policy-pack", str(PACK))
-        said = lab.run("env", path, str(CHECK_FLEET), *judge, f"Pulumi.{stack}.yaml", folder=folder)
-        assert f"fleet company-{stack} is valid" in said
-        assert "`main` does not have it" in said
-        assert "policies: passed" in said
+        output = lab.run("env", path, str(CHECK_FLEET), *judge, f"Pulumi.{stack}.yaml", folder=folder)
+        assert f"fleet company-{stack} is valid" in output
+        assert "`main` does not have it" in output
+        assert "policies: passed" in output
     assert lab.world.objects == {}
 
 
 def test_a_team_adds_an_entrance_to_the_platform_of_another_stack(lab: PluginLab) -> None:
     folder = lab.example("three-stacks")
     up(lab, "dev", folder)
-    namespaces = [made for (_, kind, *_), made in lab.world.objects.items() if kind == "Namespace"]
-    assert {made["metadata"]["annotations"]["company.example/owner"] for made in namespaces} == {"gpu-platform"}
+    namespaces = [result for (_, kind, *_), result in lab.world.objects.items() if kind == "Namespace"]
+    assert {created_objects["metadata"]["annotations"]["company.example/owner"] for created_objects in namespaces} == {
+        "gpu-platform"
+    }
     up(lab, "dev", folder / "team")
     [queue] = [made for (*_, name), made in lab.world.objects.items() if name == "nightly"]
     assert queue["metadata"]["namespace"] == "speech"

@@ -49,4 +49,4 @@ def steps() -> list[Step]:
 
 
 def step(name: str) -> Step:
-    return next(each for each in steps() if each.name == name)
+    return next(item for item in steps() if item.name == name)

@@ -25,16 +25,16 @@ def check(data: dict[str, Any]) -> str:
 
 
 def test_reserved_machines_come_first_then_spot(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
     job = yaml.safe_load(JOB.read_text())
     jobs = [job | {"metadata": job["metadata"] | {"name": f"infer-{number}"}} for number in range(4)]
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
     )
-    found = {one["name"]: one["flavors"]["main"]["nvidia.com/gpu"] for one in json.loads(done.stdout)["workloads"]}
-    assert [found[f"infer-{number}"] for number in range(3)] == ["t4-reserved", "t4-spot", "t4-spot"]
+    results = {one["name"]: one["flavors"]["main"]["nvidia.com/gpu"] for one in json.loads(result.stdout)["workloads"]}
+    assert [results[f"infer-{number}"] for number in range(3)] == ["t4-reserved", "t4-spot", "t4-spot"]
 
 
 @pytest.mark.parametrize(
@@ -47,22 +47,24 @@ def test_what_a_job_does_not_ask_for_is_what_its_team_says(
     if not limit_range:
         del data["teams"][0]["limitRange"]
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["simulate", "fleet", str(tmp_path / "fleet.yaml"), "--jobs", str(JOB), "-o", "json"]
     )
-    [found] = json.loads(done.stdout)["workloads"]
-    assert found["flavors"]["main"] == dict.fromkeys(counted, "t4-reserved")
+    [results] = json.loads(result.stdout)["workloads"]
+    assert results["flavors"]["main"] == dict.fromkeys(counted, "t4-reserved")
 
 
 def test_pools_ask_for_the_gpus_and_their_nodes_have_them() -> None:
     pool = parse_fleet_text(FLEET.read_text(), "fleet").node_pool_on("t4-reserved", "t4")
     assert pool is not None
-    made = node_pool_properties(
+    result = node_pool_properties(
         pool, service_account="nodes@p", disk_encryption_key=None, image_streaming=True, labels={}
     )
-    (asked,) = made["nodeConfig"]["guestAccelerators"]
+    (asked,) = result["nodeConfig"]["guestAccelerators"]
     assert (asked["type"], asked["count"]) == ("nvidia-tesla-t4", 1)
-    node = parse_node_pool("t4-reserved", made, pool.zones).template(Place.of("t4", "us-central1"), pool.zones[0], "x")
+    node = parse_node_pool("t4-reserved", result, pool.zones).template(
+        Place.of("t4", "us-central1"), pool.zones[0], "x"
+    )
     assert node.labels.items() >= pool.labels.items()
     assert node.allocatable["nvidia.com/gpu"] == 1
 

@@ -46,12 +46,12 @@ def change(clone: Path, old: str, new: str) -> None:
 def judge(clone: Path, *options: str) -> tuple[int, str, str]:
     """The exit code, the comment, and what the script printed."""
     path = f"{program_folder()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
+    result = subprocess.run(
         [ACTION / "check-fleet", "--base", "main", "--comment", clone / "comment.md", *options],
         cwd=clone, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     comment = clone / "comment.md"
-    return done.returncode, comment.read_text() if comment.exists() else "", done.stderr
+    return result.returncode, comment.read_text() if comment.exists() else "", result.stderr
 
 
 def summaries(comment: str) -> list[str]:
@@ -68,11 +68,11 @@ def test_a_change_is_judged_in_one_comment(clone: Path) -> None:
 
 
 def test_a_budget_that_is_exceeded_fails_and_the_rest_is_shown(clone: Path) -> None:
-    code, comment, said = judge(clone, *DAY, "--max-wait", "training=1", FILE)
+    code, comment, output = judge(clone, *DAY, "--max-wait", "training=1", FILE)
     assert code == 1
     assert summaries(comment)[-1] == "budget for waiting: **failed** (exit code 3)"
     assert "over the goal of 1 s" in comment
-    assert "over the goal of 1 s" in said
+    assert "over the goal of 1 s" in output
 
 
 def test_after_an_error_nothing_else_is_tried(clone: Path) -> None:
@@ -102,11 +102,20 @@ def shallow(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(clone, "checkout", "--quiet", "-b", "change")
     change(clone, "nominalQuota: 16 }", "nominalQuota: 12 }")
     git(clone, "commit", "--quiet", "--all", "-m", "after")
-    made = tmp_path_factory.mktemp("runner") / "clone"
+    result = tmp_path_factory.mktemp("runner") / "clone"
     git(
-        clone, "clone", "--quiet", "--depth", "1", "--single-branch", "--branch", "change", f"file://{clone}", str(made)
+        clone,
+        "clone",
+        "--quiet",
+        "--depth",
+        "1",
+        "--single-branch",
+        "--branch",
+        "change",
+        f"file://{clone}",
+        str(result),
     )
-    return made
+    return result
 
 
 def test_a_shallow_clone_fetches_its_base(shallow: Path) -> None:
@@ -198,9 +207,9 @@ def test_stacks_of_a_program_are_compared_each_in_its_own_section(program: Path)
     ],
 )
 def test_a_wrong_call_is_refused(clone: Path, options: tuple[str, ...], says: str) -> None:
-    code, comment, said = judge(clone, *options)
+    code, comment, output = judge(clone, *options)
     assert (code, comment) == (2, "")
-    assert said.startswith(f"check-fleet: {says}\nusage: check-fleet ")
+    assert output.startswith(f"check-fleet: {says}\nusage: check-fleet ")
 
 
 def test_the_action_passes_on_each_of_its_inputs_and_nothing_else() -> None:
@@ -215,16 +224,16 @@ def test_the_action_passes_on_each_of_its_inputs_and_nothing_else() -> None:
 
 def test_by_default_the_action_installs_what_its_own_commit_has(tmp_path: Path) -> None:
     action: dict[str, Any] = yaml.safe_load((ACTION / "action.yml").read_text())
-    [step] = [each for each in action["runs"]["steps"] if each["name"] == "Install"]
+    [step] = [item for item in action["runs"]["steps"] if item["name"] == "Install"]
     pip = tmp_path / "pip"
     pip.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')
     pip.chmod(0o755)
     given = {"WHAT": "", "GITHUB_ACTION_PATH": str(ACTION), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-e", "-c", step["run"]], env={**os.environ, **given}, capture_output=True, text=True, check=True
     )
     root = ACTION.parents[1]
-    assert done.stdout.split() == ["install", "--quiet", f"{root}[preflight]", f"{root}/components/kueue_admission"]
+    assert result.stdout.split() == ["install", "--quiet", f"{root}[preflight]", f"{root}/components/kueue_admission"]
 
 
 def test_a_pull_request_from_a_fork_gets_no_comment_but_the_summary() -> None:
@@ -237,14 +246,14 @@ def test_a_pull_request_from_a_fork_gets_no_comment_but_the_summary() -> None:
 
 def test_the_action_calls_the_script_with_what_it_was_given(clone: Path) -> None:
     action: dict[str, Any] = yaml.safe_load((ACTION / "action.yml").read_text())
-    [step] = [each for each in action["runs"]["steps"] if each["name"] == "Judge"]
+    [step] = [item for item in action["runs"]["steps"] if item["name"] == "Judge"]
     given = dict.fromkeys(step["env"], "") | {
         "FILE": FILE, "BASE": "main", "COMMENT": str(clone / "comment.md"), "WORKLOAD": "day.yaml", "UNTIL": "40000",
         "MAX_WAIT": "training=36000 adhoc=36000", "GITHUB_ACTION_PATH": str(ACTION),
         "GITHUB_STEP_SUMMARY": str(clone / "summary.md"), "PREFLIGHT": "false",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }  # fmt: skip
-    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=clone, env={**os.environ, **given}, check=False)
-    assert done.returncode == 0
+    result = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=clone, env={**os.environ, **given}, check=False)
+    assert result.returncode == 0
     assert (clone / "summary.md").read_text() == (clone / "comment.md").read_text()
     assert summaries((clone / "comment.md").read_text())[-1] == "budget for waiting: passed"

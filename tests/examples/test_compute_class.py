@@ -34,13 +34,13 @@ def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
 
 
 def rendered(kind: str, cluster: str, changes: dict[str, Any] | None = None) -> Manifest:
-    [found] = [each for each in render_cluster(fleet(changes), cluster) if each["kind"] == kind]
-    return found
+    [result] = [item for item in render_cluster(fleet(changes), cluster) if item["kind"] == kind]
+    return result
 
 
 def test_the_class_has_the_name_of_its_flavor() -> None:
-    made = rendered("ComputeClass", "worker-us")
-    assert (made["apiVersion"], made["metadata"]["name"]) == ("cloud.google.com/v1", "l4")
+    result = rendered("ComputeClass", "worker-us")
+    assert (result["apiVersion"], result["metadata"]["name"]) == ("cloud.google.com/v1", "l4")
 
 
 def test_the_class_is_written_as_gke_has_it() -> None:
@@ -56,11 +56,11 @@ def test_autopilot_makes_node_pools_by_itself() -> None:
 
 
 def test_the_manager_has_no_class() -> None:
-    assert "ComputeClass" not in {each["kind"] for each in render_cluster(fleet(), "manager")}
+    assert "ComputeClass" not in {item["kind"] for item in render_cluster(fleet(), "manager")}
 
 
 def test_the_flavor_selects_the_class_and_tolerates_spot() -> None:
-    [flavor] = [each for each in render_cluster(fleet(), "worker-us") if each["kind"] == "ResourceFlavor"]
+    [flavor] = [item for item in render_cluster(fleet(), "worker-us") if item["kind"] == "ResourceFlavor"]
     assert flavor["spec"]["nodeLabels"] == {"cloud.google.com/compute-class": "l4"}
     spot = {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
     assert flavor["spec"]["tolerations"] == [spot]
@@ -197,13 +197,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     changes, problem = REFUSED[name]
-    assert problem in {each.removeprefix("warning: ") for each in problems(changed(DATA, changes))}
+    assert problem in {item.removeprefix("warning: ") for item in problems(changed(DATA, changes))}
 
 
 def test_a_cluster_with_auto_provisioning_needs_an_older_version_only() -> None:
     limits = [{"resourceType": name, "maximum": 10000} for name in ("cpu", "memory", "nvidia-l4")]
     there = {"clusters/1/minMasterVersion": "1.32", "clusters/1/nodeAutoProvisioning": {"resourceLimits": limits}}
-    assert not [each for each in problems(changed(DATA, there)) if "minMasterVersion" in each]
+    assert not [item for item in problems(changed(DATA, there)) if "minMasterVersion" in item]
 
 
 def test_quota_is_asked_for_the_gpus_of_the_class() -> None:
@@ -221,8 +221,8 @@ def test_preemptible_quota_is_asked_where_no_node_is_on_demand() -> None:
 
 
 def test_a_change_of_the_class_is_said() -> None:
-    found = compare_fleets(fleet(), fleet({f"{AT}/whenUnsatisfiable": "ScaleUpAnyway"}))
-    assert [each.path for each in found] == ["flavors[l4].computeClass.whenUnsatisfiable"]
+    result = compare_fleets(fleet(), fleet({f"{AT}/whenUnsatisfiable": "ScaleUpAnyway"}))
+    assert [item.path for item in result] == ["flavors[l4].computeClass.whenUnsatisfiable"]
 
 
 def test_import_keeps_the_class() -> None:
@@ -233,16 +233,16 @@ def test_import_keeps_the_class() -> None:
 
 
 def test_the_job_is_valid() -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
 
 
 def test_a_job_for_autopilot_selects_the_class_itself(tmp_path: Path) -> None:
     job = yaml.safe_load(JOB.read_text(encoding="utf-8"))
     del job["spec"]["template"]["spec"]["nodeSelector"]
     (tmp_path / "job.yaml").write_text(json.dumps(job), encoding="utf-8")
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(tmp_path / "job.yaml")])
-    assert "does not select cloud.google.com/gke-accelerator or cloud.google.com/compute-class itself" in done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(tmp_path / "job.yaml")])
+    assert "does not select cloud.google.com/gke-accelerator or cloud.google.com/compute-class itself" in result.output
 
 
 def test_a_job_that_selects_another_class_is_not_admitted(tmp_path: Path) -> None:
@@ -252,6 +252,6 @@ def test_a_job_that_selects_another_class_is_not_admitted(tmp_path: Path) -> Non
 
 
 def test_kueue_sees_one_flavor() -> None:
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(JOB), "-o", "json"])
-    [row] = json.loads(done.output)["rows"]
-    assert (row["cluster"], row["flavors"]) == ("worker-us", ["l4"]), done.output
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(JOB), "-o", "json"])
+    [row] = json.loads(result.output)["rows"]
+    assert (row["cluster"], row["flavors"]) == ("worker-us", ["l4"]), result.output

@@ -37,13 +37,13 @@ def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
 
 
 def made(kind: str, changes: dict[str, Any] | None = None) -> list[CloudResource]:
-    return [each for each in resources_on(fleet(changes)) if each.type.endswith(f":{kind}")]
+    return [item for item in resources_on(fleet(changes)) if item.type.endswith(f":{kind}")]
 
 
 def rendered(kind: str, entry: str, changes: dict[str, Any] | None = None) -> Manifest:
-    found = [each for each in render_cluster(fleet(changes), "batch") if each["kind"] == kind]
+    result = [each for each in render_cluster(fleet(changes), "batch") if each["kind"] == kind]
     [one] = [
-        each for each in found if entry in (each["metadata"]["name"], each["spec"].get("claimRef", {}).get("name"))
+        item for item in result if entry in (item["metadata"]["name"], item["spec"].get("claimRef", {}).get("name"))
     ]
     return one
 
@@ -63,15 +63,17 @@ def test_who_only_reads_may_only_read() -> None:
 
 def test_what_holds_data_is_protected_with_the_fleet() -> None:
     changes = {"deletionProtection": True}
-    kept = [each for kind in ("Bucket", "Instance", "Disk") for each in made(kind, changes)]
+    kept = [item for kind in ("Bucket", "Instance", "Disk") for item in made(kind, changes)]
     assert len(kept) == 6
     assert all(each.protect and each.retain_on_delete for each in kept)
-    assert [each.properties["deletionProtectionEnabled"] for each in kept if "fileShares" in each.properties] == [True]
+    assert [entry.properties["deletionProtectionEnabled"] for entry in kept if "fileShares" in entry.properties] == [
+        True
+    ]
 
 
 def test_lustre_comes_after_the_way_to_it() -> None:
-    [lustre] = [each for each in made("Instance") if "filesystem" in each.properties]
-    assert set(lustre.needs) == {each.key for kind in ("GlobalAddress", "Connection") for each in made(kind)} | {
+    [lustre] = [entry for entry in made("Instance") if "filesystem" in entry.properties]
+    assert set(lustre.needs) == {item.key for kind in ("GlobalAddress", "Connection") for item in made(kind)} | {
         "Firewall/data/storage/lustre"
     }
 
@@ -81,12 +83,12 @@ def test_the_network_of_somebody_else_is_left_alone() -> None:
     existing = {"name": "shared", "project": "host-project", "subnets": {"us-central1": subnet}}
     changes = {"network": {"existing": existing}}
     assert made("GlobalAddress", changes) == []
-    [filestore] = [each for each in made("Instance", changes) if "fileShares" in each.properties]
+    [filestore] = [item for item in made("Instance", changes) if "fileShares" in item.properties]
     assert filestore.properties["networks"][0]["connectMode"] == "PRIVATE_SERVICE_ACCESS"
 
 
 def test_disks_of_several_zones_are_one_volume() -> None:
-    assert [each.properties["labels"]["goog-gke-multi-zone"] for each in made("Disk")] == ["true", "true"]
+    assert [item.properties["labels"]["goog-gke-multi-zone"] for item in made("Disk")] == ["true", "true"]
     volume = rendered("PersistentVolume", "weights")["spec"]
     assert volume["csi"]["volumeHandle"] == "projects/my-gcp-project/zones/multi-zone/disks/data-weights"
     assert volume["accessModes"] == ["ReadOnlyMany"]
@@ -101,19 +103,19 @@ def test_a_claim_is_bound_to_its_volume_and_to_no_other() -> None:
 
 def test_a_volume_that_grows_keeps_its_name() -> None:
     grown = {f"{SCRATCH}/volume/capacityGib": 18000}
-    names = {rendered("PersistentVolume", "scratch", each)["metadata"]["name"] for each in ({}, grown)}
+    names = {rendered("PersistentVolume", "scratch", item)["metadata"]["name"] for item in ({}, grown)}
     assert len(names) == 1
 
 
 def test_a_volume_that_leads_elsewhere_has_another_name() -> None:
     other = {f"{HOME}/volume/existing": {"us-central1": SERVER}}
-    names = {rendered("PersistentVolume", "home", each)["metadata"]["name"] for each in ({}, other)}
+    names = {rendered("PersistentVolume", "home", item)["metadata"]["name"] for item in ({}, other)}
     assert len(names) == 2
 
 
 def test_what_exists_is_mounted_and_not_made() -> None:
     changes = {f"{HOME}/volume/existing": {"us-central1": SERVER}}
-    assert ["filesystem" in each.properties for each in made("Instance", changes)] == [True]
+    assert ["filesystem" in item.properties for item in made("Instance", changes)] == [True]
     csi = rendered("PersistentVolume", "home", changes)["spec"]["csi"]
     assert csi["volumeHandle"] == "modeInstance/us-central1-a/nfs/vol1"
     assert csi["volumeAttributes"] == {"ip": "10.1.2.3", "volume": "vol1"}
@@ -132,15 +134,15 @@ def test_checkpoints_are_kept_on_the_nodes_of_the_pool() -> None:
 
 def test_gkes_own_account_copies_checkpoints() -> None:
     subject = "my-gcp-project.svc.id.goog/subject/ns/gke-managed-checkpointing/sa/gke-checkpointing-multitier-node"
-    members = [str(each.properties["member"]) for each in made("BucketIAMMember")]
-    assert [each for each in members if each.startswith("principal://")] == [
+    members = [str(entry.properties["member"]) for entry in made("BucketIAMMember")]
+    assert [item for item in members if item.startswith("principal://")] == [
         f"principal://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/{subject}"
     ]
 
 
 def test_the_cluster_has_the_drivers() -> None:
     [cluster] = made("Cluster")
-    assert {name: each["enabled"] for name, each in cluster.properties["addonsConfig"].items()} == {
+    assert {name: item["enabled"] for name, item in cluster.properties["addonsConfig"].items()} == {
         "gcePersistentDiskCsiDriverConfig": True,
         "gcpFilestoreCsiDriverConfig": True,
         "gcsFuseCsiDriverConfig": True,
@@ -150,17 +152,17 @@ def test_the_cluster_has_the_drivers() -> None:
 
 
 def test_the_apis_are_enabled() -> None:
-    names = {each.name for each in required_apis(fleet(), "my-gcp-project")}
-    assert {"storage", "file", "lustre", "servicenetworking"} <= {each.partition(".")[0] for each in names}
+    names = {item.name for item in required_apis(fleet(), "my-gcp-project")}
+    assert {"storage", "file", "lustre", "servicenetworking"} <= {entry.partition(".")[0] for entry in names}
 
 
 def test_the_program_puts_in_where_file_servers_are() -> None:
     spec = fleet({"teams/0/secrets": REMOVED})
     recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
-    sources = [each.inputs["spec"]["csi"] for each in recording.of_type("PersistentVolume")]
+    sources = [entry.inputs["spec"]["csi"] for entry in recording.of_type("PersistentVolume")]
     addresses = {each["volumeAttributes"]["ip"] for each in sources if "volumeAttributes" in each}
     assert len(addresses) == 2
-    assert all(each.startswith("10.") for each in addresses)
+    assert all(item.startswith("10.") for item in addresses)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -307,7 +309,7 @@ SIZES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 def consequences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    return [str(each) for each in compare_fleets(fleet(before), fleet(after)) if each.area == "consequences"]
+    return [str(item) for item in compare_fleets(fleet(before), fleet(after)) if item.area == "consequences"]
 
 
 @pytest.mark.parametrize("case", SIZES)
@@ -332,40 +334,40 @@ def test_refused(case: str) -> None:
 
 
 def test_data_stays_in_the_regions_of_its_team() -> None:
-    found = [each for each in problems(changed(DATA, IN_EUROPE)) if each.startswith("storage[")]
-    assert len(found) == 5
-    assert found[0] == (
+    result = [item for item in problems(changed(DATA, IN_EUROPE)) if item.startswith("storage[")]
+    assert len(result) == 5
+    assert result[0] == (
         "storage[datasets].clusters: in us-central1, but data of team research stays in europe-west4; name clusters "
         "there, or allow the region"
     )
 
 
 def test_a_bucket_needs_an_account_of_the_team() -> None:
-    found = problems(changed(DATA, {"teams/0/googleServiceAccount": REMOVED}))
-    assert found[0].startswith("teams[research].googleServiceAccount: not set, so its jobs cannot reach a bucket")
+    result = problems(changed(DATA, {"teams/0/googleServiceAccount": REMOVED}))
+    assert result[0].startswith("teams[research].googleServiceAccount: not set, so its jobs cannot reach a bucket")
 
 
 def test_checkpoints_are_not_for_autopilot() -> None:
-    found = problems(changed(DATA, {"clusters/0/mode": "Autopilot"}))
-    assert any("multiTierCheckpoints, which Autopilot does not have" in each for each in found)
+    result = problems(changed(DATA, {"clusters/0/mode": "Autopilot"}))
+    assert any("multiTierCheckpoints, which Autopilot does not have" in item for item in result)
 
 
 def differences(changes: dict[str, Any]) -> list[str]:
-    return [str(each) for each in compare_fleets(fleet(), fleet(changes)) if each.path.startswith("storage[")]
+    return [str(item) for item in compare_fleets(fleet(), fleet(changes)) if item.path.startswith("storage[")]
 
 
 def test_diff_says_what_is_lost() -> None:
     assert "instance home in us-central1-a is deleted and made again" in " ".join(
-        str(each) for each in compare_fleets(fleet(), fleet({f"{HOME}/volume/tier": "BASIC_HDD"}))
+        str(item) for item in compare_fleets(fleet(), fleet({f"{HOME}/volume/tier": "BASIC_HDD"}))
     )
 
 
 def test_a_file_system_grows_in_place() -> None:
-    assert not any("deleted" in each for each in differences({f"{SCRATCH}/volume/capacityGib": 18000}))
+    assert not any("deleted" in item for item in differences({f"{SCRATCH}/volume/capacityGib": 18000}))
 
 
 def test_file_servers_are_paid_whether_they_are_used_or_not() -> None:
-    lines = {each.name: each for each in cost_of(fleet(), list_prices()).lines if each.kind == "storage"}
+    lines = {item.name: item for item in cost_of(fleet(), list_prices()).lines if item.kind == "storage"}
     assert lines["home"].always == pytest.approx(1024 * 0.25 / 730)
     assert lines["scratch"].missing == ("lustre-1000 in us-central1, onDemand",)
 
@@ -397,8 +399,8 @@ def test_check_says_what_a_job_cannot_mount(case: str, tmp_path: Path) -> None:
     name, old, new, expected = JOBS[case]
     job = tmp_path / "job.yaml"
     job.write_text((FOLDER / name).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(job)])
-    assert expected in done.output.replace("\n  ", " ")
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(job)])
+    assert expected in result.output.replace("\n  ", " ")
 
 
 def test_images_of_other_regions_are_named(tmp_path: Path) -> None:
@@ -407,19 +409,19 @@ def test_images_of_other_regions_are_named(tmp_path: Path) -> None:
     image = "europe-docker.pkg.dev/my-gcp-project/images/mnist:1"
     job.write_text(text.replace("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", image), encoding="utf-8")
     file.write_text(yaml.safe_dump(changed(DATA, {"teams/0/allowedRegions": ["us-central1"]})), encoding="utf-8")
-    done = CliRunner().invoke(app, ["check", str(file), "--jobs", str(job)])
-    assert "has an image from europe" in done.output.replace("\n  ", " ")
+    result = CliRunner().invoke(app, ["check", str(file), "--jobs", str(job)])
+    assert "has an image from europe" in result.output.replace("\n  ", " ")
 
 
 @pytest.mark.parametrize("job", ["finetune.yaml", "mnist.yaml"])
 def test_the_jobs_run(job: str) -> None:
     checked = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / job)])
     assert checked.exit_code == 0, checked.output
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / job)])
-    assert "Finished" in done.output
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / job)])
+    assert "Finished" in result.output
 
 
 def test_a_job_that_mounts_a_bucket_by_its_claim_says_so_to_gke() -> None:
-    wanted = JobRequest(name="train", queue="l4", image="i:1", gpus=2, mounts={"/datasets": "datasets"})
-    job = job_for(fleet(), wanted)
+    expected = JobRequest(name="train", queue="l4", image="i:1", gpus=2, mounts={"/datasets": "datasets"})
+    job = job_for(fleet(), expected)
     assert job["spec"]["template"]["metadata"]["annotations"] == {"gke-gcsfuse/volumes": "true"}

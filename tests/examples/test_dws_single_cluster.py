@@ -17,8 +17,8 @@ FOLDER = Path(__file__).parents[2] / "examples" / "dws-single-cluster"
 
 def fleet() -> dict[str, Any]:
     stack = yaml.safe_load((FOLDER / "Pulumi.dws-single-cluster.yaml").read_text(encoding="utf-8"))
-    made: dict[str, Any] = stack["config"]["kueue-fleet:fleet"]
-    return made
+    result: dict[str, Any] = stack["config"]["kueue-fleet:fleet"]
+    return result
 
 
 def run(config: dict[str, Any]) -> pulumi_mocks.Recording:
@@ -30,7 +30,9 @@ def run(config: dict[str, Any]) -> pulumi_mocks.Recording:
 
 def test_one_cluster_with_two_pools_that_begin_empty() -> None:
     recording = run(fleet())
-    pools = {made.inputs["name"]: made.inputs for made in recording.of_type("NodePool") if "name" in made.inputs}
+    pools = {
+        result.inputs["name"]: result.inputs for result in recording.of_type("NodePool") if "name" in result.inputs
+    }
     assert set(pools) == {"system", "dws-t4-nodepool", "dws-a100-nodepool"}
     for name in ("dws-t4-nodepool", "dws-a100-nodepool"):
         assert pools[name]["autoscaling"]["totalMinNodeCount"] == 0

@@ -31,21 +31,21 @@ def data() -> dict[str, Any]:
 
 def fleet(**h100: Any) -> FleetSpec:
     """The example, with other fields of its first pool."""
-    made = data()
-    made["nodePools"][0] |= h100
-    return parse_fleet(made)
+    result = data()
+    result["nodePools"][0] |= h100
+    return parse_fleet(result)
 
 
 def jobs() -> dict[str, dict[str, Any]]:
     """The example's jobs by the queue that they are for, and what is beside them by its kind."""
-    found = yaml.safe_load_all((FOLDER / "jobs.yaml").read_text())
-    return {job["metadata"].get("labels", {}).get("kueue.x-k8s.io/queue-name", job["kind"]): job for job in found}
+    result = yaml.safe_load_all((FOLDER / "jobs.yaml").read_text())
+    return {job["metadata"].get("labels", {}).get("kueue.x-k8s.io/queue-name", job["kind"]): job for job in result}
 
 
 def documents(*names: str) -> list[Document]:
     """Some of `jobs`."""
-    found = jobs()
-    return [Document("", found[name]) for name in names]
+    result = jobs()
+    return [Document("", result[name]) for name in names]
 
 
 def template_of(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,19 +55,19 @@ def template_of(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def cloud(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
     """The properties of resources of a kind, by their name in Google Cloud."""
-    made = [each for each in resources_on(spec) if each.type.endswith(f":{kind}") and not each.read]
-    return {str(each.properties["name"]): dict(each.properties) for each in made}
+    result = [entry for entry in resources_on(spec) if entry.type.endswith(f":{kind}") and not entry.read]
+    return {str(item.properties["name"]): dict(item.properties) for item in result}
 
 
 def inside(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
-    objects = [each.manifest for each in objects_on(spec, "gpus")]
-    return {each["metadata"]["name"]: dict(each) for each in objects if each["kind"] == kind}
+    objects = [item.manifest for item in objects_on(spec, "gpus")]
+    return {entry["metadata"]["name"]: dict(entry) for entry in objects if entry["kind"] == kind}
 
 
 def test_each_card_of_a_pool_is_in_a_network_of_its_own() -> None:
     pools = cloud(fleet(), "NodePool")
     cards = {name: pools[name]["networkConfig"]["additionalNodeNetworkConfigs"] for name in FAMILIES}
-    assert {name: len(each) for name, each in cards.items()} == {"h100": 4, "h100-mega": 8, "h200": 9, "b200": 9}
+    assert {name: len(item) for name, item in cards.items()} == {"h100": 4, "h100-mega": 8, "h200": 9, "b200": 9}
     assert cards["h200"][:2] == [
         {"network": "gpus-gvnic-1", "subnetwork": "gpus-gvnic-1"},
         {"network": "gpus-rdma", "subnetwork": "gpus-rdma-0"},
@@ -84,13 +84,13 @@ def test_networks_have_the_mtu_and_the_profile_of_their_machines() -> None:
 
 
 def test_ranges_of_the_networks_are_apart() -> None:
-    ranges = [each["ipCidrRange"] for each in cloud(fleet(), "Subnetwork").values()]
+    ranges = [item["ipCidrRange"] for item in cloud(fleet(), "Subnetwork").values()]
     assert len(set(ranges)) == len(ranges) == 1 + 8 + 9
 
 
 def test_subnets_without_rdma_have_what_policies_ask_of_subnets() -> None:
     subnets = cloud(fleet(), "Subnetwork")
-    plain = {name for name, each in subnets.items() if each.get("privateIpGoogleAccess") and each.get("logConfig")}
+    plain = {name for name, item in subnets.items() if item.get("privateIpGoogleAccess") and item.get("logConfig")}
     assert {*subnets} - plain == {f"gpus-rdma-{number}" for number in range(8)}
 
 
@@ -108,12 +108,12 @@ def test_pods_find_each_network_by_a_name() -> None:
 
 
 def test_networks_that_exist_are_taken_and_nothing_is_made() -> None:
-    made = data()
-    made["nodePools"] = [{**made["nodePools"][0], "acceleratorNetworks": {"existing": MINE}}]
+    result = data()
+    result["nodePools"] = [{**result["nodePools"][0], "acceleratorNetworks": {"existing": MINE}}]
     for section in ("flavors", "clusterQueues"):
-        made[section] = made[section][:1]
-    made["teams"][0]["localQueues"] = made["teams"][0]["localQueues"][:1]
-    spec = parse_fleet(made)
+        result[section] = result[section][:1]
+    result["teams"][0]["localQueues"] = result["teams"][0]["localQueues"][:1]
+    spec = parse_fleet(result)
     assert [*cloud(spec, "Network")] == ["gpu-networks"]
     assert cloud(spec, "NodePool")["h100"]["networkConfig"]["additionalNodeNetworkConfigs"] == MINE
     assert inside(spec, "GKENetworkParamSet")["vpc1"]["spec"]["vpc"] == "gpu-1"
@@ -126,7 +126,7 @@ def test_each_plugin_is_put_on_the_nodes_of_its_pools() -> None:
         values: list[str] = required[0]["matchExpressions"][0]["values"]
         return values
 
-    assert {name: pools(each) for name, each in inside(fleet(), "DaemonSet").items()} == {
+    assert {name: pools(item) for name, item in inside(fleet(), "DaemonSet").items()} == {
         "nccl-tcpx-installer": ["h100"],
         "nccl-tcpxo-installer": ["h100-mega"],
         "nccl-rdma-installer": ["h200", "b200"],
@@ -140,8 +140,8 @@ def test_a_plugin_of_ones_own_is_left_alone() -> None:
 
 
 def test_the_jobs_lack_nothing() -> None:
-    found = check_manifests(fleet(), documents(*jobs()))
-    assert (found.problems, found.warnings) == ([], [])
+    result = check_manifests(fleet(), documents(*jobs()))
+    assert (result.problems, result.warnings) == ([], [])
 
 
 def _without_annotations(pods: dict[str, Any]) -> None:
@@ -153,9 +153,9 @@ def _without_networks(pods: dict[str, Any]) -> None:
 
 
 def _without_volumes(pods: dict[str, Any]) -> None:
-    pods["spec"]["volumes"] = [each for each in pods["spec"]["volumes"] if each["name"] != "nvidia"]
+    pods["spec"]["volumes"] = [item for item in pods["spec"]["volumes"] if item["name"] != "nvidia"]
     for container in (*pods["spec"]["containers"], *pods["spec"]["initContainers"]):
-        container["volumeMounts"] = [each for each in container["volumeMounts"] if each["name"] != "nvidia"]
+        container["volumeMounts"] = [entry for entry in container["volumeMounts"] if entry["name"] != "nvidia"]
 
 
 def _without_daemon(pods: dict[str, Any]) -> None:
@@ -221,10 +221,10 @@ def _no_cards(made: dict[str, Any]) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], code: str) -> None:
-    made = data()
-    change(made)
+    result = data()
+    change(result)
     with pytest.raises(SpecError) as refused:
-        parse_fleet(made)
+        parse_fleet(result)
     assert code in {problem.rule.code for problem in refused.value.problems}
 
 
@@ -244,31 +244,31 @@ RDMA = [TCP[0], *({"network": "rdma", "subnetwork": f"rdma-{number}"} for number
     ],
 )
 def test_each_card_has_a_network_of_its_own(pool: int, networks: list[dict[str, str]], wrong: list[str]) -> None:
-    made = data()
-    at = f"nodePools[{made['nodePools'][pool]['name']}].acceleratorNetworks.existing"
-    made["nodePools"][pool]["acceleratorNetworks"] = {"existing": networks}
-    said = [text.partition("existing")[2] for text in problems(made) if text.startswith(at)]
-    assert len(said) == len(wrong)
-    assert all(text.startswith(begin) for text, begin in zip(said, wrong, strict=True))
+    result = data()
+    at = f"nodePools[{result['nodePools'][pool]['name']}].acceleratorNetworks.existing"
+    result["nodePools"][pool]["acceleratorNetworks"] = {"existing": networks}
+    output = [text.partition("existing")[2] for text in problems(result) if text.startswith(at)]
+    assert len(output) == len(wrong)
+    assert all(text.startswith(begin) for text, begin in zip(output, wrong, strict=True))
 
 
 def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:
-    made = data()
-    made["teams"][0]["podSecurity"] = "baseline"
-    assert "KF830" in {problem.rule.code for problem in check_fleet(parse_fleet(made))}
+    result = data()
+    result["teams"][0]["podSecurity"] = "baseline"
+    assert "KF830" in {problem.rule.code for problem in check_fleet(parse_fleet(result))}
 
 
 def claiming(*, mapped: bool = True, covered: bool = True) -> FleetSpec:
     """The example, whose team has a template for the cards of A4X, by DRANET."""
-    made = data()
+    result = data()
     if not mapped:
-        del made["kueue"], made["nvidiaDraDriver"]
+        del result["kueue"], result["nvidiaDraDriver"]
     if not covered:
-        [group] = made["clusterQueues"][-1]["resourceGroups"]
+        [group] = result["clusterQueues"][-1]["resourceGroups"]
         group["coveredResources"].remove("example.com/rdma")
         [quotas] = group["flavors"]
-        quotas["resources"] = [each for each in quotas["resources"] if each["name"] != "example.com/rdma"]
-    return parse_fleet(made)
+        quotas["resources"] = [item for item in quotas["resources"] if item["name"] != "example.com/rdma"]
+    return parse_fleet(result)
 
 
 def test_a_template_claims_a_number_of_devices() -> None:
@@ -289,9 +289,9 @@ def test_a_template_claims_a_number_of_devices() -> None:
     ],
 )
 def test_what_kueue_does_not_count_is_warned_of(fleet_: FleetSpec, wrong: list[str]) -> None:
-    found = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF831"]
-    assert len(found) == len(wrong)
-    assert all(text in each for text, each in zip(wrong, found, strict=True))
+    result = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF831"]
+    assert len(result) == len(wrong)
+    assert all(text in item for text, item in zip(wrong, result, strict=True))
 
 
 def test_claims_count_against_quota() -> None:
@@ -304,7 +304,7 @@ def test_claims_count_against_quota() -> None:
         container = template_of(job)["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "rdma"}]}
         template_of(job)["spec"]["resourceClaims"].pop()
-        return str([each.wrong for each in check_manifests(claiming(), [Document("", job)]).problems])
+        return str([item.wrong for item in check_manifests(claiming(), [Document("", job)]).problems])
 
     assert warnings(2) == "[]"
     assert "example.com/rdma" in warnings(3)
@@ -316,7 +316,7 @@ def with_pods(count: int) -> list[Document]:
     spec = job.data["spec"]["replicatedJobs"][0]["template"]["spec"]
     spec |= {"parallelism": count, "completions": count}
     template = spec["template"]["spec"]
-    template["resourceClaims"] = [each for each in template["resourceClaims"] if each["name"] == "nvlink"]
+    template["resourceClaims"] = [item for item in template["resourceClaims"] if item["name"] == "nvlink"]
     template["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "nvlink"}]}
     return [domain, job]
 
@@ -328,18 +328,18 @@ def test_a_channel_of_a_domain_counts_once_for_each_pod() -> None:
 
 
 def test_a_domain_needs_the_driver_and_one_cluster() -> None:
-    made = data()
-    del made["nvidiaDraDriver"]
-    [problem] = check_manifests(parse_fleet(made), documents("ComputeDomain", "gb200")).problems
+    result = data()
+    del result["nvidiaDraDriver"]
+    [problem] = check_manifests(parse_fleet(result), documents("ComputeDomain", "gb200")).problems
     assert (problem.path, "write nvidiaDraDriver: {} in the fleet") == ("ComputeDomain research/nccl-a4x", problem.fix)
-    made = data()
-    made["clusters"] = [
+    result = data()
+    result["clusters"] = [
         {"name": "manager", "role": "manager", "region": "us-central1"},
-        {**made["clusters"][0], "role": "worker"},
+        {**result["clusters"][0], "role": "worker"},
     ]
-    made["multiKueue"] = {"credentials": {"type": "ServiceAccountToken", "rotation": "1", "rotateBy": "2027-02-01"}}
-    found = check_manifests(parse_fleet(made), documents("ComputeDomain", "gb200")).problems
-    assert ["on manager, where jobs are submitted" in each.wrong for each in found] == [True]
+    result["multiKueue"] = {"credentials": {"type": "ServiceAccountToken", "rotation": "1", "rotateBy": "2027-02-01"}}
+    results = check_manifests(parse_fleet(result), documents("ComputeDomain", "gb200")).problems
+    assert ["on manager, where jobs are submitted" in item.wrong for item in results] == [True]
 
 
 @pytest.mark.parametrize("channel", [None, {}, {"resourceClaimTemplate": []}, {"resourceClaimTemplate": {"name": ""}}])
@@ -352,9 +352,9 @@ def test_a_domain_names_its_claim_template(channel: object) -> None:
 
 def test_claims_without_their_domain_are_named() -> None:
     """Others may have made it, so that the job is no mistake."""
-    found = check_manifests(fleet(), documents("gb200"))
-    assert found.problems == []
-    [warning] = found.warnings
+    result = check_manifests(fleet(), documents("gb200"))
+    assert result.problems == []
+    [warning] = result.warnings
     why = "whether it starts is not known: there is no ResourceClaimTemplate research/nccl-a4x-channel"
     assert (why in warning.wrong, warning.rule.code) == (True, "KF907")
 
@@ -373,8 +373,8 @@ def test_a_channel_is_on_machines_of_a4x_alone() -> None:
     template_of(job.data)["spec"]["resourceClaims"] = [
         {"name": "nvlink", "resourceClaimTemplateName": "nccl-a4x-channel"}
     ]
-    found = check_manifests(fleet(), [domain, job]).problems
-    assert ["which only nodes of A4X have" in each.wrong for each in found] == [True]
+    result = check_manifests(fleet(), [domain, job]).problems
+    assert ["which only nodes of A4X have" in item.wrong for item in result] == [True]
 
 
 SECTIONS = ("nodePools", "flavors", "clusterQueues")
@@ -383,42 +383,46 @@ LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 
 def claimed(driver: str, **others: Any) -> dict[str, Any]:
     """The example with a pool whose GPUs pods claim."""
-    made = data()
+    result = data()
     accelerator = {"type": "nvidia-l4", "count": 2, "driverVersion": driver}
     pool = {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 1, "accelerator": accelerator}
-    made["nodePools"].append({**pool, "labels": {LABEL: "true"}})
-    return made | others
+    result["nodePools"].append({**pool, "labels": {LABEL: "true"}})
+    return result | others
 
 
 def test_gpus_are_claimed_on_all_nodes_of_the_driver_or_on_none() -> None:
     with pytest.raises(SpecError) as refused:
         parse_fleet(claimed("DEFAULT"))
-    found = [problem.path for problem in refused.value.problems if problem.rule.code == "KF841"]
-    assert found == ["nodePools[gb200].labels", "nodePools[l4].accelerator.driverVersion"]
-    made = claimed("INSTALLATION_DISABLED")
-    made["nodePools"][4]["labels"][LABEL] = "true"
-    made["nodePools"][4]["accelerator"] = {"type": "nvidia-gb200", "count": 4, "driverVersion": "INSTALLATION_DISABLED"}
-    spec = parse_fleet(made)
+    results = [problem.path for problem in refused.value.problems if problem.rule.code == "KF841"]
+    assert results == ["nodePools[gb200].labels", "nodePools[l4].accelerator.driverVersion"]
+    result = claimed("INSTALLATION_DISABLED")
+    result["nodePools"][4]["labels"][LABEL] = "true"
+    result["nodePools"][4]["accelerator"] = {
+        "type": "nvidia-gb200",
+        "count": 4,
+        "driverVersion": "INSTALLATION_DISABLED",
+    }
+    spec = parse_fleet(result)
     assert spec.nvidia_dra_driver is not None
     values = spec.nvidia_dra_driver.helm_values(spec.dra_pools_on("gpus"))
     assert values["resources"] == {"gpus": {"enabled": True}, "computeDomains": {"enabled": True}}
 
 
 def test_a_driver_without_nodes_or_a_mapping_or_before_dra_is_named() -> None:
-    made = data()
-    made["clusters"][0]["minMasterVersion"] = "1.33"
-    made["kueue"]["configuration"]["resources"]["deviceClassMappings"].pop()
-    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(made))}
+    result = data()
+    result["clusters"][0]["minMasterVersion"] = "1.33"
+    result["kueue"]["configuration"]["resources"]["deviceClassMappings"].pop()
+    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(result))}
     assert "nvidiaDraDriver needs 1.34" in codes["KF617"]
     assert "compute-domain-default-channel.nvidia.com is in no deviceClassMappings" in codes["KF831"]
-    made["nodePools"], made["flavors"], made["clusterQueues"] = (made[name][:4] for name in SECTIONS)
-    made["teams"][0]["localQueues"].pop()
-    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(made))}
+    result["nodePools"], result["flavors"], result["clusterQueues"] = (result[name][:4] for name in SECTIONS)
+    result["teams"][0]["localQueues"].pop()
+    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(result))}
     assert "no node pool is of A4X" in codes["KF525"]
 
 
 def test_diff_says_that_claims_are_not_served() -> None:
-    made = data()
-    del made["nvidiaDraDriver"]
-    found = " ".join(str(each) for each in compare_fleets(fleet(), parse_fleet(made)))
-    assert "NVIDIA's DRA driver is uninstalled on gpus: pods that claim its devices no longer start" in found
+    result = data()
+    del result["nvidiaDraDriver"]
+    results = " ".join(str(item) for item in compare_fleets(fleet(), parse_fleet(result)))
+    assert "NVIDIA's DRA driver is uninstalled on gpus: pods that claim its devices no longer start" in results

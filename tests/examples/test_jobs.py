@@ -39,8 +39,8 @@ def test_every_file_is_there_and_no_other() -> None:
 
 
 def test_the_fleet_is_valid_and_has_every_class_of_capacity() -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET)])
+    assert result.exit_code == 0, result.output
     fleet = parse_fleet_text(FLEET.read_text(), str(FLEET))
     pools = {pool.name: pool for pool in fleet.node_pools}
     assert isinstance(pools["l4-reserved"].capacity, Reserved)
@@ -52,9 +52,9 @@ def test_the_fleet_is_valid_and_has_every_class_of_capacity() -> None:
 
 @pytest.mark.parametrize("name", MEANT)
 def test_each_job_is_admitted_to_the_flavor_it_is_meant_for(name: str) -> None:
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
-    assert done.exit_code == 0, done.output
-    (workload,) = json.loads(done.stdout)["workloads"]
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
+    assert result.exit_code == 0, result.output
+    (workload,) = json.loads(result.stdout)["workloads"]
     job, flavors = MEANT[name]
     assert (workload["name"], workload["state"], workload["admittedAt"]) == (job, "Finished", 0.0)
     assert {pod_set: set(chosen.values()) for pod_set, chosen in workload["flavors"].items()} == {
@@ -68,10 +68,10 @@ def test_explain_finds_nothing_in_its_way(name: str, tmp_path: Path) -> None:
     (tmp_path / "objects.yaml").write_text(rendered.stdout)
     shutil.copy(FOLDER / name, tmp_path)
     job, flavors = MEANT[name]
-    done = CliRunner().invoke(app, ["explain", f"research/{job}", "--objects", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert "the next cycle admits" in done.stdout
-    assert f"Flavor {next(iter(flavors.values()))}" in done.stdout
+    result = CliRunner().invoke(app, ["explain", f"research/{job}", "--objects", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "the next cycle admits" in result.stdout
+    assert f"Flavor {next(iter(flavors.values()))}" in result.stdout
 
 
 def test_the_files_can_be_submitted_together() -> None:
@@ -84,7 +84,7 @@ def test_the_files_can_be_submitted_together() -> None:
 def checkpointing() -> tuple[list[str], dict[str, str]]:
     job: dict[str, Any] = yaml.safe_load((FOLDER / "preemptible-with-checkpoint.yaml").read_text())
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    return container["command"], {each["name"]: each["value"] for each in container["env"]}
+    return container["command"], {item["name"]: item["value"] for item in container["env"]}
 
 
 def test_the_checkpoint_is_written_when_told_to_end_and_gone_on_from(tmp_path: Path) -> None:
@@ -104,13 +104,13 @@ def test_the_checkpoint_is_written_when_told_to_end_and_gone_on_from(tmp_path: P
             assert time.monotonic() < deadline
             time.sleep(0.02)
         first.send_signal(signal.SIGTERM)
-        said, _ = first.communicate(timeout=DEADLINE_SECONDS)
+        output, _ = first.communicate(timeout=DEADLINE_SECONDS)
     finally:
         first.kill()
         first.wait()
     assert first.returncode == 143
     step = int(saved.read_text())
-    assert f"told to end at step {step}" in said
+    assert f"told to end at step {step}" in output
     assert 2 <= step < 6
 
     second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
@@ -139,5 +139,5 @@ def test_the_programs_of_the_examples_are_python() -> None:
 def test_a_service_and_a_config_map_may_stand_beside_a_job() -> None:
     stack = FOLDER.parents[1] / "stacks/Pulumi.batch-platform.yaml"
     mnist = FOLDER.parent / "batch-platform/mnist.yaml"
-    done = CliRunner().invoke(app, ["check", str(stack), "--jobs", str(mnist)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["check", str(stack), "--jobs", str(mnist)])
+    assert result.exit_code == 0, result.output

@@ -17,22 +17,22 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "plain-cluster"
 
 def test_the_jobs_are_on_both_platforms() -> None:
     files = [str(EXAMPLE / "fleet.yaml"), "--jobs", str(EXAMPLE / "jobs.yaml")]
-    done = CliRunner().invoke(app, ["simulate", "fleet", *files, "--output", "json"])
-    workloads = json.loads(done.stdout)["workloads"]
-    assert {each["state"] for each in workloads} == {"Finished"}
+    result = CliRunner().invoke(app, ["simulate", "fleet", *files, "--output", "json"])
+    workloads = json.loads(result.stdout)["workloads"]
+    assert {entry["state"] for entry in workloads} == {"Finished"}
     assert len(workloads) == 13
-    assert {each["cluster"] for each in workloads} == {"paris", "gke-europe-west4"}
+    assert {item["cluster"] for item in workloads} == {"paris", "gke-europe-west4"}
 
 
 def test_its_nodes_cost_what_their_owner_says() -> None:
-    done = CliRunner().invoke(app, ["cost", str(EXAMPLE / "fleet.yaml"), "--output", "json"])
-    [line] = [each for each in json.loads(done.stdout)["lines"] if each["cluster"] == "paris"]
+    result = CliRunner().invoke(app, ["cost", str(EXAMPLE / "fleet.yaml"), "--output", "json"])
+    [line] = [item for item in json.loads(result.stdout)["lines"] if item["cluster"] == "paris"]
     assert (line["class"], line["each"], line["always"]["hour"]) == ("owned", 2.1, 2.1)
 
 
 def test_a_fleet_without_gke_is_right() -> None:
-    done = CliRunner().invoke(app, ["check", str(EXAMPLE / "standalone.yaml")])
-    assert (done.exit_code, done.stderr) == (0, "")
+    result = CliRunner().invoke(app, ["check", str(EXAMPLE / "standalone.yaml")])
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def without_paris() -> FleetSpec:
@@ -42,8 +42,8 @@ def without_paris() -> FleetSpec:
 
 
 def test_a_cluster_that_is_removed_stays() -> None:
-    found = [str(each) for each in compare_fleets(mixed(), without_paris())]
-    assert any("worker in europe stays, but Kueue is deleted from it" in each for each in found), found
+    result = [str(item) for item in compare_fleets(mixed(), without_paris())]
+    assert any("worker in europe stays, but Kueue is deleted from it" in entry for entry in result), result
 
 
 def test_pod_monitors_that_come_or_go_are_named() -> None:
@@ -51,5 +51,5 @@ def test_pod_monitors_that_come_or_go_are_named() -> None:
     data["clusters"][2]["podMonitors"] = {"labels": {"release": "prometheus"}}
     after = parse_fleet_text(json.dumps(data))
     came, gone = compare_fleets(mixed(), after), compare_fleets(after, mixed())
-    assert [str(each) for each in came] == ["clusters[paris].podMonitors: new: labels release prometheus"]
-    assert [str(each) for each in gone] == ["clusters[paris].podMonitors: removed: labels release prometheus"]
+    assert [str(entry) for entry in came] == ["clusters[paris].podMonitors: new: labels release prometheus"]
+    assert [str(item) for item in gone] == ["clusters[paris].podMonitors: removed: labels release prometheus"]

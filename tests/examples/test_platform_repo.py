@@ -62,16 +62,16 @@ def run(given: Step, folder: Path, **environment: str) -> subprocess.CompletedPr
 def test_the_pipeline_checks_tests_simulates_and_previews_before_it_brings_up() -> None:
     jobs = workflow()["jobs"]
     assert [jobs[name].get("needs") for name in ("check", "preview", "up")] == [None, "check", "preview"]
-    assert {each.name for each in steps()} - {each.name for each in HERE} == set(ELSEWHERE), "each has its reason"
+    assert {entry.name for entry in steps()} - {each.name for each in HERE} == set(ELSEWHERE), "each has its reason"
     assert all("--policy-pack policies" in step(name).run for name in ("Preview", "Up", "Judge the state"))
     assert "secrets." not in "".join(each.run for each in steps()), "secrets come by the environment"
-    assert "github." not in "".join(each.run for each in steps()), "so does what a stranger can write"
+    assert "github." not in "".join(item.run for item in steps()), "so does what a stranger can write"
 
 
 @pytest.mark.parametrize("given", HERE, ids=lambda given: given.name)
 def test_a_step_that_needs_no_cloud_account(given: Step, clone: Path) -> None:
-    done = run(given, clone)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = run(given, clone)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_a_page_shows_the_step_that_runs_its_tests() -> None:
@@ -97,23 +97,23 @@ def test_a_fleet_that_breaks_a_rule_fails_at_once(clone: Path) -> None:
     fleet = clone / "Pulumi.dev.yaml"
     before, _, after = fleet.read_text().rpartition("- name: l4-spot\n")
     fleet.write_text(f"{before}- name: l4-sport\n{after}")
-    done = run(step("Check the fleet"), clone)
-    assert done.returncode == 1
-    assert "there is no flavor l4-sport" in done.stderr
+    result = run(step("Check the fleet"), clone)
+    assert result.returncode == 1
+    assert "there is no flavor l4-sport" in result.stderr
 
 
 def test_kueue_fleet_is_installed_from_the_clone() -> None:
-    [installing] = {each.run.partition("pip install ")[2].strip() for each in steps() if each.name == "Install"}
+    [installing] = {entry.run.partition("pip install ")[2].strip() for entry in steps() if entry.name == "Install"}
     assert f"pip install {installing}" in (REPOSITORY / "README.md").read_text()
     # All else is installed already: without an index, only what the file itself names can be found.
     offline = ["--dry-run", "--no-index", "--no-build-isolation", "--report", "-", "--quiet"]
     pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *offline, *installing.split()]
-    done = subprocess.run(pip, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = {each["metadata"]["name"]: each["download_info"]["url"] for each in json.loads(done.stdout)["install"]}
+    result = subprocess.run(pip, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    results = {each["metadata"]["name"]: each["download_info"]["url"] for each in json.loads(result.stdout)["install"]}
     clone = REPOSITORY.parents[1]
     ours = ["components/kueue_admission", "components/kueue_rehearsal", "policies"]
-    assert set(found.values()) == {each.as_uri() for each in (REPOSITORY, clone, *(clone / path for path in ours))}
+    assert set(results.values()) == {item.as_uri() for item in (REPOSITORY, clone, *(clone / path for path in ours))}
 
 
 def test_the_program_takes_the_charts_of_the_stacks_config(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_the_program_takes_the_charts_of_the_stacks_config(monkeypatch: pytest.M
     config |= {"kueue-fleet:charts": charts, "kueue-fleet:spaces": config["company-platform:spaces"]}
     program = str(REPOSITORY / "__main__.py")
     recording = pulumi_mocks.run(lambda: runpy.run_path(program, run_name="__main__") and None, config=config)
-    assert {made.inputs["chart"] for made in recording.of_type("Release")} == set(charts.values())
+    assert {result.inputs["chart"] for result in recording.of_type("Release")} == set(charts.values())
 
 
 def test_no_action_is_taken_from_a_branch() -> None:

@@ -40,7 +40,7 @@ def test_the_cluster_is_in_the_other_stacks_network_and_adds_nothing_to_it() -> 
     cluster = recording.one("gcp:container/cluster:Cluster").inputs
     assert (cluster["network"], cluster["subnetwork"]) == (NETWORK, SUBNET)
     assert cluster["ipAllocationPolicy"]["clusterSecondaryRangeName"] == "pods"
-    assert not [made.short for made in recording if made.type.startswith("gcp:compute/")]
+    assert not [result.short for result in recording if result.type.startswith("gcp:compute/")]
 
 
 def test_a_region_that_the_other_stack_does_not_have() -> None:

@@ -18,15 +18,15 @@ FLEET = FOLDER / "fleet.yaml"
 
 @pytest.mark.parametrize("jobs", ["vllm", "batch"])
 def test_its_services_and_jobs_are_valid(jobs: str) -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / f"{jobs}.yaml")])
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / f"{jobs}.yaml")])
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
 
 
 @pytest.fixture(scope="module")
 def morning() -> Mapping[str, Mapping[str, Any]]:
     files = ["--jobs", str(FOLDER / "vllm.yaml"), "--workload", str(FOLDER / "day.yaml")]
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), *files, "-o", "json"])
-    return {each["name"]: each for each in json.loads(done.stdout)["workloads"]}
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), *files, "-o", "json"])
+    return {item["name"]: item for item in json.loads(result.stdout)["workloads"]}
 
 
 def test_services_hold_their_quota_without_end(morning: Mapping[str, Mapping[str, Any]]) -> None:
@@ -39,8 +39,8 @@ def test_replicas_that_are_added_do_not_wait_for_batch_to_end(morning: Mapping[s
 
 def test_batch_gives_way_and_runs_to_its_end(morning: Mapping[str, Mapping[str, Any]]) -> None:
     batch = [each for name, each in morning.items() if name.startswith("evaluate")]
-    assert {each["state"] for each in batch} == {"Finished"}
-    assert sum(bool(each["evictions"]) for each in batch) == 3
+    assert {item["state"] for item in batch} == {"Finished"}
+    assert sum(bool(entry["evictions"]) for entry in batch) == 3
 
 
 def test_a_notebook_starts_when_the_working_hours_begin(morning: Mapping[str, Mapping[str, Any]]) -> None:

@@ -27,8 +27,8 @@ def run(*arguments: object, text: str | None = None) -> Result:
 
 
 def fleet_data() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(FLEET.read_text())
-    return found
+    result: dict[str, Any] = yaml.safe_load(FLEET.read_text())
+    return result
 
 
 def check(data: dict[str, Any]) -> str:
@@ -52,11 +52,13 @@ def asking(gpus: int, queue: str, **pod: Any) -> dict[str, Any]:
 
 
 def test_the_example_is_valid_and_its_jobs_run_on_shares_parts_and_whole_gpus() -> None:
-    done = run("check", FLEET, "--jobs", JOBS)
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
-    done = run("simulate", "fleet", FLEET, "--jobs", JOBS, "-o", "json")
-    found = {one["name"]: (one["flavors"]["main"][GPU], one["state"]) for one in json.loads(done.stdout)["workloads"]}
-    assert found == {
+    result = run("check", FLEET, "--jobs", JOBS)
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
+    result = run("simulate", "fleet", FLEET, "--jobs", JOBS, "-o", "json")
+    results = {
+        one["name"]: (one["flavors"]["main"][GPU], one["state"]) for one in json.loads(result.stdout)["workloads"]
+    }
+    assert results == {
         "notebook": ("l4-shared", "Finished"),
         "inference": ("a100-7th", "Finished"),
         "training": ("a100", "Finished"),
@@ -67,10 +69,12 @@ def test_the_example_is_valid_and_its_jobs_run_on_shares_parts_and_whole_gpus() 
 def test_nodes_of_a_rehearsal_have_the_shares_that_the_fleet_counts(pool: str, devices: int) -> None:
     resolved = parse_fleet_text(FLEET.read_text(), "fleet").node_pool_on(pool, "gpu")
     assert resolved is not None
-    made = node_pool_properties(
+    result = node_pool_properties(
         resolved, service_account="nodes@p", disk_encryption_key=None, image_streaming=True, labels={}
     )
-    node = parse_node_pool(pool, made, resolved.zones).template(Place.of("gpu", "us-central1"), resolved.zones[0], "x")
+    node = parse_node_pool(pool, result, resolved.zones).template(
+        Place.of("gpu", "us-central1"), resolved.zones[0], "x"
+    )
     assert node.labels.items() >= resolved.labels.items()
     assert node.allocatable[GPU] == resolved.allocatable[GPU] == resolved.devices_per_node == devices
 
@@ -130,21 +134,21 @@ def test_a_job_for_two_shares_is_refused(tmp_path: Path) -> None:
 
 def test_a_job_for_two_shares_does_not_run_in_a_simulation_either(tmp_path: Path) -> None:
     jobs = [asking(gpus, "notebooks") for gpus in (1, 2)]
-    for number, each in enumerate(jobs, 1):
-        each["metadata"] |= {"name": f"of-{number}", "annotations": {"kueue-fleet.dev/run-seconds": "60"}}
+    for number, item in enumerate(jobs, 1):
+        item["metadata"] |= {"name": f"of-{number}", "annotations": {"kueue-fleet.dev/run-seconds": "60"}}
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = run("simulate", "fleet", FLEET, "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json")
-    finished = {one["name"]: one["state"] == "Finished" for one in json.loads(done.stdout)["workloads"]}
+    result = run("simulate", "fleet", FLEET, "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json")
+    finished = {one["name"]: one["state"] == "Finished" for one in json.loads(result.stdout)["workloads"]}
     assert finished == {"of-1": True, "of-2": False}
-    assert "are shared, and a node there refuses a container of more than 1" in done.stderr
+    assert "are shared, and a node there refuses a container of more than 1" in result.stderr
 
 
 def test_a_team_whose_pods_need_host_ipc_for_mps_may_have_it() -> None:
     data = fleet_data()
     data["nodePools"][0]["accelerator"]["sharing"]["strategy"] = "MPS"
-    found = check(data)
-    said = "podSecurity: baseline is what refuses hostIPC, which pods on l4-shared need to share GPUs by MPS"
-    assert [f"teams[{team}].{said}" in found for team in ("research", "teaching")] == [True, True]
+    result = check(data)
+    output = "podSecurity: baseline is what refuses hostIPC, which pods on l4-shared need to share GPUs by MPS"
+    assert [f"teams[{team}].{output}" in result for team in ("research", "teaching")] == [True, True]
     for team in data["teams"]:
         team["podSecurity"] = "privileged"
     assert "hostIPC" not in check(data)
@@ -168,11 +172,11 @@ def test_a_job_that_may_come_to_shares_or_to_whole_gpus_is_warned_of(tmp_path: P
     data["clusterQueues"] = data["clusterQueues"][2:]
     data["teams"] = data["teams"][:1]
     data["teams"][0]["localQueues"].pop(0)
-    found = check_jobs(tmp_path, [asking(2, "training")], data)
-    assert "warning: " in found
+    result = check_jobs(tmp_path, [asking(2, "training")], data)
+    assert "warning: " in result
     assert (
         "refuses a container of more than 1 (UnexpectedAdmissionError): Kueue may give it flavor l4-shared all the same"
-    ) in found
+    ) in result
     chosen = asking(2, "training", nodeSelector={"cloud.google.com/gke-nodepool": "training"})
     assert "refuses a container" not in check_jobs(tmp_path, [chosen], data)
 
@@ -188,13 +192,13 @@ def test_a_change_is_said_in_words() -> None:
     data = fleet_data()
     before = parse_fleet(data)
     data["nodePools"][0]["accelerator"]["sharing"]["maxSharedClientsPerGpu"] = 6
-    found = [each.text for each in compare_fleets(before, parse_fleet(data))]
-    assert any("sharing TIME_SHARING by 4 -> TIME_SHARING by 6" in text for text in found), found
+    result = [item.text for item in compare_fleets(before, parse_fleet(data))]
+    assert any("sharing TIME_SHARING by 4 -> TIME_SHARING by 6" in text for text in result), result
     assert any(
-        "(4 nvidia-l4 in 16 shares) -> 0 to 2 g2-standard-24 (4 nvidia-l4 in 24 shares)" in each for each in found
+        "(4 nvidia-l4 in 16 shares) -> 0 to 2 g2-standard-24 (4 nvidia-l4 in 24 shares)" in entry for entry in result
     )
 
 
 def test_a_budget_counts_shares_and_says_the_whole_gpus() -> None:
-    done = run("simulate", "fleet", FLEET, "--jobs", JOBS)
-    assert "research: 8 of 2,000 GPU hours per week, 0 % (4 of whole GPUs)" in done.output
+    result = run("simulate", "fleet", FLEET, "--jobs", JOBS)
+    assert "research: 8 of 2,000 GPU hours per week, 0 % (4 of whole GPUs)" in result.output

@@ -41,12 +41,12 @@ def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
 
 
 def resource(name: str, kind: str = "") -> CloudResource:
-    [found] = [each for each in resources_on(fleet()) if each.name == name and each.type.endswith(kind)]
-    return found
+    [result] = [item for item in resources_on(fleet()) if item.name == name and item.type.endswith(kind)]
+    return result
 
 
 def needs(project: str) -> Needs:
-    return next(each for each in needs_of(fleet()) if each.project == project)
+    return next(item for item in needs_of(fleet()) if item.project == project)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_cluster_is_in_the_gke_fleet_of_its_project() -> None:
 
 
 def test_apis_are_enabled_in_each_project() -> None:
-    made = [each.properties for each in resources_on(fleet()) if each.type.endswith(":Service")]
-    container = [each["project"] for each in made if each["service"] == "container.googleapis.com"]
+    result = [item.properties for item in resources_on(fleet()) if item.type.endswith(":Service")]
+    container = [entry["project"] for entry in result if entry["service"] == "container.googleapis.com"]
     assert container == [OWN, US, EU]
 
 
@@ -100,10 +100,10 @@ def test_members_connect_by_a_role_of_each_project(infix: str, project: str) -> 
 
 def test_the_managers_accounts_connect_in_each_project() -> None:
     profile = {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}}
-    made = [
-        each for each in resources_on(fleet(profile)) if each.name.startswith("shared/manager/multikueue-manager/c")
+    result = [
+        entry for entry in resources_on(fleet(profile)) if entry.name.startswith("shared/manager/multikueue-manager/c")
     ]
-    assert [each.properties["project"] for each in made] == [OWN, US, EU]
+    assert [item.properties["project"] for item in result] == [OWN, US, EU]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -178,20 +178,20 @@ def test_a_cluster_that_exists_may_be_in_any_network() -> None:
         "clusters/1/existing": True,
         "clusters/2/existing": True,
     }
-    assert not [each for each in problems(changed(DATA, there)) if "network" in each]
+    assert not [item for item in problems(changed(DATA, there)) if "network" in item]
 
 
 def test_another_project_makes_the_cluster_again() -> None:
-    found = compare_fleets(fleet(), fleet({"clusters/2/project": US}))
-    [said] = [each for each in found if each.area == "consequences"]
-    assert "acme-gpus-eu -> acme-gpus-us: worker-eu is deleted and made again" in said.text
+    result = compare_fleets(fleet(), fleet({"clusters/2/project": US}))
+    [output] = [item for item in result if item.area == "consequences"]
+    assert "acme-gpus-eu -> acme-gpus-us: worker-eu is deleted and made again" in output.text
 
 
 def test_another_project_of_a_cluster_that_exists_is_another_cluster() -> None:
     there = {"clusters/2/existing": True}
-    found = compare_fleets(fleet(there), fleet({**there, "clusters/2/project": US}))
-    said = {each.text for each in found if each.path == "clusters[worker-eu].project"}
-    assert any(text.startswith("acme-gpus-eu -> acme-gpus-us: it is another cluster") for text in said)
+    result = compare_fleets(fleet(there), fleet({**there, "clusters/2/project": US}))
+    output = {item.text for item in result if item.path == "clusters[worker-eu].project"}
+    assert any(text.startswith("acme-gpus-eu -> acme-gpus-us: it is another cluster") for text in output)
 
 
 def test_import_keeps_the_projects() -> None:
@@ -199,9 +199,9 @@ def test_import_keeps_the_projects() -> None:
     clusters = [described_cluster(spec, name) for name in spec.cluster_names]
     identity = Identity("shared", OWN, date(2999, 2, 1), date(2026, 11, 21), in_place=True, managed=True)
     adopted, plan = take_over(clusters, identity)
-    assert [each.get("project") for each in adopted.data["clusters"]] == [None, US, EU]
+    assert [entry.get("project") for entry in adopted.data["clusters"]] == [None, US, EU]
     assert plan is not None
-    assert {each.id for each in plan.adoptions} >= {f"projects/{EU}/locations/europe-west4/clusters/worker-eu"}
+    assert {item.id for item in plan.adoptions} >= {f"projects/{EU}/locations/europe-west4/clusters/worker-eu"}
 
 
 def test_quotas_are_asked_of_the_project_of_the_nodes() -> None:
@@ -217,10 +217,10 @@ def test_a_reservation_of_the_file_is_asked_of_the_fleets_project() -> None:
 
 def granted(policies: dict[str, dict[str, list[str]]], **fields: Any) -> list[Finding]:
     """What preflight finds of grants in the host project."""
-    wanted = needs(US)
+    expected = needs(US)
     with Project(id=US, number=NUMBER, policies=policies, **fields).served() as endpoints:
-        facts = read_facts(wanted, Google(httplib2.Http(timeout=5), endpoints))
-    return [each for each in findings(wanted, facts) if each.part == "grants"]
+        facts = read_facts(expected, Google(httplib2.Http(timeout=5), endpoints))
+    return [item for item in findings(expected, facts) if item.part == "grants"]
 
 
 def test_the_host_project_grants_on_the_project_or_the_subnet() -> None:
@@ -228,7 +228,7 @@ def test_the_host_project_grants_on_the_project_or_the_subnet() -> None:
         HOST: {"roles/container.hostServiceAgentUser": [GKE], "roles/compute.networkUser": [GOOGLE_APIS]},
         "gpus-uc1": {"roles/compute.networkUser": [GKE]},
     }
-    assert [each.verdict for each in granted(policies)] == ["fits"] * 3
+    assert [item.verdict for item in granted(policies)] == ["fits"] * 3
 
 
 def test_a_grant_that_is_not_there_is_named_with_its_command() -> None:
@@ -241,4 +241,4 @@ def test_a_grant_that_is_not_there_is_named_with_its_command() -> None:
 
 def test_a_policy_that_may_not_be_read_is_not_known() -> None:
     refused = {"cloudresourcemanager.projects.getIamPolicy": [forbidden("resourcemanager.projects.getIamPolicy", HOST)]}
-    assert [each.verdict for each in granted({}, failures=refused)] == ["unknown"] * 3
+    assert [item.verdict for item in granted({}, failures=refused)] == ["unknown"] * 3

@@ -12,5 +12,5 @@ FOLDER = Path(__file__).parents[2] / "examples" / "single-components"
 
 def test_its_own_tests_pass() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-    assert re.search(r"\b6 passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    result = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    assert re.search(r"\b6 passed", result.stdout, re.MULTILINE), result.stdout + result.stderr

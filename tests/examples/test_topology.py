@@ -25,47 +25,47 @@ LEVELS = (TOPOLOGY_BLOCK, TOPOLOGY_SUBBLOCK, TOPOLOGY_HOST)
 
 def simulate(tmp_path: Path, *jobs: dict[str, Any]) -> dict[str, Any]:
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
     )
-    assert done.exit_code == 0, done.output
-    return {one["name"]: one for one in json.loads(done.stdout)["workloads"]}
+    assert result.exit_code == 0, result.output
+    return {one["name"]: one for one in json.loads(result.stdout)["workloads"]}
 
 
 def job(name: str, level: str = TOPOLOGY_SUBBLOCK, pods: int = 6) -> dict[str, Any]:
-    made: dict[str, Any] = yaml.safe_load(JOB.read_text())
-    made["metadata"]["name"] = name
-    made["spec"] |= {"parallelism": pods, "completions": pods}
-    annotations = made["spec"]["template"]["metadata"]["annotations"]
+    result: dict[str, Any] = yaml.safe_load(JOB.read_text())
+    result["metadata"]["name"] = name
+    result["spec"] |= {"parallelism": pods, "completions": pods}
+    annotations = result["spec"]["template"]["metadata"]["annotations"]
     annotations["kueue.x-k8s.io/podset-required-topology"] = level
-    return made
+    return result
 
 
 def test_the_fleet_and_its_job_are_valid() -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(JOB)])
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
 
 
 def test_a_job_waits_for_one_sub_block_though_enough_machines_are_free(tmp_path: Path) -> None:
-    found = simulate(tmp_path, *(job(f"j{number}") for number in range(3)))
-    assert [found[f"j{number}"]["admittedAt"] for number in range(2)] == [0.0, 0.0]
-    assert found["j2"]["admittedAt"] >= 3600, "of each of the two sub-blocks two machines are free"
+    result = simulate(tmp_path, *(job(f"j{number}") for number in range(3)))
+    assert [result[f"j{number}"]["admittedAt"] for number in range(2)] == [0.0, 0.0]
+    assert result["j2"]["admittedAt"] >= 3600, "of each of the two sub-blocks two machines are free"
 
 
 def test_a_job_of_a_whole_block_fits_and_one_beyond_a_sub_block_does_not(tmp_path: Path) -> None:
-    found = simulate(tmp_path, job("block", TOPOLOGY_BLOCK, 16), job("sub-block", TOPOLOGY_SUBBLOCK, 9))
-    assert found["block"]["admittedAt"] == 0.0
-    assert (found["sub-block"]["state"], found["sub-block"]["reason"]) == ("Pending", "TopologyPlacementFailed")
+    result = simulate(tmp_path, job("block", TOPOLOGY_BLOCK, 16), job("sub-block", TOPOLOGY_SUBBLOCK, 9))
+    assert result["block"]["admittedAt"] == 0.0
+    assert (result["sub-block"]["state"], result["sub-block"]["reason"]) == ("Pending", "TopologyPlacementFailed")
 
 
 def test_nodes_of_simulation_and_rehearsal_stand_in_the_same_places() -> None:
     spec = parse_fleet_text(FLEET.read_text(), "fleet")
     pool = spec.node_pool_on("h200", "h200")
     assert pool is not None
-    made = node_pool_properties(
+    result = node_pool_properties(
         pool, service_account="nodes@p", disk_encryption_key=None, image_streaming=True, labels={}
     )
-    rehearsed = parse_node_pool("h200", made, pool.zones).standing_nodes(Place.of("h200", "us-central1"))
+    rehearsed = parse_node_pool("h200", result, pool.zones).standing_nodes(Place.of("h200", "us-central1"))
     simulated = [node["metadata"]["labels"] for node in topology_nodes(spec, "h200")]
     assert len(rehearsed) == len(simulated) == 16
     for one, other in zip((node.labels for node in rehearsed), simulated, strict=True):

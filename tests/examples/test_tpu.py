@@ -37,9 +37,9 @@ def data() -> dict[str, Any]:
 
 
 def fleet(changes: dict[str, Any] | None = None, pool: int = 0) -> FleetSpec:
-    made = data()
-    made["nodePools"][pool] |= changes or {}
-    return parse_fleet(made)
+    result = data()
+    result["nodePools"][pool] |= changes or {}
+    return parse_fleet(result)
 
 
 def properties(spec: FleetSpec, name: str) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def test_every_file_is_there_and_no_other() -> None:
 
 @pytest.mark.parametrize("name", MEANT)
 def test_each_job_fits_and_is_admitted_to_the_flavor_it_is_meant_for(name: str) -> None:
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / name)])
-    assert (done.exit_code, "warning" in done.output) == (0, False), done.output
-    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
-    assert done.exit_code == 0, done.output
-    (workload,) = json.loads(done.stdout)["workloads"]
+    result = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / name)])
+    assert (result.exit_code, "warning" in result.output) == (0, False), result.output
+    result = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
+    assert result.exit_code == 0, result.output
+    (workload,) = json.loads(result.stdout)["workloads"]
     job, meant = MEANT[name]
     assert (workload["name"], workload["state"]) == (job, "Finished")
     assert {chosen for flavors in workload["flavors"].values() for chosen in flavors.values()} == meant
@@ -70,23 +70,23 @@ def test_a_second_job_gets_the_second_slice_and_a_third_one_waits(tmp_path: Path
     job = yaml.safe_load((FOLDER / "slice.yaml").read_text())
     jobs = [job | {"metadata": job["metadata"] | {"name": f"pretrain-{number}"}} for number in range(3)]
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
     )
-    found = {one["name"]: one for one in json.loads(done.stdout)["workloads"]}
-    assert {found[f"pretrain-{number}"]["flavors"]["slice"]["google.com/tpu"] for number in (0, 1)} == {
+    results = {one["name"]: one for one in json.loads(result.stdout)["workloads"]}
+    assert {results[f"pretrain-{number}"]["flavors"]["slice"]["google.com/tpu"] for number in (0, 1)} == {
         "reserved-0",
         "reserved-1",
     }
-    assert [found[f"pretrain-{number}"]["admittedAt"] for number in range(3)] == [0.0, 0.0, 3601.0]
+    assert [results[f"pretrain-{number}"]["admittedAt"] for number in range(3)] == [0.0, 0.0, 3601.0]
 
 
 def test_a_slice_of_several_nodes_is_asked_for_with_its_topology() -> None:
     spec = fleet()
-    made = properties(spec, "flex-slice")
-    assert made["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
-    assert made["nodeConfig"]["diskType"] == "hyperdisk-balanced"
-    assert [each["count"] for each in made["nodeConfig"]["guestAccelerators"]] == [0]
+    result = properties(spec, "flex-slice")
+    assert result["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+    assert result["nodeConfig"]["diskType"] == "hyperdisk-balanced"
+    assert [item["count"] for item in result["nodeConfig"]["guestAccelerators"]] == [0]
     assert "placementPolicy" not in properties(spec, "flex-single")
 
 
@@ -95,8 +95,8 @@ def test_nodes_of_a_rehearsal_have_the_labels_taints_and_chips_that_flavors_coun
     spec = fleet()
     pool = spec.node_pool_on(name, "tpu")
     assert pool is not None
-    made = parse_node_pool(name, properties(spec, name), pool.zones)
-    node = made.template(Place.of("tpu", "us-east5"), "us-east5-a", "x")
+    result = parse_node_pool(name, properties(spec, name), pool.zones)
+    node = result.template(Place.of("tpu", "us-east5"), "us-east5-a", "x")
     assert node.labels.items() >= pool.labels.items()
     assert SIMULATED in node.labels
     assert (node.labels[ACCELERATOR], node.labels[TOPOLOGY]) == (
@@ -138,11 +138,11 @@ def test_quotas_of_google_are_counted_in_chips() -> None:
 
 
 def test_chips_have_a_price_on_spot_and_none_with_flex_start() -> None:
-    done = CliRunner().invoke(app, ["cost", str(FLEET), "-o", "json"])
-    assert "the price of tpu-v6e-slice in us-east5, flexStart" in done.stdout
+    result = CliRunner().invoke(app, ["cost", str(FLEET), "-o", "json"])
+    assert "the price of tpu-v6e-slice in us-east5, flexStart" in result.stdout
     text = FLEET.read_text().replace("capacity: { type: reserved, reservation: trillium }", "capacity: { type: spot }")
-    done = CliRunner().invoke(app, ["cost", "-", "-o", "json"], input=text)
-    (line,) = [line for line in json.loads(done.stdout)["lines"] if line["name"] == "reserved-0"]
+    result = CliRunner().invoke(app, ["cost", "-", "-o", "json"], input=text)
+    (line,) = [line for line in json.loads(result.stdout)["lines"] if line["name"] == "reserved-0"]
     assert line["each"] == pytest.approx(4 * 1.35)
     assert line["missingPrices"] == ["hyperdisk-balanced in us-east5, onDemand"]
 
@@ -177,9 +177,11 @@ def test_jobs_that_do_not_fit_slices_are_named(case: str, tmp_path: Path) -> Non
     text = (FOLDER / name).read_text()
     assert before in text
     (tmp_path / "job.yaml").write_text(text.replace(before, after))
-    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(tmp_path / "job.yaml")], env={"COLUMNS": "400"})
-    assert done.exit_code == 1
-    assert problem in done.output
+    result = CliRunner().invoke(
+        app, ["check", str(FLEET), "--jobs", str(tmp_path / "job.yaml")], env={"COLUMNS": "400"}
+    )
+    assert result.exit_code == 1
+    assert problem in result.output
 
 
 FLEETS: dict[str, tuple[dict[str, Any], str]] = {
@@ -210,18 +212,18 @@ def test_pools_that_gke_would_refuse_are_named(case: str) -> None:
     text = data()
     text["nodePools"][0] |= changes
     (text["clusters"][0]).pop("zones")
-    done = CliRunner().invoke(app, ["check", "-"], input=yaml.safe_dump(text), env={"COLUMNS": "400"})
-    assert problem in done.output
+    result = CliRunner().invoke(app, ["check", "-"], input=yaml.safe_dump(text), env={"COLUMNS": "400"})
+    assert problem in result.output
 
 
 def test_quota_for_a_part_of_a_slice_is_refused_unless_the_cohort_lends_the_rest() -> None:
     text = FLEET.read_text().replace("google.com/tpu, nominalQuota: 16", "google.com/tpu, nominalQuota: 12")
-    done = CliRunner().invoke(app, ["check", "-"], input=text, env={"COLUMNS": "400"})
-    wanted = (
+    result = CliRunner().invoke(app, ["check", "-"], input=text, env={"COLUMNS": "400"})
+    expected = (
         "flavors[flex-slice]: flex-slice may use 12 google.com/tpu of it on tpu, but a slice is 16 chips, and jobs run "
         "on whole slices; write 16"
     )
-    assert wanted in done.output
+    assert expected in result.output
     lent = parse_fleet_text(
         text.replace("    namespaceSelector: {}", "    namespaceSelector: {}\n    cohortName: all"), "f"
     )
@@ -230,8 +232,8 @@ def test_quota_for_a_part_of_a_slice_is_refused_unless_the_cohort_lends_the_rest
 
 def test_more_chips_than_nodes_hold_are_refused() -> None:
     text = FLEET.read_text().replace("google.com/tpu, nominalQuota: 32", "google.com/tpu, nominalQuota: 400")
-    done = CliRunner().invoke(app, ["check", "-"], input=text, env={"COLUMNS": "400"})
-    assert "queues may use 400 google.com/tpu of it on tpu (flex-single 400), but its nodes hold 32" in done.output
+    result = CliRunner().invoke(app, ["check", "-"], input=text, env={"COLUMNS": "400"})
+    assert "queues may use 400 google.com/tpu of it on tpu (flex-single 400), but its nodes hold 32" in result.output
 
 
 @pytest.mark.parametrize(
@@ -240,12 +242,12 @@ def test_more_chips_than_nodes_hold_are_refused() -> None:
 )
 def test_tpus_are_not_reserved_by_machines(section: str, fields: dict[str, str]) -> None:
     entry = {"name": "trillium", "zone": "us-east5-a", "machineType": "ct6e-standard-4t", "count": 8, **fields}
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["check", "-"], input=yaml.safe_dump(data() | {section: [entry]}), env={"COLUMNS": "400"}
     )
-    assert done.exit_code == 1
+    assert result.exit_code == 1
     assert (
         f"{section}[trillium].machineType: ct6e-standard-4t has TPUs, which Google reserves by chips and not by "
         "machines; ask for the reservation with gcloud or your account team, remove it here, and name it in the pool's "
         "capacity"
-    ) in done.output
+    ) in result.output

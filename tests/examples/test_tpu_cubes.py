@@ -29,13 +29,13 @@ def data(name: str) -> dict[str, Any]:
 
 
 def fleet(change: Change = lambda _: None) -> FleetSpec:
-    made = data("fleet")
-    change(made)
-    return parse_fleet(made)
+    result = data("fleet")
+    change(result)
+    return parse_fleet(result)
 
 
 def said(job: dict[str, Any], spec: FleetSpec | None = None) -> list[str]:
-    return [str(each) for each in check_manifests(spec or fleet(), [Document("job", job)]).problems]
+    return [str(item) for item in check_manifests(spec or fleet(), [Document("job", job)]).problems]
 
 
 def pod(job: dict[str, Any]) -> dict[str, Any]:
@@ -55,18 +55,18 @@ def test_jobs_of_the_example_start(name: str) -> None:
 
 
 def test_the_addon_is_on() -> None:
-    cluster = next(each for each in resources_on(fleet()) if each.type.endswith(":Cluster"))
+    cluster = next(item for item in resources_on(fleet()) if item.type.endswith(":Cluster"))
     assert cluster.properties["addonsConfig"]["sliceControllerConfig"] == {"enabled": True}
 
 
 def test_without_the_controller_the_addon_is_left_as_it_is() -> None:
     other = parse_fleet(yaml.safe_load((FOLDER.parent / "tpu" / "fleet.yaml").read_text()))
-    cluster = next(each for each in resources_on(other) if each.type.endswith(":Cluster"))
+    cluster = next(item for item in resources_on(other) if item.type.endswith(":Cluster"))
     assert "sliceControllerConfig" not in cluster.properties["addonsConfig"]
 
 
 def test_the_policy_of_a_cube_only_provides_its_nodes() -> None:
-    policies = [each.properties for each in resources_on(fleet()) if each.type.endswith(":ResourcePolicy")]
+    policies = [item.properties for item in resources_on(fleet()) if item.type.endswith(":ResourcePolicy")]
     assert [policy["workloadPolicy"] for policy in policies] == 3 * [
         {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "4x4x4", "acceleratorTopologyMode": "PROVISION_ONLY"}
     ]
@@ -76,8 +76,8 @@ def test_nodes_are_in_one_block_and_three_cubes() -> None:
     labels = [node["metadata"]["labels"] for node in topology_nodes(fleet(), "tpu")]
     assert len(labels) == 48
     assert {each["cloud.google.com/gce-topology-block"] for each in labels} == {"ironwood-block-0"}
-    assert len({each["cloud.google.com/gke-tpu-partition-4x4x4-id"] for each in labels}) == 3
-    assert len({each["cloud.google.com/gke-tpu-partition-2x2x2-id"] for each in labels}) == 24
+    assert len({entry["cloud.google.com/gke-tpu-partition-4x4x4-id"] for entry in labels}) == 3
+    assert len({item["cloud.google.com/gke-tpu-partition-2x2x2-id"] for item in labels}) == 24
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_fewer_chips_than_the_slice_has_are_refused() -> None:
 def test_a_job_that_selects_a_topology_of_nodes_is_refused() -> None:
     job = data("part")
     pod(job)["spec"]["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "2x2x2"
-    assert any("does not select nodes as GKE's slice controller needs it" in each for each in said(job))
+    assert any("does not select nodes as GKE's slice controller needs it" in item for item in said(job))
 
 
 def test_a_job_without_a_slice_is_refused_on_cubes() -> None:
@@ -186,7 +186,7 @@ def _old(made: dict[str, Any]) -> None:
 def test_what_the_controller_needs(change: Change, path: str, code: str) -> None:
     with pytest.raises(SpecError) as refused:
         fleet(change)
-    assert (path, code) in {(each.path, each.rule.code) for each in refused.value.problems}
+    assert (path, code) in {(item.path, item.rule.code) for item in refused.value.problems}
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_what_the_controller_needs(change: Change, path: str, code: str) -> None
     ],
 )
 def test_what_is_warned_of(change: Change, path: str, code: str) -> None:
-    assert [(each.path, each.rule.code) for each in check_fleet(fleet(change))] == [(path, code)]
+    assert [(item.path, item.rule.code) for item in check_fleet(fleet(change))] == [(path, code)]
 
 
 def test_a_rehearsal_refuses_the_controller() -> None:
-    assert [each.path for each in check_runs_here(fleet())] == ["clusters[tpu].sliceController"]
+    assert [item.path for item in check_runs_here(fleet())] == ["clusters[tpu].sliceController"]

@@ -23,7 +23,7 @@ def test_it_declares_what_its_twin_declares(program: Path, monkeypatch: pytest.M
     spec = kf.parse_fleet_text(file.read_text(), file.name)
     theirs = pulumi_mocks.run(lambda: kf.Fleet(spec.name, spec) and None)
     ours = pulumi_mocks.run(lambda: runpy.run_path(str(program / "__main__.py"), run_name="__main__") and None)
-    assert {each.urn: each.inputs for each in ours} == {each.urn: each.inputs for each in theirs}
+    assert {item.urn: item.inputs for item in ours} == {entry.urn: entry.inputs for entry in theirs}
 
 
 def test_there_are_some() -> None:

@@ -40,11 +40,11 @@ def rule(name: str, *flavors: str) -> AdmissionCheckStrategyRule:
 
 def checked(workload: Workload, state: CheckState, **changes: Any) -> Explanation:
     """The explanation of a workload of a queue with the check `ask`, of ProvisioningRequests."""
-    made = objects(queue(checks=(rule("ask"),)), checks=(AdmissionCheck("ask", PROVISIONING_CONTROLLER),))
+    result = objects(queue(checks=(rule("ask"),)), checks=(AdmissionCheck("ask", PROVISIONING_CONTROLLER),))
     status = replace(
         workload.status, admitted_at=None, checks=(WorkloadCheck("ask", state, message="full", **changes),)
     )
-    return explained(made, replace(workload, status=status))
+    return explained(result, replace(workload, status=status))
 
 
 class TestFailedChecks:
@@ -61,24 +61,24 @@ class TestFailedChecks:
         ],
     )
     def test_with_quota(self, state: CheckState, changes: dict[str, Any], step: str) -> None:
-        found = checked(held("a", 1), state, **changes)
-        assert found.headline.endswith(f"AdmissionCheck ask is {state.value} (full).")
-        assert found.next_step.startswith(step)
+        result = checked(held("a", 1), state, **changes)
+        assert result.headline.endswith(f"AdmissionCheck ask is {state.value} (full).")
+        assert result.next_step.startswith(step)
 
     def test_with_quota_and_no_check_that_waits_it_is_admitted_next(self) -> None:
         """As of a ClusterQueue that is not among the objects."""
         workload = held("a", 1, "gone")
         status = replace(workload.status, admitted_at=None)
-        found = explained(objects(queue()), replace(workload, status=status))
-        assert found.next_step == "Wait: Kueue admits it next."
+        result = explained(objects(queue()), replace(workload, status=status))
+        assert result.next_step == "Wait: Kueue admits it next."
 
     @pytest.mark.parametrize("state", [CheckState.RETRY, CheckState.REJECTED])
     def test_without_quota_it_stays_as_it_is(self, state: CheckState) -> None:
         """kueue#5129: Kueue resets a check only as it evicts."""
-        found = checked(job("a", active=state is CheckState.RETRY), state)
-        assert found.headline == f"It has no quota, as AdmissionCheck ask is {state.value} (full)."
-        assert "kubectl delete workload a -n ns" in found.next_step
-        assert [(change.kind, change.admits) for change in found.changes] == [("check", True)]
+        result = checked(job("a", active=state is CheckState.RETRY), state)
+        assert result.headline == f"It has no quota, as AdmissionCheck ask is {state.value} (full)."
+        assert "kubectl delete workload a -n ns" in result.next_step
+        assert [(change.kind, change.admits) for change in result.changes] == [("check", True)]
 
     def test_a_pending_check_without_quota_is_not_mentioned(self) -> None:
         assert not checked(job("a", 11), CheckState.PENDING).checks
@@ -89,10 +89,10 @@ class TestFailedChecks:
             evicted_reason="DeactivatedDueToAdmissionCheck",
             evicted_message='The workload is deactivated due to AdmissionCheck in Rejected state: "ask" (full)',
         )
-        found = explained(objects(queue()), job("a", active=False, status=status))
-        assert found.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
-        assert found.next_step == "Do what that says, then set spec.active to true."
-        [change] = found.changes
+        result = explained(objects(queue()), job("a", active=False, status=status))
+        assert result.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
+        assert result.next_step == "Do what that says, then set spec.active to true."
+        [change] = result.changes
         assert change.outcome == "admitted if what that says does not happen again"
 
     def test_one_that_was_deactivated_by_hand_is_admitted(self) -> None:
@@ -125,9 +125,9 @@ class TestInactiveQueues:
         nodes = (Node("n", ((HOSTNAME_LABEL, "n"),), allocatable=(("cpu", 9000), ("pods", 9))),)
         pods = PodSet(requests=(("cpu", 1000),), node_requests=(("cpu", 1000),))
         there = objects(made, flavors=flavors, checks=MANY, nodes=nodes, topologies=(Topology("there", ("rack",)),))
-        found = explained(there, job("a", pod_sets=(pods,)))
-        assert found.reason == "Suspended"
-        [change] = found.changes
+        result = explained(there, job("a", pod_sets=(pods,)))
+        assert result.reason == "Suspended"
+        [change] = result.changes
         assert (change.what, change.admits) == (f"ClusterQueue cq: {what}", True)
 
 
@@ -156,9 +156,9 @@ def secret(kind: str = "Secret") -> dict[str, Any]:
 
 def ends(*manifests: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Kind, name and reason of each link."""
-    found = Links(manifests).broken(queue(checks=(rule("ask"),)))
-    assert not found or found[-1].undo, "the last link is a cause"
-    return [(link.kind, link.name, link.reason) for link in found]
+    result = Links(manifests).broken(queue(checks=(rule("ask"),)))
+    assert not result or result[-1].undo, "the last link is a cause"
+    return [(link.kind, link.name, link.reason) for link in result]
 
 
 NO_CLUSTER = ("AdmissionCheck", "ask", "NoUsableClusters"), ("MultiKueueConfig", "config", "")
@@ -246,27 +246,27 @@ class TestLinks:
         assert ends(*manifests) == chain
 
     def test_only_a_cause_says_what_to_do(self) -> None:
-        found = Links(CHAINS["no Secret"][0]).broken(queue(checks=(rule("ask"),)))
-        assert [link.undo for link in found] == [
+        result = Links(CHAINS["no Secret"][0]).broken(queue(checks=(rule("ask"),)))
+        assert [link.undo for link in result] == [
             "",
             "",
             "",
             "create Secret w-kubeconfig in Kueue's namespace, with a kubeconfig of w under the key kubeconfig",
         ]
-        assert isinstance(found[0], Link)
+        assert isinstance(result[0], Link)
 
 
 class TestCopies:
     """Copies that MultiKueue made on a worker."""
 
     def test_the_queue_of_the_worker_is_what_is_wrong(self) -> None:
-        found = explained(objects(queue()), job("a", to="other", origin="multikueue"))
-        assert [change.what for change in found.changes] == ["create LocalQueue ns/other with clusterQueue: cq"]
+        result = explained(objects(queue()), job("a", to="other", origin="multikueue"))
+        assert [change.what for change in result.changes] == ["create LocalQueue ns/other with clusterQueue: cq"]
 
     def test_its_pods_are_those_of_the_job_on_the_manager(self) -> None:
-        made = replace(job("a", 1, origin="multikueue").pod_sets[0], count=11)
-        found = explained(objects(queue()), job("a", origin="multikueue", pod_sets=(made,)))
-        fewer = next(change for change in found.changes if change.kind == "count")
+        result = replace(job("a", 1, origin="multikueue").pod_sets[0], count=11)
+        results = explained(objects(queue()), job("a", origin="multikueue", pod_sets=(result,)))
+        fewer = next(change for change in results.changes if change.kind == "count")
         assert fewer.what == "ask for 10 pods instead of 11 in pod set main, in its job on the manager"
 
 
@@ -277,6 +277,6 @@ def test_what_the_flavors_of_a_queue_lost_is_said_of_a_job_that_waits_for_quota(
         "metadata": {"name": "cq", "annotations": {LOST_CAPACITY_ANNOTATION: write_lost([lost])}},
     }
     snapshot = Snapshot(objects(queue(cores=1)), (job("a", 2),), 0.0)
-    found = explain(snapshot, "ns/a", links=Links([printed]))
-    assert found.lost == (lost,)
-    assert "8 nvidia.com/gpu of flavor h100 on us: gke-a" in " ".join(render_text(found).split())
+    result = explain(snapshot, "ns/a", links=Links([printed]))
+    assert result.lost == (lost,)
+    assert "8 nvidia.com/gpu of flavor h100 on us: gke-a" in " ".join(render_text(result).split())

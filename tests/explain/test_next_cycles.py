@@ -23,7 +23,7 @@ def cohort(first: str = "BestEffortFIFO", **changes: object) -> Objects:
 
 
 def in_the_way(found: Explanation) -> list[tuple[str, str, str]]:
-    return [(each.workload, each.does, each.first) for each in found.blockers]
+    return [(item.workload, item.does, item.first) for item in found.blockers]
 
 
 def helps(found: Explanation) -> set[str]:
@@ -32,89 +32,89 @@ def helps(found: Explanation) -> set[str]:
 
 class TestOtherQueues:
     def test_quota_is_held_back_for_a_head_that_cannot_start(self) -> None:
-        found = explained(
+        result = explained(
             cohort("StrictFIFO", preemption=LOWER),
             held("r", 5, "own"),
             job("big", 10, "own"),
             job("a", 5, "none", created=1.0),
         )
-        assert found.reason == "WaitingForQuota"
-        assert found.message == "Workload no longer fits after processing another workload"
-        assert in_the_way(found) == [("ns/big", "holdsBack", "age")]
-        assert found.blockers[0].amounts == (("default", "cpu", 10_000),)
+        assert result.reason == "WaitingForQuota"
+        assert result.message == "Workload no longer fits after processing another workload"
+        assert in_the_way(result) == [("ns/big", "holdsBack", "age")]
+        assert result.blockers[0].amounts == (("default", "cpu", 10_000),)
         assert {
             "set preemption.reclaimWithinCohort of ClusterQueue own to Any",
             "set queueingStrategy of ClusterQueue own to BestEffortFIFO",
             "give the workload priority 1 or more (it has 0)",
-        } <= helps(found)
+        } <= helps(result)
 
     def test_what_holds_back_only_once_does_not_stand_in_the_way(self) -> None:
-        found = explained(cohort(preemption=LOWER), held("r", 5, "own"), job("big", 10, "own"), job("a", 5, "none"))
-        assert (found.reason, found.blockers) == ("PendingEvaluation", ())
-        assert found.headline == "There is room for it and its turn is next: the next cycle admits it."
+        result = explained(cohort(preemption=LOWER), held("r", 5, "own"), job("big", 10, "own"), job("a", 5, "none"))
+        assert (result.reason, result.blockers) == ("PendingEvaluation", ())
+        assert result.headline == "There is room for it and its turn is next: the next cycle admits it."
 
     def test_the_same_last_quota_goes_to_the_queue_that_need_not_borrow(self) -> None:
-        found = explained(cohort(), held("r", 5, "own"), job("b", 5, "own", created=1.0), job("a", 5, "none"))
-        assert in_the_way(found) == [("ns/b", "getsQuota", "borrowing")]
-        assert found.headline == (
+        result = explained(cohort(), held("r", 5, "own"), job("b", 5, "own", created=1.0), job("a", 5, "none"))
+        assert in_the_way(result) == [("ns/b", "getsQuota", "borrowing")]
+        assert result.headline == (
             "There is room for it, but not beside the others that wait: ns/b of ClusterQueue own gets 5 cpu of flavor "
             "default first as it borrows less."
         )
-        assert "wait until ns/b, which waits now, has run and finished" in helps(found)
+        assert "wait until ns/b, which waits now, has run and finished" in helps(result)
 
     def test_fair_sharing_has_an_order_of_its_own(self) -> None:
         fair = Configuration(fair_sharing=DEFAULT_STRATEGIES, wait_for_pods_ready=None)
         queues = [queue(name, 0, cohort="c") for name in ("much", "little")]
-        made = objects(queue("own", 10, cohort="c"), *queues, configuration=fair)
+        result = objects(queue("own", 10, cohort="c"), *queues, configuration=fair)
         running = (held("r", 6, "much"), held("s", 2, "little"))
-        found = explained(made, *running, job("b", 2, "little", created=1.0), job("a", 2, "much"))
-        assert in_the_way(found) == [("ns/b", "getsQuota", "fairSharing")]
+        results = explained(result, *running, job("b", 2, "little", created=1.0), job("a", 2, "much"))
+        assert in_the_way(results) == [("ns/b", "getsQuota", "fairSharing")]
 
     def test_both_would_preempt_the_same(self) -> None:
-        made = objects(
+        result = objects(
             *(queue(name, 5, cohort="c", preemption=EVICTS) for name in ("x", "y")), queue("z", 0, cohort="c")
         )
-        found = explained(made, held("r", 10, "z"), job("b", 5, "x"), job("a", 5, "y", created=1.0))
-        assert found.message == "Workload has overlapping preemption targets with another workload"
-        assert in_the_way(found) == [("ns/b", "preemptsTheSame", "age")]
-        assert found.victims == ()
+        results = explained(result, held("r", 10, "z"), job("b", 5, "x"), job("a", 5, "y", created=1.0))
+        assert results.message == "Workload has overlapping preemption targets with another workload"
+        assert in_the_way(results) == [("ns/b", "preemptsTheSame", "age")]
+        assert results.victims == ()
 
     def test_what_is_in_the_way_of_a_change_is_named(self) -> None:
-        made = objects(queue("cq", 2), configuration=Configuration(wait_for_pods_ready=None))
-        found = explained(made, held("r", 2), job("b", 3, created=1.0, priority=1), job("a", 3, created=2.0))
-        raised = next(change for change in found.changes if change.kind == "nominalQuota")
+        result = objects(queue("cq", 2), configuration=Configuration(wait_for_pods_ready=None))
+        results = explained(result, held("r", 2), job("b", 3, created=1.0, priority=1), job("a", 3, created=2.0))
+        raised = next(change for change in results.changes if change.kind == "nominalQuota")
         assert not raised.admits
         assert raised.outcome.endswith("as ns/b of ClusterQueue cq goes first")
 
 
 class TestItsQueue:
     def test_a_preemptor_keeps_the_head_of_its_queue(self) -> None:
-        made = objects(queue(preemption=EVICTS))
-        found = explained(made, held("r", 8), job("big", 9, priority=5), job("a", 2, created=2.0))
-        assert in_the_way(found) == [("ns/big", "isHead", "")]
+        result = objects(queue(preemption=EVICTS))
+        results = explained(result, held("r", 8), job("big", 9, priority=5), job("a", 2, created=2.0))
+        assert in_the_way(results) == [("ns/big", "isHead", "")]
 
     def test_it_keeps_it_while_its_preemption_is_under_way_though_others_come_first_by_priority(self) -> None:
-        made = objects(queue(preemption=EVICTS))
+        result = objects(queue(preemption=EVICTS))
         running = held("r", 8)
         stopping = replace(running, status=replace(running.status, evicted_at=5.0, evicted_reason="Preempted"))
         waits = job("big", 9, priority=5, status=WorkloadStatus(evaluated="Pending the preemption of 1 workload(s)"))
-        found = explained(made, stopping, waits, job("a", 2, priority=9, created=2.0))
-        assert in_the_way(found) == [("ns/big", "isHead", "")]
+        results = explained(result, stopping, waits, job("a", 2, priority=9, created=2.0))
+        assert in_the_way(results) == [("ns/big", "isHead", "")]
 
     def test_those_ahead_get_quota_and_it_does_too(self) -> None:
-        found = explained(
+        result = explained(
             objects(queue()), job("b", 4, created=1.0), job("c", 2, created=2.0), job("a", 4, created=3.0)
         )
-        assert found.turns == ("ns/b", "ns/c")
-        assert found.headline == "There is room for it: Kueue admits it after 2 other workloads."
+        assert result.turns == ("ns/b", "ns/c")
+        assert result.headline == "There is room for it: Kueue admits it after 2 other workloads."
 
     def test_pods_that_are_not_ready_block_admission(self) -> None:
         waits = Configuration(wait_for_pods_ready=WaitForPodsReady(block_admission=True))
-        found = explained(
+        result = explained(
             objects(queue("x", 5), queue("y", 5), configuration=waits), held("r", 1, "x"), job("a", 1, "y")
         )
-        assert found.reason == "WaitingForPodsReady"
-        assert in_the_way(found) == [("ns/r", "podsNotReady", "")]
+        assert result.reason == "WaitingForPodsReady"
+        assert in_the_way(result) == [("ns/r", "podsNotReady", "")]
         running = held("r", 1, "x")
         ready = replace(running, status=replace(running.status, pods_ready=True))
         assert (
@@ -124,6 +124,6 @@ class TestItsQueue:
 
 
 def test_every_word_for_a_blocker_has_a_sentence() -> None:
-    found = explained(cohort(), held("r", 5, "own"), job("b", 5, "own", created=1.0), job("a", 5, "none"))
+    result = explained(cohort(), held("r", 5, "own"), job("b", 5, "own", created=1.0), job("a", 5, "none"))
     for does in ("getsQuota", "holdsBack", "preempts", "preemptsTheSame", "isHead", "podsNotReady"):
-        assert "{" not in blocker_text(replace(found.blockers[0], does=does), found.flavors)
+        assert "{" not in blocker_text(replace(result.blockers[0], does=does), result.flavors)

@@ -45,8 +45,8 @@ def history(made: Objects, arrivals: list[tuple[str, int, int]]) -> Snapshot:
 def decided(snapshot: Snapshot, key: str, cycles: int = 30) -> list[Decision]:
     """What the next cycles decide about a workload beside all others that wait; nothing stops meanwhile."""
     engine = Engine.from_snapshot(snapshot)
-    found = [d for _ in range(cycles) for d in engine.handle(CycleStarted(snapshot.now))]
-    return [d for d in found if d.key == key]
+    result = [d for _ in range(cycles) for d in engine.handle(CycleStarted(snapshot.now))]
+    return [d for d in result if d.key == key]
 
 
 def alone(snapshot: Snapshot, key: str) -> Snapshot:

@@ -19,7 +19,7 @@ QUEUES = {"a": "one", "b": "one", "c": "two", "d": None}
 
 
 def queues() -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = [{"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "f"}}]
+    result: list[dict[str, Any]] = [{"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "f"}}]
     for name, cohort in QUEUES.items():
         quota = [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 4}]}]
         preemption = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}
@@ -29,11 +29,11 @@ def queues() -> list[dict[str, Any]]:
             "resourceGroups": [{"coveredResources": ["cpu"], "flavors": quota}],
             **({"cohortName": cohort} if cohort else {}),
         }
-        made.append({"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec})
+        result.append({"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec})
         local = {"name": f"lq-{name}", "namespace": "ns"}
-        made.append({"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": local, "spec": {"clusterQueue": name}})
-    made.append({"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": "two"}, "spec": {"parentName": "root"}})
-    return made
+        result.append({"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": local, "spec": {"clusterQueue": name}})
+    result.append({"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": "two"}, "spec": {"parentName": "root"}})
+    return result
 
 
 def workload(number: int, queue: str, cpu: int, priority: int, state: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class TestRelevance:
     @settings(max_examples=examples(60), deadline=None)
     @given(st.lists(kinds, min_size=1, max_size=12))
     def test_the_explanation_is_the_same(self, made: list[tuple[str, int, int, str]]) -> None:
-        manifests = [*queues(), *(workload(n, *each) for n, each in enumerate(made))]
+        manifests = [*queues(), *(workload(n, *item) for n, item in enumerate(made))]
         index = WorkloadIndex(manifests)
         for number, (queue, _, _, state) in enumerate(made[:3]):
             key = f"ns/w{number}"
@@ -76,7 +76,7 @@ class TestRelevance:
             assert explained(kept, key) == explained(manifests, key)
             if state == "pending" and queue == "d":
                 names = {m["metadata"]["name"] for m in kept if m["kind"] == "Workload"}
-                others = {f"w{n}" for n, each in enumerate(made) if each[0] == "d" and each[3] != "done"}
+                others = {f"w{n}" for n, entry in enumerate(made) if entry[0] == "d" and entry[3] != "done"}
                 assert names == others | {f"w{number}"}
 
     def test_without_its_queue_everything_is_kept(self) -> None:

@@ -60,13 +60,13 @@ class TestOwnQueue:
         ],
     )
     def test_each_policy(self, policy: str, holder: dict[str, Any], why: str) -> None:
-        made = objects(queue(preemption=policies(within=policy)))
-        assert reasons(explained(made, held("a", 10, **holder), job("b", 4, priority=5))) == {"ns/a": why}
+        result = objects(queue(preemption=policies(within=policy)))
+        assert reasons(explained(result, held("a", 10, **holder), job("b", 4, priority=5))) == {"ns/a": why}
 
     def test_less_than_is_missing(self) -> None:
-        made = objects(queue(preemption=policies(within="LowerPriority")))
-        found = explained(made, held("low", 2), held("high", 8, priority=9), job("b", 4, priority=5))
-        assert reasons(found) == {"ns/low": "NotEnough", "ns/high": "Priority"}
+        result = objects(queue(preemption=policies(within="LowerPriority")))
+        results = explained(result, held("low", 2), held("high", 8, priority=9), job("b", 4, priority=5))
+        assert reasons(results) == {"ns/low": "NotEnough", "ns/high": "Priority"}
 
     def test_workloads_of_one_reason_are_one_group(self) -> None:
         running = [held(f"r{n}", 2) for n in range(5)]
@@ -77,43 +77,43 @@ class TestOwnQueue:
         queues = [queue(f"q{n}", 4, cohort="c") for n in range(6)]
         running = [held(f"r{n}", 4, f"q{n}") for n in range(6)]
         mine = queue("cq", 1, cohort="c", preemption=policies(reclaim="LowerPriority"))
-        found = explained(objects(mine, *queues), *running, job("b", 4))
-        text = " ".join(render_text(found).split())
-        assert [group.queue for group in spared(found)] == [f"q{n}" for n in range(6)]
+        result = explained(objects(mine, *queues), *running, job("b", 4))
+        text = " ".join(render_text(result).split())
+        assert [group.queue for group in spared(result)] == [f"q{n}" for n in range(6)]
         assert text.count("not preempted: ns/r") == 3
         assert "not preempted: 3 more in 3 other ClusterQueues, for the same reason as those of q0" in text
 
     def test_no_preemption_where_it_fits_or_preempts_or_never_fits(self) -> None:
-        made = objects(queue(preemption=policies(within="LowerPriority")))
+        result = objects(queue(preemption=policies(within="LowerPriority")))
         for workload in (job("b", 4), job("b", 9, priority=5), job("b", 11)):
-            assert not spared(explained(made, held("a", 6), workload))
+            assert not spared(explained(result, held("a", 6), workload))
 
 
 class TestOtherQueues:
     def test_a_queue_that_does_not_borrow(self) -> None:
         """kueue#2681: `reclaimWithinCohort: Any` takes from those that borrow, whatever `borrowWithinCohort` says."""
-        made = two(policies(reclaim="Any", borrow="LowerPriority", threshold=5000))
-        found = explained(made, held("a", 4, "other"), job("b", 6, priority=10000))
-        [group] = spared(found)
+        result = two(policies(reclaim="Any", borrow="LowerPriority", threshold=5000))
+        results = explained(result, held("a", 4, "other"), job("b", 6, priority=10000))
+        [group] = spared(results)
         assert (group.why, group.queue) == ("NotBorrowing", "other")
         assert group.reason == "ClusterQueue other does not borrow: it uses 4 of its 4 cpu"
 
     def test_reclaim_never(self) -> None:
-        found = explained(two(policies(), 6), held("a", 10, "other"), job("b", 6))
-        assert reasons(found) == {"ns/a": "PolicyNever"}
+        result = explained(two(policies(), 6), held("a", 10, "other"), job("b", 6))
+        assert reasons(result) == {"ns/a": "PolicyNever"}
 
     def test_reclaim_from_lower_priority_only(self) -> None:
-        found = explained(two(policies(reclaim="LowerPriority"), 6), held("a", 10, "other"), job("b", 6))
-        assert reasons(found) == {"ns/a": "Priority"}
+        result = explained(two(policies(reclaim="LowerPriority"), 6), held("a", 10, "other"), job("b", 6))
+        assert reasons(result) == {"ns/a": "Priority"}
 
     def test_a_cohort_that_does_not_borrow(self) -> None:
-        made = objects(
+        result = objects(
             queue("cq", 4, cohort="left", preemption=policies(reclaim="Any", borrow="LowerPriority")),
             queue("other", 4, cohort="right"),
             queue("third", 4, cohort="right"),
             cohorts=(Cohort("left", "root"), Cohort("right", "root"), Cohort("root")),
         )
-        [group] = spared(explained(made, held("a", 8, "other"), job("b", 6, priority=5)))
+        [group] = spared(explained(result, held("a", 8, "other"), job("b", 6, priority=5)))
         assert (group.why, group.reason) == ("NotBorrowing", "cohort right does not borrow: it uses 8 of its 8 cpu")
 
     @pytest.mark.parametrize(
@@ -125,28 +125,28 @@ class TestOtherQueues:
         ],
     )
     def test_borrowing_while_preempting(self, rules: dict[str, Any], priority: int, why: str) -> None:
-        made = two(policies(reclaim="Any", **rules), 4)
-        found = explained(made, held("a", 8, "other", priority=priority), job("b", 6, priority=5))
-        assert [(group.why, group.reason) for group in spared(found)] == [
+        result = two(policies(reclaim="Any", **rules), 4)
+        results = explained(result, held("a", 8, "other", priority=priority), job("b", 6, priority=5))
+        assert [(group.why, group.reason) for group in spared(results)] == [
             ("WouldBorrow", f"ClusterQueue cq would borrow for it, and {why}")
         ]
 
 
 class TestFairSharing:
     def test_shares(self) -> None:
-        made = objects(
+        result = objects(
             *(queue(name, 3, cohort="c", preemption=policies(reclaim="Any")) for name in ("cq", "other", "third")),
             configuration=FAIR,
         )
-        found = explained(made, held("mine", 3), held("a", 6, "other"), job("b", 3))
-        [mine, other] = spared(found)
+        results = explained(result, held("mine", 3), held("a", 6, "other"), job("b", 3))
+        [mine, other] = spared(results)
         assert mine.why == "PolicyNever"
         assert other.why == "FairShare"
         assert "ClusterQueue cq would have a share of 334; other has 334, and 0 without it" in other.reason
 
     def test_a_queue_that_does_not_borrow(self) -> None:
-        made = two(policies(reclaim="Any"), configuration=FAIR)
-        assert reasons(explained(made, held("a", 4, "other"), job("b", 6))) == {"ns/a": "NotBorrowing"}
+        result = two(policies(reclaim="Any"), configuration=FAIR)
+        assert reasons(explained(result, held("a", 4, "other"), job("b", 6))) == {"ns/a": "NotBorrowing"}
 
 
 class TestAgreement:
@@ -156,20 +156,20 @@ class TestAgreement:
         """Under classical preemption: nothing that is called protected is a candidate, and all else is one."""
         snapshot = history(replace(made, configuration=replace(made.configuration, fair_sharing=None)), arrivals)
         for key in pending(snapshot):
-            found = diagnose(snapshot, key)
-            entry = found.entry
-            if entry is None or entry.targets or not (frs := needing_preemption(entry.assignment, found.engine.cache)):
+            result = diagnose(snapshot, key)
+            entry = result.entry
+            if entry is None or entry.targets or not (frs := needing_preemption(entry.assignment, result.engine.cache)):
                 continue
-            cache, info = found.engine.cache, entry.info
+            cache, info = result.engine.cache, entry.info
             context = PreemptionContext(
                 cache, info, entry.queue, total_requests(entry.assignment, info, cache), frs, None
             )
             candidates = {each[0].key for each in own_candidates(context)}
-            candidates.update(each[0].key for side in cohort_candidates(context) for each in side)
+            candidates.update(item[0].key for side in cohort_candidates(context) for item in side)
             groups = [
                 group
-                for flavor in figures(found.engine.cache, info, entry)
-                for group in spared_in(found.engine, entry, flavor.flavor, flavor.resources)
+                for flavor in figures(result.engine.cache, info, entry)
+                for group in spared_in(result.engine, entry, flavor.flavor, flavor.resources)
                 if any(cache.ids.names[fr][0] == flavor.flavor for fr in frs)
             ]
             for group in groups:

@@ -14,8 +14,8 @@ from kueue_admission.kernel.names import MULTIKUEUE_CONTROLLER
 
 
 def on(cluster: str, state: str, reason: str, **changes: Any) -> Explanation:
-    made: dict[str, Any] = {"message": "", "headline": "", "next_step": f"do {cluster}", **changes}
-    return Explanation("ns/a", cluster, state, reason, **made)
+    result: dict[str, Any] = {"message": "", "headline": "", "next_step": f"do {cluster}", **changes}
+    return Explanation("ns/a", cluster, state, reason, **result)
 
 
 def copy(cluster: str, state: str, reason: str, **changes: Any) -> Explanation:

@@ -16,9 +16,9 @@ DUMP = Path(__file__).parent / "variants.yaml"
 
 
 def run_on_dump(*command: str) -> str:
-    done = CliRunner().invoke(app, [*command, str(DUMP), *(["-o", "json"] if "simulate" in command else [])])
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
+    result = CliRunner().invoke(app, [*command, str(DUMP), *(["-o", "json"] if "simulate" in command else [])])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
 
 
 def test_of_a_dump_each_job_is_listed_once() -> None:
@@ -32,22 +32,22 @@ def test_a_job_goes_by_its_own_name() -> None:
 
 def test_a_simulation_goes_on_with_the_variants_of_the_dump() -> None:
     result = json.loads(run_on_dump("simulate", "objects"))
-    states = {each["name"]: (each["state"], each["reason"]) for each in result["workloads"]}
+    states = {item["name"]: (item["state"], item["reason"]) for item in result["workloads"]}
     assert states == {"job-a": ("Admitted", "Admitted"), "job-b": ("Pending", "WaitingForQuota")}
 
 
 def test_the_job_is_explained_as_if_it_tried_its_flavors_in_turn() -> None:
-    made = run(cluster(res=1, spot=2), job("a", 4))
-    answer = explain(made.engine.snapshot(), "ns/a", cluster="")
+    result = run(cluster(res=1, spot=2), job("a", 4))
+    answer = explain(result.engine.snapshot(), "ns/a", cluster="")
     assert [flavor.flavor for flavor in answer.flavors] == ["res", "spot"]
 
 
 def test_changes_are_tried_without_its_variants() -> None:
-    made = run(cluster(res=4, spot=2), job("b", 4), job("a", 4))
-    assert any(change.admits for change in explain(made.engine.snapshot(), "ns/b", cluster="").changes)
+    result = run(cluster(res=4, spot=2), job("b", 4), job("a", 4))
+    assert any(change.admits for change in explain(result.engine.snapshot(), "ns/b", cluster="").changes)
 
 
 def test_a_variant_has_its_own_answer() -> None:
-    made = run(cluster(res=1, spot=2), job("a", 4))
-    answer = explain(made.engine.snapshot(), "ns/a-variant-spot", cluster="")
+    result = run(cluster(res=1, spot=2), job("a", 4))
+    answer = explain(result.engine.snapshot(), "ns/a-variant-spot", cluster="")
     assert "skipping flavor res due to WorkloadAllowedResourceFlavorAnnotation annotation" in answer.message

@@ -48,9 +48,9 @@ class TestReading:
         assert written_on(workload(*conditions), (), NOW) is None
 
     def test_of_another_generation_it_is_not_current(self) -> None:
-        found = written_on(workload({**REFUSED, "observedGeneration": 1}, generation=2), (), NOW)
-        assert found is not None
-        assert not found.is_current
+        result = written_on(workload({**REFUSED, "observedGeneration": 1}, generation=2), (), NOW)
+        assert result is not None
+        assert not result.is_current
 
     @pytest.mark.parametrize(
         ("other", "current"),
@@ -63,22 +63,22 @@ class TestReading:
         ids=["finished just now", "stopped just now", "finished long ago", "never had quota"],
     )
     def test_quota_that_came_free_a_moment_ago(self, other: dict[str, Any], current: bool) -> None:
-        found = written_on(workload(REFUSED), [other], NOW)
-        assert found is not None
-        assert found.is_current is current
+        result = written_on(workload(REFUSED), [other], NOW)
+        assert result is not None
+        assert result.is_current is current
 
 
 class TestDisagreement:
     def test_is_said_and_nothing_is_promised(self) -> None:
         snapshot = Snapshot(objects(queue()), (job("a"),), NOW)
-        found = explain(snapshot, "ns/a", written=Condition("WaitingForQuota", "insufficient unused quota", True))
-        assert found.written is not None
-        assert not found.written.agrees
-        text = render_text(found)
-        assert "disagrees with Kueue" in found.headline
+        result = explain(snapshot, "ns/a", written=Condition("WaitingForQuota", "insufficient unused quota", True))
+        assert result.written is not None
+        assert not result.written.agrees
+        text = render_text(result)
+        assert "disagrees with Kueue" in result.headline
         assert "next cycle admits" not in text
         assert "Kueue wrote another answer (WaitingForQuota): insufficient unused quota" in " ".join(text.split())
-        answers = render_json([found])["explanations"]
+        answers = render_json([result])["explanations"]
         assert isinstance(answers, list)
         assert [answer["written"]["agrees"] for answer in answers] == [False]
 
@@ -91,16 +91,16 @@ class TestDisagreement:
     def test_the_same_refusal_is_said_once(self) -> None:
         snapshot = Snapshot(objects(queue()), (held("r", 10), job("a")), NOW)
         message = explain(snapshot, "ns/a").message
-        found = explain(snapshot, "ns/a", written=Condition("Pending", message, True))
-        assert found.written is not None
-        assert found.written.agrees
-        assert "Kueue wrote" not in render_text(found)
+        result = explain(snapshot, "ns/a", written=Condition("Pending", message, True))
+        assert result.written is not None
+        assert result.written.agrees
+        assert "Kueue wrote" not in render_text(result)
 
     def test_another_reason_is_a_disagreement(self) -> None:
         snapshot = Snapshot(objects(queue()), (held("r", 10), job("a")), NOW)
-        found = explain(snapshot, "ns/a", written=Condition("NoMatchingFlavor", "untolerated taint", True))
-        assert found.written is not None
-        assert not found.written.agrees
+        result = explain(snapshot, "ns/a", written=Condition("NoMatchingFlavor", "untolerated taint", True))
+        assert result.written is not None
+        assert not result.written.agrees
 
 
 class TestWhatKueueSays:
@@ -109,15 +109,15 @@ class TestWhatKueueSays:
         two = queue(groups=(cpu_group(default=10, small=2),))
         snapshot = Snapshot(objects(two), (held("r", 10), job("a", 5)), NOW)
         assert explain(snapshot, "ns/a").reason == "WaitingForQuota"
-        said = (
+        output = (
             "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor small, previously "
             "considered podsets requests (0) + current podset request (5) > maximum capacity (2)"
         )
-        found = explain(snapshot, "ns/a", written=Condition("ExceedsMaxQuota", said, True))
-        assert (found.reason, found.message) == ("ExceedsMaxQuota", said)
-        assert found.written is not None
-        assert found.written.agrees
-        assert [each.flavor for each in found.flavors] == ["default", "small"]
+        result = explain(snapshot, "ns/a", written=Condition("ExceedsMaxQuota", output, True))
+        assert (result.reason, result.message) == ("ExceedsMaxQuota", output)
+        assert result.written is not None
+        assert result.written.agrees
+        assert [item.flavor for item in result.flavors] == ["default", "small"]
 
     @pytest.mark.parametrize(
         ("cores", "strategy", "equal"),
@@ -128,6 +128,6 @@ class TestWhatKueueSays:
         failed = job("a", 5, status=WorkloadStatus(evaluated="insufficient unused quota"))
         waiting = queue(queueing_strategy=strategy)
         snapshot = Snapshot(objects(waiting), (held("r", 10), failed, job("b", cores, created=1.0)), NOW)
-        found = explain(snapshot, "ns/b")
-        assert (found.reason, found.equal_before) == ("WaitingForQuota", equal)
-        assert ("Kueue has written nothing on it" in render_text(found)) is bool(equal)
+        result = explain(snapshot, "ns/b")
+        assert (result.reason, result.equal_before) == ("WaitingForQuota", equal)
+        assert ("Kueue has written nothing on it" in render_text(result)) is bool(equal)

@@ -56,7 +56,7 @@ def group(resources: Sequence[str] = ("cpu",), flavors: Sequence[str] = ("l4",),
     """A resource group with a quota of 4 for everything."""
     return {
         "coveredResources": list(resources),
-        "flavors": [{"name": name, "resources": [quota(each, 4, **limits) for each in resources]} for name in flavors],
+        "flavors": [{"name": name, "resources": [quota(item, 4, **limits) for item in resources]} for name in flavors],
     }
 
 
@@ -135,10 +135,10 @@ def standalone_data() -> Data:
 
 def changed(data: Data, changes: Mapping[str, Any]) -> Data:
     """A copy of `data` with each path (`clusters/0/role`) set to its value; `+` as last step appends to a list."""
-    made = copy.deepcopy(data)
+    result = copy.deepcopy(data)
     for path, value in changes.items():
         *steps, last = path.split("/")
-        here: Any = made
+        here: Any = result
         for step in steps:
             here = here[int(step)] if isinstance(here, list) else here.setdefault(step, {})
         if isinstance(here, list) and last == "+":
@@ -151,7 +151,7 @@ def changed(data: Data, changes: Mapping[str, Any]) -> Data:
             del here[last]
         else:
             here[last] = value
-    return made
+    return result
 
 
 def fleet(changes: Mapping[str, Any] | None = None) -> FleetSpec:
@@ -167,10 +167,10 @@ def problems(data: Any) -> list[str]:
 def all_problems(data: Any) -> list[str]:
     """Everything that parsing and checking `data` says, each as one line; warnings begin with `warning: `."""
     try:
-        found = check_fleet(parse_fleet(data))
+        result = check_fleet(parse_fleet(data))
     except SpecError as error:
-        found = list(error.problems)
-    return [str(problem) if problem.severity == "error" else f"warning: {problem}" for problem in found]
+        result = list(error.problems)
+    return [str(problem) if problem.severity == "error" else f"warning: {problem}" for problem in result]
 
 
 def model_problems(model: type[BaseModel], data: Any) -> list[str]:

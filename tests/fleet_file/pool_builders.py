@@ -14,8 +14,8 @@ RESERVED, ON_DEMAND, SPOT, FLEX, QUEUED, CALENDAR = range(6)
 
 def pool(name: str, capacity: Data | None = None, **fields: object) -> Data:
     """A pool of g2-standard-24, with two L4 each."""
-    made: Data = {"name": name, "machineType": "g2-standard-24", **fields}
-    return made | ({"capacity": capacity} if capacity else {})
+    result: Data = {"name": name, "machineType": "g2-standard-24", **fields}
+    return result | ({"capacity": capacity} if capacity else {})
 
 
 def scaled(most: int, least: int = 0, **fields: object) -> Data:

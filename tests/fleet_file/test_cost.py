@@ -62,22 +62,22 @@ def test_a_cluster_costs_its_fee_and_its_system_pool() -> None:
 )
 def test_nodes_cost_by_where_they_come_from(capacity: dict[str, Any], each: float) -> None:
     limits = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 3}}
-    found = line(fleet({"name": "l4", "capacity": capacity, **limits}), "l4")
-    assert (found.each, found.always, found.in_use) == pytest.approx((each + DISK, 0, 3 * (each + DISK)))
-    assert found.kind == capacity["type"]
+    result = line(fleet({"name": "l4", "capacity": capacity, **limits}), "l4")
+    assert (result.each, result.always, result.in_use) == pytest.approx((each + DISK, 0, 3 * (each + DISK)))
+    assert result.kind == capacity["type"]
 
 
 def test_the_fewest_nodes_are_paid_whether_they_are_used_or_not() -> None:
-    found = line(fleet({"name": "l4", **AUTOSCALING}), "l4")
-    assert (found.least, found.most) == (1, 3)
+    result = line(fleet({"name": "l4", **AUTOSCALING}), "l4")
+    assert (result.least, result.most) == (1, 3)
     fixed = line(fleet({"name": "l4", "nodeCount": 2}), "l4")
     assert (fixed.always, fixed.in_use) == pytest.approx((2 * fixed.each, 0))
 
 
 def test_local_ssds_are_paid_as_the_machine_is() -> None:
     spot = {"name": "l4", "capacity": {"type": "spot"}, "localSsdCount": 2, **AUTOSCALING}
-    found = line(fleet(spot), "l4")
-    assert found.each == pytest.approx(24 * 0.01 + 2 * 0.5 + 2 * 375 * 0.073 / 730 + DISK)
+    result = line(fleet(spot), "l4")
+    assert result.each == pytest.approx(24 * 0.01 + 2 * 0.5 + 2 * 375 * 0.073 / 730 + DISK)
 
 
 def test_machines_of_a_reservation_are_paid_once() -> None:
@@ -94,8 +94,8 @@ def test_machines_of_a_reservation_are_paid_once() -> None:
 def test_a_reservation_of_n1_machines_has_its_gpus() -> None:
     gpu = {"type": "nvidia-tesla-t4", "count": 2}
     entry = {"name": "t4", "zone": "us-central1-a", "machineType": "n1-standard-4", "count": 1, "accelerator": gpu}
-    found = cost_of(fleet(reservations=[entry]), list_prices()).lines[-1]
-    assert found.each == pytest.approx(4 * 0.0475 + 2 * 0.35)
+    result = cost_of(fleet(reservations=[entry]), list_prices()).lines[-1]
+    assert result.each == pytest.approx(4 * 0.0475 + 2 * 0.35)
 
 
 def test_what_has_no_price_is_named_and_not_in_the_sums() -> None:
@@ -137,7 +137,7 @@ def test_sums_by_cluster_and_class_are_the_whole() -> None:
 def test_a_change_says_what_it_costs() -> None:
     before = fleet({"name": "l4", "nodeCount": 1})
     after = fleet({"name": "l4", "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 2}})
-    changes = [(each.area, each.path, each.text) for each in compare_costs(before, after, PRICES)]
+    changes = [(item.area, item.path, item.text) for item in compare_costs(before, after, PRICES)]
     assert changes == [
         (
             "cost",
@@ -153,9 +153,9 @@ def test_a_change_says_what_it_costs() -> None:
     ]
     assert list(compare_costs(after, after, PRICES)) == []
     (unknown,) = [
-        each.text
-        for each in compare_costs(before, fleet({"name": "l4", "nodeCount": 1, "machineType": "g2-x"}), PRICES)
-        if each.text.startswith("not in")
+        entry.text
+        for entry in compare_costs(before, fleet({"name": "l4", "nodeCount": 1, "machineType": "g2-x"}), PRICES)
+        if entry.text.startswith("not in")
     ]
     assert unknown == "not in these sums: the price of g2-x in us-central1, onDemand"
 
@@ -163,5 +163,5 @@ def test_a_change_says_what_it_costs() -> None:
 def test_a_change_of_what_has_no_price_says_so() -> None:
     before, after = (fleet({"name": "l4", "nodeCount": count, "machineType": "g2-x"}) for count in (1, 2))
     assert "not in these sums: the price of g2-x in us-central1, onDemand" in [
-        each.text for each in compare_costs(before, after, PRICES)
+        item.text for item in compare_costs(before, after, PRICES)
     ]

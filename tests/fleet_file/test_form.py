@@ -17,8 +17,8 @@ from kueue_fleet.fleet_file.form import read_form
 
 
 def read(data: Any) -> FleetSpec:
-    fleet, found = read_form(FleetSpec, data)
-    assert found
+    fleet, result = read_form(FleetSpec, data)
+    assert result
     assert fleet is not None
     return fleet
 
@@ -101,27 +101,27 @@ def test_a_rule_ends_where_an_input_was_not_read_and_its_caller_goes_on() -> Non
 
 def test_a_typing_error_in_a_mode_makes_no_false_errors() -> None:
     data = changed(pools_data(), {"clusters/0/mode": "standard", "teams/0/localQueues/0/clusterQueue": "none"})
-    found = problems(data)
+    result = problems(data)
     assert (
-        found[0]
+        result[0]
         == 'clusters[batch].mode: "standard" is not allowed; did you mean Standard? Allowed: Autopilot, Standard'
     )
-    assert len(found) == 2
-    assert found[1].startswith("teams[team-a].localQueues[")
+    assert len(result) == 2
+    assert result[1].startswith("teams[team-a].localQueues[")
 
 
 @pytest.mark.parametrize("field", ["zone", "zones"])
 def test_what_a_pool_has_on_one_cluster_is_not_known_where_it_could_not_be_read(field: str) -> None:
     """The pool's own zone is not that of its reservation."""
     moved = {"reservations/0/zone": "us-central1-b", "nodePools/0/perCluster/batch": {field: "us-central1-b"}}
-    [found] = problems(changed(pools_data(), moved))
-    assert found.startswith(f"nodePools[reserved].perCluster[batch].{field}: ")
+    [result] = problems(changed(pools_data(), moved))
+    assert result.startswith(f"nodePools[reserved].perCluster[batch].{field}: ")
 
 
 def test_a_typing_error_in_a_region_makes_no_false_errors() -> None:
     data = changed(pools_data(), {"clusters/0/region": "us-centrall1", "teams/0/allowedRegions": ["us-central1"]})
-    [found] = problems(data)
-    assert found.startswith("clusters[batch].region: us-centrall1 is not a known region; did you mean us-central1?")
+    [result] = problems(data)
+    assert result.startswith("clusters[batch].region: us-centrall1 is not a known region; did you mean us-central1?")
 
 
 def test_limits_of_a_pool_get_the_nearest_field() -> None:
@@ -171,9 +171,9 @@ def test_each_field_in_turn_wrong_is_one_problem_and_no_other_is_made_of_it(data
     """A number with a fraction is wrong everywhere but as an amount."""
     for place in leaves(data):
         if not place.endswith("nominalQuota"):
-            found = problems(changed(data, {place: 7.5}))
-            assert len(found) == 1, (place, found)
-            assert found[0].startswith(place.split("/")[0])
+            result = problems(changed(data, {place: 7.5}))
+            assert len(result) == 1, (place, result)
+            assert result[0].startswith(place.split("/")[0])
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ OLD: dict[str, Any] = in_former_names(FLEET, FLEET.wire(), USED)
 
 
 def test_the_fleet_has_each_of_them() -> None:
-    assert {each.id for each in RENAMED} == USED
+    assert {item.id for item in RENAMED} == USED
 
 
 def test_a_file_is_read_and_the_lines_are_named() -> None:
@@ -88,13 +88,13 @@ def test_what_is_wrong_below_an_old_name_has_its_line() -> None:
     text = yaml.safe_dump(
         changed(OLD, {"admissionController/replica": 3, "admissionController/dispatch": {"step": 99}})
     )
-    found = {problem.path: problem for problem in read_fleet_text(text, "fleet.yaml").problems}
+    result = {problem.path: problem for problem in read_fleet_text(text, "fleet.yaml").problems}
     lines = text.splitlines()
     for path, word in (
         ("admissionController.replica", "replica: 3"),
         ("admissionController.dispatch.step", "step: 99"),
     ):
-        line = found[path].line
+        line = result[path].line
         assert line is not None
         assert lines[line - 1].strip() == word
 
@@ -110,12 +110,12 @@ def test_data_of_a_program_is_read_with_a_warning() -> None:
         with pytest.warns(FutureWarning, match="is an old name") as warned:
             assert read() == FLEET
         assert len(warned) == len(USED)
-        assert {each.filename for each in warned} == {__file__}
+        assert {item.filename for item in warned} == {__file__}
 
 
 def test_both_names_together_are_refused() -> None:
     both = changed(OLD, {"controller": {}, "teams/0/allowedPriorityClasses": []})
-    refused = [str(each) for each in read_fleet(both).problems if each.rule == EXCLUDED]
+    refused = [str(item) for item in read_fleet(both).problems if item.rule == EXCLUDED]
     assert refused == [
         "admissionController: set, but so is controller, its new name; remove it",
         "teams[team-vision].priorityClasses: set, but so is allowedPriorityClasses, its new name; remove it",
@@ -124,19 +124,19 @@ def test_both_names_together_are_refused() -> None:
 
 @pytest.mark.parametrize(("model", "name", "former"), RENAMED)
 def test_in_python(model: type[SpecModel], name: str, former: str) -> None:
-    made, name = example(model), fields_of(model)[name][0]
-    given = {each: getattr(made, each) for each in made.model_fields_set}
+    result, name = example(model), fields_of(model)[name][0]
+    given = {item: getattr(result, item) for item in result.model_fields_set}
     old_name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in former)
     for keyword in (old_name, former):
         with pytest.warns(
             FutureWarning, match=rf"^{model.__name__}\.{keyword}: is an old name.*; write {name} \[KF529\]$"
         ):
-            assert model(**{keyword: given[name], **{key: given[key] for key in given if key != name}}) == made
+            assert model(**{keyword: given[name], **{key: given[key] for key in given if key != name}}) == result
         with pytest.warns(FutureWarning, match=f"write {name} "):
-            assert made.model_copy(update={keyword: given[name]}) == made
+            assert result.model_copy(update={keyword: given[name]}) == result
         with pytest.raises(SpecError, match=rf"\.{keyword}: set, but so is {name}, its new name; remove it"):
             model(**{keyword: given[name], **given})
-    assert getattr(made, old_name) == given[name]
+    assert getattr(result, old_name) == given[name]
 
 
 @pytest.mark.parametrize(("model", "name", "former"), RENAMED)
@@ -152,12 +152,12 @@ def test_the_schema_for_editors_says_that_it_is_old(model: type[SpecModel], name
 @pytest.mark.filterwarnings("default::FutureWarning")
 @pytest.mark.parametrize(("model", "name", "former"), RENAMED)
 def test_one_section_alone(model: type[SpecModel], name: str, former: str) -> None:
-    made = example(model)
-    old = in_former_names(made, made.wire(), set())
+    result = example(model)
+    old = in_former_names(result, result.wire(), set())
     assert former in old
     with pytest.warns(FutureWarning, match=f"write {name} "):
-        assert read_model(model, old) == made
-    assert read_model(model, in_present_names(model, old)) == made
+        assert read_model(model, old) == result
+    assert read_model(model, in_present_names(model, old)) == result
 
 
 def test_the_config_of_a_stack_is_read_with_warnings(caplog: pytest.LogCaptureFixture) -> None:
@@ -165,9 +165,9 @@ def test_the_config_of_a_stack_is_read_with_warnings(caplog: pytest.LogCaptureFi
     data["admissionController"] = data.pop("controller")
     recording = pulumi_mocks.run(kf.Fleet.from_config, config={"kueue-fleet:fleet": data})
     assert recording.one("kueue-fleet:index:Fleet").name == "lab"
-    said = [record.message for record in caplog.records if "KF529" in record.message]
-    assert len(said) == 1
-    assert said[0].endswith(
+    output = [record.message for record in caplog.records if "KF529" in record.message]
+    assert len(output) == 1
+    assert output[0].endswith(
         "admissionController: is an old name, which the next release does not have; write controller [KF529]"
     )
 
@@ -185,5 +185,5 @@ def example(model: type[SpecModel]) -> SpecModel:
             if isinstance(part, Mapping)
             else part
         )
-        sections += [each for each in inner if isinstance(each, (SpecModel, tuple, Mapping))]
+        sections += [item for item in inner if isinstance(item, (SpecModel, tuple, Mapping))]
     raise AssertionError(f"the fleet has no {model.__name__}")

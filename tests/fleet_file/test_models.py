@@ -32,7 +32,7 @@ def test_annotations_of_models_are_no_texts() -> None:
     """Pydantic would compile each text again in every process, and those of a base for each model."""
     models = {base for model in _in_annotations(FleetSpec) for base in model.__mro__ if issubclass(base, Described)}
     assert len(models) > 100
-    assert [each for each in models if str in map(type, get_annotations(each).values())] == []
+    assert [item for item in models if str in map(type, get_annotations(item).values())] == []
 
 
 def _in_annotations(annotation: Any) -> Iterator[type[SpecModel]]:

@@ -528,10 +528,10 @@ def test_credentials_of_no_kind(tag: object) -> None:
 
 def test_snake_case_is_for_python_only() -> None:
     only = {"name": "only", "role": "standalone", "region": "us-central1"}
-    made = FleetSpec.model_validate(
+    result = FleetSpec.model_validate(
         {"name": "single", "project": "my-project", "clusters": [only], "deletion_protection": False}
     )
-    assert not made.deletion_protection
+    assert not result.deletion_protection
     with pytest.raises(SpecError, match="deletion_protection: is not a known field; did you mean deletionProtection"):
         parse_fleet({"name": "single", "project": "my-project", "clusters": [only], "deletion_protection": False})
 
@@ -607,9 +607,9 @@ def test_any_text_is_refused_without_a_crash(text: str) -> None:
 def test_secrets_in_clear_are_refused_and_not_repeated(secrets: str, paths: list[str]) -> None:
     fleet = json.dumps(standalone_data())
     text = f"config:\n  kueue-fleet:teamSecrets: {secrets}\n  kueue-fleet:fleet: {fleet}\n"
-    found = [each for each in read_fleet_text(text, "stack").problems if each.rule.code == "KF528"]
-    assert [each.path for each in found] == [f"config.kueue-fleet:teamSecrets{path}" for path in paths]
-    assert not any("hf_abc" in str(each) for each in found)
+    result = [each for each in read_fleet_text(text, "stack").problems if each.rule.code == "KF528"]
+    assert [entry.path for entry in result] == [f"config.kueue-fleet:teamSecrets{path}" for path in paths]
+    assert not any("hf_abc" in str(item) for item in result)
 
 
 @pytest.mark.parametrize(
@@ -627,5 +627,5 @@ def test_secrets_in_clear_are_refused_and_not_repeated(secrets: str, paths: list
 )
 def test_values_beside_the_fleet_are_those_that_a_program_takes(value: str, said: str | None) -> None:
     text = f"config:\n  kueue-fleet:{value}\n  kueue-fleet:fleet: {json.dumps(standalone_data())}\n"
-    found = [each.coded for each in errors_of(read_fleet_text(text, "stack").problems)]
-    assert found == ([f"stack:2: config.kueue-fleet:{said}"] if said else [])
+    result = [item.coded for item in errors_of(read_fleet_text(text, "stack").problems)]
+    assert result == ([f"stack:2: config.kueue-fleet:{said}"] if said else [])

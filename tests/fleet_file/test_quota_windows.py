@@ -33,27 +33,27 @@ def quota(**fields: Any) -> dict[str, Any]:
 
 def data(*windows: Mapping[str, Any], workers: tuple[str, ...] = (), **fields: Any) -> dict[str, Any]:
     """One ClusterQueue with one quota, on a cluster of its own or on workers."""
-    made = fleet_data(*workers) if workers else standalone_data()
-    made["controller"] = {"image": "example.com/controller:1", "quotaWindows": list(windows)}
+    result = fleet_data(*workers) if workers else standalone_data()
+    result["controller"] = {"image": "example.com/controller:1", "quotaWindows": list(windows)}
     if not workers:
-        made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+        result["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
     group = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "l4", "resources": [quota(**fields)]}]}
-    made["clusterQueues"][0] |= {"cohortName": "vision", "resourceGroups": [group]}
-    return made
+    result["clusterQueues"][0] |= {"cohortName": "vision", "resourceGroups": [group]}
+    return result
 
 
 def amounts(fleet: FleetSpec, cluster: str) -> tuple[int, int | None]:
     """Nominal quota and borrowing limit there."""
     [group] = quotas_on(fleet, fleet.cluster_queues[0], cluster)
-    [found] = group.flavors[0].resources
-    limit = found.borrowing_limit
-    return found.nominal_quota.value, None if limit is None else limit.value
+    [result] = group.flavors[0].resources
+    limit = result.borrowing_limit
+    return result.nominal_quota.value, None if limit is None else limit.value
 
 
 def problems(made: dict[str, Any]) -> list[str]:
     """What is wrong with quotas and windows, but for resources without any."""
-    found = (str(each) for each in read_fleet(made).problems if each.rule.code != "KF741")
-    return [each for each in found if "quotaWindows" in each or "resourceGroups" in each]
+    result = (str(entry) for entry in read_fleet(made).problems if entry.rule.code != "KF741")
+    return [item for item in result if "quotaWindows" in item or "resourceGroups" in item]
 
 
 def test_by_the_clock_of_its_place_also_where_that_changes() -> None:
@@ -149,28 +149,28 @@ def test_a_window_that_changes_nothing_refuses_no_fleet() -> None:
 
 
 def test_what_is_wrong_with_both_is_said_once_and_of_the_window_what_only_it_has() -> None:
-    made = data(NIGHT, borrowingLimit=4, during={"night": {"nominalQuota": 32}})
-    del made["clusterQueues"][0]["cohortName"]
-    assert len([problem for problem in problems(made) if "borrowingLimit" in problem]) == 1
+    result = data(NIGHT, borrowingLimit=4, during={"night": {"nominalQuota": 32}})
+    del result["clusterQueues"][0]["cohortName"]
+    assert len([problem for problem in problems(result) if "borrowingLimit" in problem]) == 1
 
 
 def test_cohorts_and_fleets_without_the_controller_have_no_windows() -> None:
-    made = data(NIGHT, during={"night": {"nominalQuota": 32}})
-    group = made["clusterQueues"][0]["resourceGroups"][0]
-    made["cohorts"] = [{"name": "vision", "resourceGroups": [group]}]
-    [problem, *_] = [each for each in problems(made) if "during" in each]
+    result = data(NIGHT, during={"night": {"nominalQuota": 32}})
+    group = result["clusterQueues"][0]["resourceGroups"][0]
+    result["cohorts"] = [{"name": "vision", "resourceGroups": [group]}]
+    [problem, *_] = [item for item in problems(result) if "during" in item]
     assert problem.startswith(
         "cohorts[vision].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].during[night]: set, but"
     )
-    del made["controller"], made["cohorts"]
-    assert any("but only the fleet's controller writes quotas" in problem for problem in problems(made))
+    del result["controller"], result["cohorts"]
+    assert any("but only the fleet's controller writes quotas" in problem for problem in problems(result))
 
 
 def test_kueues_own_automation_is_refused_beside_them() -> None:
-    made = data(NIGHT, workers=(WORKER,), during={"night": {"nominalQuota": 32}})
-    assert problems(made) == []
-    made["kueue"] = {"configuration": {"featureGates": {"MultiKueueManagerQuotaAutomation": True}}}
-    assert any("has windows, but with the feature gate" in problem for problem in problems(made))
+    result = data(NIGHT, workers=(WORKER,), during={"night": {"nominalQuota": 32}})
+    assert problems(result) == []
+    result["kueue"] = {"configuration": {"featureGates": {"MultiKueueManagerQuotaAutomation": True}}}
+    assert any("has windows, but with the feature gate" in problem for problem in problems(result))
 
 
 def at_each_half_hour(windows: list[CalendarWindow], begin: datetime, days: int) -> dict[frozenset[str], datetime]:
@@ -181,11 +181,11 @@ def at_each_half_hour(windows: list[CalendarWindow], begin: datetime, days: int)
             first, behind = (-((begin - border) // timedelta(minutes=30)) for border in (start, end))
             for those in names[max(0, first) : max(0, behind)]:
                 those.add(window.name)
-    found: dict[frozenset[str], datetime] = {}
+    result: dict[frozenset[str], datetime] = {}
     for number, those in enumerate(names):
         if those:
-            found.setdefault(frozenset(those), begin + timedelta(minutes=30 * number))
-    return found
+            result.setdefault(frozenset(those), begin + timedelta(minutes=30 * number))
+    return result
 
 
 def test_weeks_that_are_as_an_earlier_one_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:

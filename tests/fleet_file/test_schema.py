@@ -57,9 +57,9 @@ def references(value: Any) -> Iterator[str]:
 
 
 def test_every_reference_is_defined() -> None:
-    found = {reference.removeprefix("#/$defs/") for reference in references(whole_schema())}
-    assert found
-    assert found <= set(whole_schema()["$defs"])
+    result = {reference.removeprefix("#/$defs/") for reference in references(whole_schema())}
+    assert result
+    assert result <= set(whole_schema()["$defs"])
 
 
 def test_plain_json() -> None:

@@ -17,8 +17,8 @@ UNPRICED = "GPU hours of flavor own-nodes"
 def used(*held: tuple[int, set[tuple[str, str]]]) -> Spending:
     """What the team used in ten hours, by GPUs and the places of one of which they were."""
     spec = fleet(teams=[{"name": TEAM, "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]}])
-    each = [Held(TEAM, GPU, count, frozenset(places), 0.0, 10 * HOUR) for count, places in held]
-    return spending(spec, each, PRICES, 0.0, 10 * HOUR)[TEAM]
+    item = [Held(TEAM, GPU, count, frozenset(places), 0.0, 10 * HOUR) for count, places in held]
+    return spending(spec, item, PRICES, 0.0, 10 * HOUR)[TEAM]
 
 
 def usd(found: Spending) -> BudgetUse:
@@ -27,14 +27,14 @@ def usd(found: Spending) -> BudgetUse:
 
 
 def test_hours_without_a_price_are_counted_beside_the_amount() -> None:
-    found = used((1, {(EUROPE, "l4-spot")}), (3, {(EUROPE, "own-nodes")}))
-    assert found.unpriced_hours == {UNPRICED: 30.0}
-    assert found.usd_least == pytest.approx(10 * A_GPU_IN_EUROPE)
+    result = used((1, {(EUROPE, "l4-spot")}), (3, {(EUROPE, "own-nodes")}))
+    assert result.unpriced_hours == {UNPRICED: 30.0}
+    assert result.usd_least == pytest.approx(10 * A_GPU_IN_EUROPE)
 
 
 def test_a_budget_with_hours_without_a_price_says_at_least() -> None:
-    found = used((1, {(EUROPE, "l4-spot")}), (3, {(EUROPE, "own-nodes")}))
-    assert str(usd(found)) == f"team-a: at least 22 USD + 30 {UNPRICED} without a price, of 1,000 USD per month"
+    result = used((1, {(EUROPE, "l4-spot")}), (3, {(EUROPE, "own-nodes")}))
+    assert str(usd(result)) == f"team-a: at least 22 USD + 30 {UNPRICED} without a price, of 1,000 USD per month"
 
 
 def test_such_a_budget_may_be_exceeded() -> None:
@@ -43,8 +43,8 @@ def test_such_a_budget_may_be_exceeded() -> None:
 
 
 def test_a_job_that_may_have_been_on_nodes_without_a_price_has_none() -> None:
-    found = used((2, {(EUROPE, "own-nodes"), (US, "l4-spot")}))
-    assert (found.usd_least, found.usd_most, found.unpriced_hours) == (0.0, 0.0, {UNPRICED: 20.0})
+    result = used((2, {(EUROPE, "own-nodes"), (US, "l4-spot")}))
+    assert (result.usd_least, result.usd_most, result.unpriced_hours) == (0.0, 0.0, {UNPRICED: 20.0})
 
 
 def test_a_machine_without_a_price_is_named_by_its_type() -> None:

@@ -80,7 +80,7 @@ class TestBatchPlatform:
     def test_queues(self) -> None:
         """Quotas and borrowing limits in GPUs, by kind of queue; four teams have the same."""
         fleet = read("batch-platform")
-        found: dict[str, dict[str, tuple[str, str]]] = {}
+        result: dict[str, dict[str, tuple[str, str]]] = {}
         for queue in fleet.cluster_queues:
             kind = queue.name.rpartition("-")[2]
             quotas = {
@@ -90,8 +90,8 @@ class TestBatchPlatform:
                 for quota in flavor.resources
                 if quota.name == GPU_RESOURCE
             }
-            assert found.setdefault(kind, quotas) == quotas
-        assert found == {
+            assert result.setdefault(kind, quotas) == quotas
+        assert result == {
             "hp": {"gpu-l4-reserved": ("2", "2"), "gpu-l4-ondemand": ("4", "4")},
             "lp": {"gpu-l4-reserved": ("0", "4"), "gpu-l4-spot": ("12", "4")},
             "compact": {"gpu-a100-compact-spot": ("2", "0")},
@@ -118,7 +118,7 @@ class TestBatchPlatform:
         accounts = {team.name: team.service_account for team in read("batch-platform").teams}
         for job in jobs:
             workers = job["spec"].get("replicatedJobs", [{"template": job}])
-            pods = [each["template"]["spec"]["template"]["spec"] for each in workers]
+            pods = [item["template"]["spec"]["template"]["spec"] for item in workers]
             assert [pod["serviceAccountName"] for pod in pods] == [accounts[job["metadata"]["namespace"]]]
 
 
@@ -202,10 +202,10 @@ def _differences(one: Any, other: Any, path: str = "") -> list[str]:
     """Paths at which two values differ, without indices."""
     if isinstance(one, dict) and isinstance(other, dict):
         return [
-            found
+            results
             for key in {**one, **other}
-            for found in _differences(one.get(key), other.get(key), f"{path}.{key}" if path else key)
+            for results in _differences(one.get(key), other.get(key), f"{path}.{key}" if path else key)
         ]
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return [found for a, b in zip(one, other, strict=True) for found in _differences(a, b, f"{path}[]")]
+        return [result for a, b in zip(one, other, strict=True) for result in _differences(a, b, f"{path}[]")]
     return [] if one == other else [path]

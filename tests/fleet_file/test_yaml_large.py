@@ -37,8 +37,8 @@ def careful(text: str) -> list[tuple[int, Any]] | None:
 @given(st.lists(st.dictionaries(TEXTS, DATA, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_what_is_printed_is_read_alike(objects: list[dict[str, Any]]) -> None:
     for text in (yaml.safe_dump_all(objects), yaml.safe_dump_all(objects, allow_unicode=True), json.dumps(objects[0])):
-        found = load_large(text)
-        assert found is None or found == careful(text)
+        result = load_large(text)
+        assert result is None or result == careful(text)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_what_is_printed_is_read_alike(objects: list[dict[str, Any]]) -> None:
     ],
 )
 def test_these_are_read(text: str) -> None:
-    found = load_large(text)
-    assert found is not None
-    assert found == careful(text)
+    result = load_large(text)
+    assert result is not None
+    assert result == careful(text)
 
 
 @pytest.mark.parametrize(

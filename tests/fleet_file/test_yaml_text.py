@@ -43,10 +43,10 @@ def test_brackets_within_text_are_no_levels() -> None:
 
 
 def test_what_is_deep_but_bearable_is_read() -> None:
-    found = load_yaml("a: " + "[" * (MOST_LEVELS - 1) + "]" * (MOST_LEVELS - 1), "f.yaml")
+    result = load_yaml("a: " + "[" * (MOST_LEVELS - 1) + "]" * (MOST_LEVELS - 1), "f.yaml")
     for _ in range(MOST_LEVELS - 1):
-        found = next(iter(found.values())) if isinstance(found, dict) else found[0]
-    assert found == []
+        result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+    assert result == []
     assert load_yaml(nested(MOST_LEVELS), "f.yaml")
 
 

@@ -114,7 +114,7 @@ def network(draw: Draw, clusters: Sequence[Data]) -> Data:
     single = [region for region in regions if sum(cluster["region"] == region for cluster in clusters) == 1]
     if draw(flags):
         return {"network": _existing_network(draw, regions, single)}
-    made = fields(
+    result = fields(
         draw,
         name=one_of("batch-vpc"),
         ranges=_ranges(regions, "172.20.{number}.0/24"),
@@ -123,10 +123,10 @@ def network(draw: Draw, clusters: Sequence[Data]) -> Data:
     )
     if draw(flags):
         networks = [{"name": "office", "cidr": "203.0.113.0/24"}, {"name": "runners", "cidr": "198.51.100.0/24"}]
-        made |= {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": draw(some_of(networks, 1))}
+        result |= {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": draw(some_of(networks, 1))}
     elif draw(flags):
-        made["controlPlaneAccess"] = "DnsEndpoint"
-    return {"network": made} if made else {}
+        result["controlPlaneAccess"] = "DnsEndpoint"
+    return {"network": result} if result else {}
 
 
 def _existing_network(draw: Draw, regions: Sequence[str], single: Sequence[str]) -> Data:
@@ -178,8 +178,8 @@ def reserved_capacity(draw: Draw, clusters: Sequence[Data]) -> Data:
     }
     attached = {"machineType": "n1-standard-8", "accelerator": {"type": "nvidia-tesla-t4", "count": 1}}
     kept: Data = {"name": "t4-kept", "zone": zone, **attached, "count": 1, "purpose": "backup"}
-    made: Data = {}
+    result: Data = {}
     if draw(flags):
-        made["reservations"] = [reservation, *([kept] if draw(flags) else [])]
-        made |= fields(draw, commitments=st.just([commitment]))
-    return made | fields(draw, futureReservations=st.just([future]))
+        result["reservations"] = [reservation, *([kept] if draw(flags) else [])]
+        result |= fields(draw, commitments=st.just([commitment]))
+    return result | fields(draw, futureReservations=st.just([future]))

@@ -26,7 +26,7 @@ def storage(draw: Draw, teams: Sequence[Data], clusters: Sequence[Data], pools: 
     for kind in draw(some_of(list(_DRIVERS))):
         bucket = kind in ("gcsFuse", "multiTierCheckpoints")
         who = [team["name"] for team in teams if not bucket or _has_account(team)]
-        where = [each for each in clusters if _can_mount(each, kind)]
+        where = [item for item in clusters if _can_mount(item, kind)]
         if who and where and (kind != "multiTierCheckpoints" or pools):
             entries.append(_entry(draw, kind, who, where, pools))
     return entries

@@ -46,8 +46,8 @@ def _file(draw: Draw) -> Data:
     data |= network(draw, data["clusters"])
     data |= reserved_capacity(draw, data["clusters"])
     pools = node_pools(draw, data["clusters"], data)
-    made, topologies = flavors(draw, data["clusters"], pools)
-    nodes = Nodes(data["clusters"], pools, made)
+    result, topologies = flavors(draw, data["clusters"], pools)
+    nodes = Nodes(data["clusters"], pools, result)
     tree = cohorts(draw, nodes)
     queues = cluster_queues(draw, nodes, tree)
     manager = nodes.has_manager
@@ -64,7 +64,7 @@ def _file(draw: Draw) -> Data:
     enforced = multi_kueue["multiKueue"].get("queues", named(queues)) if controller else []
     sections = {
         "nodePools": pools,
-        "flavors": made,
+        "flavors": result,
         "topologies": topologies,
         "cohorts": tree,
         "clusterQueues": queues,
@@ -95,7 +95,7 @@ def _name_what_is_there(data: Data) -> None:
             queues = [queue["name"] for queue in team.get("localQueues", ())]
             # A team may use all but the highest class.
             names = {"queue": queues[:1], "priority": [name for name in classes[1:] if name == "idle.time"]}
-            template |= {field: found[0] for field, found in names.items() if found}
+            template |= {field: result[0] for field, result in names.items() if result}
 
 
 def _plan(draw: Draw, data: Data) -> Data:
@@ -114,14 +114,14 @@ def _plan(draw: Draw, data: Data) -> Data:
 
 def _groups(draw: Draw, teams: Sequence[Data]) -> Data:
     """Who is in a group that is a member of a team."""
-    found = [each.removeprefix("group:") for team in teams for each in team.get("members", ()) if each[:2] == "gr"]
-    return fields(draw, groups=st.just({found[0]: ["ada@example.com"]})) if found else {}
+    result = [item.removeprefix("group:") for team in teams for item in team.get("members", ()) if item[:2] == "gr"]
+    return fields(draw, groups=st.just({result[0]: ["ada@example.com"]})) if result else {}
 
 
 def _has_one_leader(data: Data) -> bool:
     """Whether replicas of Kueue elect a leader everywhere."""
     installed = [data.get("kueue", {}), *(cluster.get("kueue", {}) for cluster in data["clusters"])]
-    elections = (each.get("configuration", {}).get("leaderElection", {}) for each in installed)
+    elections = (item.get("configuration", {}).get("leaderElection", {}) for item in installed)
     return all(election.get("leaderElect", True) for election in elections)
 
 
@@ -215,7 +215,7 @@ def _follow_capacity(draw: Draw, queues: Sequence[Data]) -> None:
         queue |= fields(draw, quotaFollows=one_of("file", "capacity"))
         for quota in _quotas(queue):
             # As much as ever where that is lent: a queue lends no more than it has.
-            lends = any("lendingLimit" in each for each in (quota, *quota.get("perCluster", {}).values()))
+            lends = any("lendingLimit" in item for item in (quota, *quota.get("perCluster", {}).values()))
             kept = {name: quota[name] for name in ("borrowingLimit", "lendingLimit") if name in quota}
             less = one_of({"night": {"nominalQuota": quota["nominalQuota"] if lends else 0, **kept}})
             quota |= fields(draw, during=less)
@@ -233,7 +233,7 @@ def _quotas(queue: Data) -> Iterator[Data]:
 def _windows(draw: Draw, queues: Sequence[Data]) -> Data:
     """Those that quotas name."""
     named = any(
-        "during" in each for queue in queues for q in _quotas(queue) for each in (q, *q.get("perCluster", {}).values())
+        "during" in item for queue in queues for q in _quotas(queue) for item in (q, *q.get("perCluster", {}).values())
     )
     return {"quotaWindows": [draw(one_of(*_NIGHTS))]} if named else {}
 

@@ -42,8 +42,8 @@ def _pool(
 ) -> Data:
     here = draw(st.one_of(some_of(standard, 1), st.sampled_from(standard).map(lambda cluster: [cluster])))
     capacity = _capacity(draw, here, clusters, reserved)
-    made = capacity["type"] in ("reserved", "calendar")
-    machine = "g2-standard-24" if made else draw(_MACHINES)
+    result = capacity["type"] in ("reserved", "calendar")
+    machine = "g2-standard-24" if result else draw(_MACHINES)
     pool: Data = {"name": name, **where(here, standard, draw), "machineType": machine, **_accelerator(draw, machine)}
     if all(cluster.get("existing") for cluster in clusters if cluster["name"] in here):
         pool |= fields(draw, existing=flags)
@@ -191,7 +191,7 @@ def _override(draw: Draw, pool: Data) -> Data:
 
 def flavors(draw: Draw, clusters: Sequence[Data], pools: Sequence[Data]) -> tuple[list[Data], list[Data]]:
     """Flavors that each lead to nodes of their own, and topologies for some of them."""
-    made = [_of_pool(draw, pool, runs_jobs(clusters, "Standard")) for pool in pools]
+    result = [_of_pool(draw, pool, runs_jobs(clusters, "Standard")) for pool in pools]
     job_clusters = runs_jobs(clusters)
     by_themselves = [
         entry["name"]
@@ -209,12 +209,14 @@ def flavors(draw: Draw, clusters: Sequence[Data], pools: Sequence[Data]) -> tupl
         if possible:
             flavor = _of_accelerator(draw, accelerator, [n for n in job_clusters if n in possible], job_clusters)
             here = flavor.get("clusters", job_clusters)
-            made.append(flavor | _nodes_by_gke(draw, accelerator, {c["region"] for c in clusters if c["name"] in here}))
-    topologies = _topologies(draw, made, pools, job_clusters)
+            result.append(
+                flavor | _nodes_by_gke(draw, accelerator, {c["region"] for c in clusters if c["name"] in here})
+            )
+    topologies = _topologies(draw, result, pools, job_clusters)
     if draw(flags) and any(entry["role"] == "manager" for entry in clusters):
         labels = fields(draw, nodeLabels=one_of({"example.com/anywhere": "yes"}))
-        made.append({"name": draw(one_of("multikueue", "anywhere")), "clusters": [MANAGER], **labels})
-    return list(draw(st.permutations(made))), topologies
+        result.append({"name": draw(one_of("multikueue", "anywhere")), "clusters": [MANAGER], **labels})
+    return list(draw(st.permutations(result))), topologies
 
 
 def _of_pool(draw: Draw, pool: Data, standard: Sequence[str]) -> Data:
@@ -267,11 +269,11 @@ def _nodes_by_gke(draw: Draw, accelerator: str, regions: Collection[str]) -> Dat
         priorities.append({"gpu": gpu, "location": {"zones": [ZONES[next(iter(regions))][0]]}})
     if accelerator == "nvidia-l4":
         priorities.append({"machineType": "g2-standard-4"})
-    wanted = {"priorities": draw(some_of(priorities, 1))}
+    expected = {"priorities": draw(some_of(priorities, 1))}
     settings = fields(
         draw, whenUnsatisfiable=one_of("ScaleUpAnyway", "DoNotScaleUp"), nodePoolAutoCreation=st.just(True)
     )
-    return {"computeClass": {**wanted, **settings}}
+    return {"computeClass": {**expected, **settings}}
 
 
 def _topologies(draw: Draw, flavors: Sequence[Data], pools: Sequence[Data], job_clusters: Sequence[str]) -> list[Data]:
@@ -279,11 +281,11 @@ def _topologies(draw: Draw, flavors: Sequence[Data], pools: Sequence[Data], job_
     if not draw(flags):
         return []
     levels = [{"nodeLabel": f"example.com/{level}"} for level in ("block", "rack")]
-    made: Data = {"name": "racks", "levels": [*draw(some_of(levels)), {"nodeLabel": "kubernetes.io/hostname"}]}
+    result: Data = {"name": "racks", "levels": [*draw(some_of(levels)), {"nodeLabel": "kubernetes.io/hostname"}]}
     for flavor in flavors:
         if draw(flags):
             flavor["topologyName"] = "racks"
-    return [made | where(job_clusters, job_clusters, draw)]
+    return [result | where(job_clusters, job_clusters, draw)]
 
 
 def standard_pools(flavor: Data, pools: Sequence[Data]) -> Data | None:

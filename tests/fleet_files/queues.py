@@ -66,16 +66,16 @@ class Nodes:
 def cohorts(draw: Draw, nodes: Nodes) -> list[Data]:
     """A tree of up to three cohorts."""
     names = draw(some_of(("company", "research", "vision.lab")))
-    made: list[Data] = []
+    result: list[Data] = []
     for name in names:
-        parent = fields(draw, parentName=one_of(*named(made))) if made else {}
+        parent = fields(draw, parentName=one_of(*named(result))) if result else {}
         cohort = {"name": name, **parent, **fields(draw, fairSharing=_WEIGHTS)}
         flavors = [flavor for flavor in nodes.flavors if set(nodes.on(flavor)) & set(nodes.job_clusters)]
         if flavors and draw(one_of(False, False, True)):
             chosen = draw(some_of(flavors, 1))
             cohort["resourceGroups"] = [_group(draw, nodes, ("cpu",), chosen, nodes.job_clusters, limits=bool(parent))]
-        made.append(cohort)
-    return list(draw(st.permutations(made)))
+        result.append(cohort)
+    return list(draw(st.permutations(result)))
 
 
 def cluster_queues(draw: Draw, nodes: Nodes, cohorts: Sequence[Data]) -> list[Data]:
@@ -217,21 +217,21 @@ def _concurrent(flavors: Sequence[str]) -> st.SearchStrategy[Data]:
 
 def admission_checks(draw: Draw, nodes: Nodes, queues: Sequence[Data], *, controller: bool) -> list[Data]:
     """Checks, and in the queues what they are for; those that ask DWS where nodes come only when asked for."""
-    made: list[Data] = []
+    result: list[Data] = []
     flavors = {flavor["name"]: flavor for flavor in nodes.flavors}
     used = {name for queue in queues for name in flavors_of(queue)}
     asked = [name for name in used if nodes.is_queued(flavors[name])]
     if asked or draw(one_of(False, True)):
-        made.append(_dws(draw))
+        result.append(_dws(draw))
     if draw(one_of(False, True)):
-        made.append(_of_others(draw, nodes))
+        result.append(_of_others(draw, nodes))
     if controller and draw(flags):
-        made.append({"name": "residency", "clusters": [MANAGER], "controllerName": OURS})
+        result.append({"name": "residency", "clusters": [MANAGER], "controllerName": OURS})
     for queue in queues:
-        rules = [rule for check in made for rule in _rule(draw, check, queue, nodes, flavors)]
+        rules = [rule for check in result for rule in _rule(draw, check, queue, nodes, flavors)]
         if rules:
             queue["admissionChecksStrategy"] = {"admissionChecks": draw(st.permutations(rules))}
-    return list(draw(st.permutations(made)))
+    return list(draw(st.permutations(result)))
 
 
 def flavors_of(queue: Data) -> list[str]:

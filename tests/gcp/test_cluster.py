@@ -135,7 +135,7 @@ def test_a_cluster_that_exists_is_read_and_nothing_is_made_for_it(location: str)
     assert recording.read == (there,)
     assert recording.one("kubernetes").inputs["clusterIdentifier"] == there
     assert not recording.of_type("gcp:container/cluster:Cluster")
-    assert {made.type for made in recording if made.custom} == {"pulumi:providers:kubernetes"}
+    assert {result.type for result in recording if result.custom} == {"pulumi:providers:kubernetes"}
 
 
 def test_the_kubeconfig_is_a_secret_without_a_credential() -> None:

@@ -242,8 +242,8 @@ def test_node_auto_provisioning_keeps_to_its_limits_and_makes_nodes_like_the_poo
         {"resourceType": "memory", "maximum": 4000},
         {"resourceType": "nvidia-tesla-a100", "maximum": 16},
     ]
-    wanted = {"resourceLimits": limits, "zones": ["us-east4-c"], "autoscalingProfile": "BALANCED"}
-    assert cluster({**STANDARD, "nodeAutoProvisioning": wanted})["clusterAutoscaling"] == {
+    expected = {"resourceLimits": limits, "zones": ["us-east4-c"], "autoscalingProfile": "BALANCED"}
+    assert cluster({**STANDARD, "nodeAutoProvisioning": expected})["clusterAutoscaling"] == {
         "enabled": True,
         "autoscalingProfile": "BALANCED",
         "resourceLimits": [{"minimum": 0, **limit} for limit in limits],

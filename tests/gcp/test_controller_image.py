@@ -72,7 +72,7 @@ def test_the_users_token_is_a_secret_of_inputs_and_outputs(built: Recording) -> 
 
 def test_an_image_that_pods_may_still_run_stays_and_old_ones_go(built: Recording) -> None:
     assert built.one(IMAGE).retain_on_delete
-    policies = {each["action"]: each for each in built.one(REPOSITORY).inputs["cleanupPolicies"]}
+    policies = {item["action"]: item for item in built.one(REPOSITORY).inputs["cleanupPolicies"]}
     assert policies["KEEP"]["mostRecentVersions"] == {"keepCount": 10}
     assert policies["DELETE"]["condition"] == {"tagState": "UNTAGGED", "olderThan": "7776000s"}
     assert built.one(REPOSITORY).inputs["vulnerabilityScanningConfig"] == {"enablementConfig": "INHERITED"}

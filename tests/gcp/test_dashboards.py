@@ -132,16 +132,16 @@ def test_the_fleets_own_controller_has_alerts_of_its_own() -> None:
 
 def test_each_text_says_what_happens_and_the_first_command() -> None:
     """With the clusters and namespaces of this fleet, so that it can be copied."""
-    found = policies(controller_namespace="dispatch", kueue_namespace="queues")
-    assert len(found) == 8
-    for policy in found.values():
+    result = policies(controller_namespace="dispatch", kueue_namespace="queues")
+    assert len(result) == 8
+    for policy in result.values():
         text = policy["documentation"]["content"]
         meaning, _, first = text.partition("\n\nFirst: `")
         assert "job" in meaning
         assert first.startswith(("kubectl ", "pulumi ", "kueue-fleet ")), text
-    assert "-n queues get pods,leases" in found["kueue-gone"]["documentation"]["content"]
+    assert "-n queues get pods,leases" in result["kueue-gone"]["documentation"]["content"]
     logs = "kubectl --context manager -n dispatch logs deployment/kueue-fleet-controller"
-    assert logs in found["controller-gone"]["documentation"]["content"]
+    assert logs in result["controller-gone"]["documentation"]["content"]
 
 
 def test_the_goals_of_waits_are_one_alert() -> None:

@@ -112,7 +112,7 @@ def _declared(arguments: str) -> dict[str, Recorded]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
         recording = google_cloud.run(lambda: Fleet(spec.name, spec))
-    return {each.place: each for each in recording if each.type in (CLUSTER, NODE_POOL)}
+    return {item.place: item for item in recording if item.type in (CLUSTER, NODE_POOL)}
 
 
 def after(before: dict[str, Recorded], then: dict[str, Recorded]) -> dict[str, dict[str, str]]:
@@ -123,8 +123,8 @@ def after(before: dict[str, Recorded], then: dict[str, Recorded]) -> dict[str, d
         state = created(old.type, old.inputs)
         plans[name] = planned(new, state)
         if not any(change.endswith("REPLACE") for change in plans[name].values()):
-            reached, wanted = updated(new.type, state, new.inputs), created(new.type, new.inputs)
-            assert _effective(reached) == _effective(wanted)
+            reached, expected = updated(new.type, state, new.inputs), created(new.type, new.inputs)
+            assert _effective(reached) == _effective(expected)
     return {name: plan for name, plan in plans.items() if plan}
 
 
@@ -192,11 +192,11 @@ def test_the_way_to_the_control_plane_changes_in_both_directions_and_stays() -> 
         assert plan
         assert not [path for path, change in plan.items() if change.endswith("REPLACE")]
         reached = updated(CLUSTER, state, other.inputs)
-        endpoints, wanted = reached["controlPlaneEndpointsConfig"], created(CLUSTER, other.inputs)
-        assert endpoints == wanted["controlPlaneEndpointsConfig"]
+        endpoints, expected = reached["controlPlaneEndpointsConfig"], created(CLUSTER, other.inputs)
+        assert endpoints == expected["controlPlaneEndpointsConfig"]
         assert planned(other, reached) == {}, "the difference ends"
 
 
 def test_the_provider_waits_as_long_as_it_does_by_itself() -> None:
     """Two hours for a pool and ninety minutes for a cluster: less would give GKE up while it still works."""
-    assert [each.short for each in declared({}, {}).values() if each.timeouts] == []
+    assert [item.short for item in declared({}, {}).values() if item.timeouts] == []

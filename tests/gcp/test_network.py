@@ -25,7 +25,7 @@ def test_each_region_gets_a_private_subnet_and_a_way_out() -> None:
 def test_a_new_region_changes_nothing_of_the_others() -> None:
     before = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["us-east4"]))
     after = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["asia-southeast1", "us-east4"]))
-    assert all(after.resources[urn] == made for urn, made in before.resources.items() if made.custom)
+    assert all(after.resources[urn] == result for urn, result in before.resources.items() if result.custom)
 
 
 def test_ranges_of_regions_do_not_overlap() -> None:

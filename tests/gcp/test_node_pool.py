@@ -203,8 +203,8 @@ def test_nodes_close_together_take_gkes_own_policy() -> None:
 def test_nodes_are_upgraded_as_their_capacity_allows(capacity: dict[str, Any], surge: tuple[int, int] | None) -> None:
     zones = {"zones": ["us-east4-c"]}
     settings = pool(capacity=capacity, **zones).inputs.get("upgradeSettings")
-    made = surge and {"strategy": "SURGE", "maxSurge": surge[0], "maxUnavailable": surge[1]}
-    assert settings == made
+    result = surge and {"strategy": "SURGE", "maxSurge": surge[0], "maxUnavailable": surge[1]}
+    assert settings == result
     explicit = pool(capacity=capacity, upgrade={"maxSurge": 2}, **zones).inputs.get("upgradeSettings")
     assert explicit == (surge and {"strategy": "SURGE", "maxSurge": 2, "maxUnavailable": 0})
 
@@ -215,9 +215,9 @@ def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
     policy = recording.one("ResourcePolicy")
     assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT"}
     assert (policy.inputs["name"], policy.inputs["region"]) == ("worker-l4", "us-east4")
-    made = recording.one("gcp:container/nodePool:NodePool")
-    assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": "worker-l4"}
-    assert recording.is_before(policy, made)
+    result = recording.one("gcp:container/nodePool:NodePool")
+    assert result.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": "worker-l4"}
+    assert recording.is_before(policy, result)
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_a_pool_without_gpus_says_so_since_those_of_its_former_machines_would_st
 
 def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first() -> None:
     """Flavors select nodes by the pool's name; a second pool of another name would strand their jobs."""
-    found = pool()
-    assert found.delete_before_replace
-    assert found.ignore_changes == ("initialNodeCount",)
+    result = pool()
+    assert result.delete_before_replace
+    assert result.ignore_changes == ("initialNodeCount",)
 
 
 @pytest.mark.parametrize(
@@ -274,9 +274,9 @@ def test_options_of_the_component_reach_only_what_they_are_for() -> None:
 
     recording = pulumi_mocks.run(program)
     component = recording.one("kueue-fleet:index:NodePool")
-    made = recording.one("gcp:container/nodePool:NodePool")
-    assert made.parent == component.urn
-    assert not made.aliases
+    result = recording.one("gcp:container/nodePool:NodePool")
+    assert result.parent == component.urn
+    assert not result.aliases
     identifier = "projects/lab-project/locations/us-east4/clusters/worker/nodePools/l4"
     known = {"name": "l4", "poolName": "l4", "identifier": identifier}
     assert component.outputs == {**known, "instanceGroupUrls": []}
@@ -287,9 +287,9 @@ def test_a_slice_of_tpu7x_takes_its_topology_from_a_workload_policy() -> None:
     recording = pulumi_mocks.run(lambda: declare(**fields, autoscaling=None))
     policy = recording.one("gcp:compute/resourcePolicy:ResourcePolicy")
     assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
-    made = recording.one("gcp:container/nodePool:NodePool")
-    assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": policy.inputs["name"]}
-    assert made.replace_with == (policy.urn,), "another topology is another policy, and another slice"
+    result = recording.one("gcp:container/nodePool:NodePool")
+    assert result.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": policy.inputs["name"]}
+    assert result.replace_with == (policy.urn,), "another topology is another policy, and another slice"
 
 
 def test_another_topology_is_another_slice() -> None:
@@ -323,7 +323,7 @@ def test_a_pool_that_exists_is_read() -> None:
     there = "projects/lab-project/locations/us-east4/clusters/worker/nodePools/l4"
     recording = pulumi_mocks.run(lambda: NodePool.get("pool", there).name)
     assert recording.read == (there,)
-    assert not [made for made in recording if made.custom]
+    assert not [result for result in recording if result.custom]
 
 
 def test_a_pool_is_read_by_its_id_alone() -> None:

@@ -333,7 +333,7 @@ def side(entry: int, *, changed: bool) -> Side:
     """A fleet before or after an entry of CHANGES."""
     base, fields = CHANGES[entry]
     spec = base.fleet(**(fields if changed else {}))
-    return Side(spec, {(each.type, each.place): each for each in declared(spec) if each.type.startswith("gcp:")})
+    return Side(spec, {(item.type, item.place): item for item in declared(spec) if item.type.startswith("gcp:")})
 
 
 @cache
@@ -341,36 +341,36 @@ def steps(entry: int) -> tuple[Step, Step]:
     """The change, and the change back."""
     first = next(index for index, (other, _) in enumerate(CHANGES) if other == CHANGES[entry][0])
     sides = [side(first, changed=False), side(entry, changed=True)]
-    made = []
+    result = []
     for (before, old), (after, new) in (sides, sides[::-1]):
         keys = [key for key in old if key in new]
         plans = [(old[key], new[key], planned(new[key], created(key[0], old[key].inputs))) for key in keys]
-        made.append(Step(before, after, plans, compare_fleets(before, after)))
-    return made[0], made[1]
+        result.append(Step(before, after, plans, compare_fleets(before, after)))
+    return result[0], result[1]
 
 
 def replaced(found: list[tuple[Recorded, Recorded, dict[str, str]]]) -> set[tuple[str, str]]:
     """Type and name of what is made again; what is in a cluster goes with it."""
     urns = {new.urn for _, new, plan in found if any(change.endswith("REPLACE") for change in plan.values())}
     names = {(new.type, new.inputs["name"]) for _, new, _ in found if new.urn in urns or urns & set(new.replace_with)}
-    return {each for each in names if each[0] != NODE_POOL or not any(token == CLUSTER for token, _ in names)}
+    return {item for item in names if item[0] != NODE_POOL or not any(token == CLUSTER for token, _ in names)}
 
 
 def told(before: FleetSpec, said: list[Difference]) -> set[tuple[str, str]]:
     """The same as `diff` says it."""
     tokens = dict(zip(("reservations", "futureReservations"), RESERVATIONS, strict=True))
-    found: set[tuple[str, str]] = set()
-    for each in said:
-        section, _, rest = each.path.partition("[")
-        if "made again" not in each.text:
+    result: set[tuple[str, str]] = set()
+    for item in said:
+        section, _, rest = item.path.partition("[")
+        if "made again" not in item.text:
             continue
-        if "every node pool" in each.text:
-            found |= {(NODE_POOL, pool.name) for pool in before.node_pools} | {(NODE_POOL, "system")}
-        elif section == "nodePools" or each.path.endswith("systemPool"):
-            found.add((NODE_POOL, rest.partition("]")[0] if section == "nodePools" else "system"))
+        if "every node pool" in item.text:
+            result |= {(NODE_POOL, pool.name) for pool in before.node_pools} | {(NODE_POOL, "system")}
+        elif section == "nodePools" or item.path.endswith("systemPool"):
+            result.add((NODE_POOL, rest.partition("]")[0] if section == "nodePools" else "system"))
         else:
-            found.add((tokens[section], rest.partition("]")[0]) if section in tokens else (CLUSTER, "batch"))
-    return found
+            result.add((tokens[section], rest.partition("]")[0]) if section in tokens else (CLUSTER, "batch"))
+    return result
 
 
 EACH: Final = pytest.mark.parametrize(
@@ -380,19 +380,19 @@ EACH: Final = pytest.mark.parametrize(
 
 @EACH
 def test_diff_names_what_the_provider_makes_again(entry: int) -> None:
-    for before, _, found, differences in steps(entry):
-        made_again = replaced(found)
-        ours = {each for each in made_again if each[0] in (CLUSTER, NODE_POOL, *RESERVATIONS)}
+    for before, _, result, differences in steps(entry):
+        made_again = replaced(result)
+        ours = {item for item in made_again if item[0] in (CLUSTER, NODE_POOL, *RESERVATIONS)}
         assert told(before, differences) == ours
-        said = [each.text for each in differences if each.area == "consequences"]
-        assert any("`pulumi up` fails" in text for text in said) or made_again <= ours | {(POLICY, "batch-nodes")}
-        assert all(old.protect for old, new, _ in found if (new.type, new.inputs.get("name")) in ours)
+        output = [each.text for each in differences if each.area == "consequences"]
+        assert any("`pulumi up` fails" in text for text in output) or made_again <= ours | {(POLICY, "batch-nodes")}
+        assert all(old.protect for old, new, _ in result if (new.type, new.inputs.get("name")) in ours)
 
 
 @EACH
 def test_diff_says_why_a_pool_is_made_again(entry: int) -> None:
-    found = [each for step in steps(entry) for each in step.said]
-    again = [each.text for each in found if each.path.startswith("nodePools") and "made again" in each.text]
+    result = [each for step in steps(entry) for each in step.said]
+    again = [item.text for item in result if item.path.startswith("nodePools") and "made again" in item.text]
     assert all(" -> " in text and not set("{}[]'") & set(text) for text in again), again
 
 
@@ -400,7 +400,7 @@ def test_diff_says_why_a_pool_is_made_again(entry: int) -> None:
 def test_what_the_provider_leaves_as_it_is_is_said(entry: int) -> None:
     for step in steps(entry):
         kept = [new.short for old, new, plan in step.found if not plan and asked(old) != asked(new)]
-        assert not kept or any(each.area == "consequences" for each in step.said), kept
+        assert not kept or any(item.area == "consequences" for item in step.said), kept
 
 
 @EACH

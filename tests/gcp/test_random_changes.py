@@ -76,7 +76,7 @@ def parsed(data: dict[str, Any]) -> FleetSpec | None:
 
 
 def by_place(spec: FleetSpec) -> dict[tuple[str, str], Recorded]:
-    return {(each.type, each.place): each for each in declared(spec) if each.type.startswith("gcp:")}
+    return {(item.type, item.place): item for item in declared(spec) if item.type.startswith("gcp:")}
 
 
 @settings(max_examples=examples(20), deadline=None, phases=[Phase.explicit, Phase.generate], derandomize=True)
@@ -93,7 +93,7 @@ def test_a_change_of_one_field_is_said_and_settles(draw: st.DataObject, data: di
 
 
 def compare(path: Path, before: FleetSpec, after: FleetSpec, both: list[tuple[Recorded, Recorded]]) -> None:
-    said = [each.text for each in compare_fleets(before, after) if each.area == "consequences"]
+    output = [item.text for item in compare_fleets(before, after) if item.area == "consequences"]
     replaced, kept = [], []
     for old, new in both:
         state = created(old.type, old.inputs)
@@ -104,10 +104,10 @@ def compare(path: Path, before: FleetSpec, after: FleetSpec, both: list[tuple[Re
             assert planned(new, updated(new.type, state, new.inputs)) == {}, path
             if not plan and _asked(old) != _asked(new):
                 kept.append(new.short)
-    again = [text for text in said if any(words in text for words in MADE_AGAIN)]
-    assert again or not replaced, (path, replaced, said)
-    assert said or not kept, (path, kept)
-    assert replaced or not any("made again" in text for text in said), (path, said)
+    again = [text for text in output if any(words in text for words in MADE_AGAIN)]
+    assert again or not replaced, (path, replaced, output)
+    assert output or not kept, (path, kept)
+    assert replaced or not any("made again" in text for text in output), (path, output)
 
 
 def _asked(resource: Recorded) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def test_projects_by_id_are_asked_for_once_since_google_answers_with_numbers() -
 
 def test_purpose_is_nothing_that_google_is_told_since_a_change_would_replace_the_reservation() -> None:
     entry = RESERVATIONS[0].model_copy(update={"purpose": "backup"})
-    declared = [run(reservations=[each], commitments=[]).one("Reservation") for each in (RESERVATIONS[0], entry)]
+    declared = [run(reservations=[item], commitments=[]).one("Reservation") for item in (RESERVATIONS[0], entry)]
     assert declared[0].inputs == declared[1].inputs
 
 
@@ -164,17 +164,17 @@ def test_what_is_paid_for_is_not_destroyed_by_accident(protection: bool) -> None
 
 def test_a_draft_can_be_taken_back() -> None:
     draft = FUTURE[0].model_copy(update={"planning_status": "DRAFT"})
-    made = run(future_reservations=[draft], deletion_protection=False).one("FutureReservation")
-    assert made.inputs["planningStatus"] == "DRAFT"
-    assert not made.retain_on_delete
+    result = run(future_reservations=[draft], deletion_protection=False).one("FutureReservation")
+    assert result.inputs["planningStatus"] == "DRAFT"
+    assert not result.retain_on_delete
 
 
 def test_pools_can_wait_for_what_is_made_here_and_for_nothing_else() -> None:
     def program() -> None:
-        made = declare()
-        assert made.named("l4-us-east4") == [made.reservations["l4-us-east4"]]
-        assert made.named("h100-december") == [made.future_reservations["h100-december"]]
-        assert made.named("somebody-elses") == []
+        result = declare()
+        assert result.named("l4-us-east4") == [result.reservations["l4-us-east4"]]
+        assert result.named("h100-december") == [result.future_reservations["h100-december"]]
+        assert result.named("somebody-elses") == []
 
     pulumi_mocks.run(program)
 

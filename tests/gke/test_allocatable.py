@@ -62,6 +62,6 @@ def test_allocatable_of_a_small_gpu_machine() -> None:
 
 @pytest.mark.parametrize(("name", "ssds", "reserved_gib"), [("a2-ultragpu-1g", 1, 50), ("a2-ultragpu-2g", 2, 75)])
 def test_local_ssds_of_a_machine_hold_its_ephemeral_storage(name: str, ssds: int, reserved_gib: int) -> None:
-    machine = next(each for each in machine_catalogue() if each.name == name)
+    machine = next(item for item in machine_catalogue() if item.name == name)
     assert machine.capacity["ephemeral-storage"] == ssds * 375 * GIB
     assert machine.allocatable["ephemeral-storage"] == ssds * 375 * GIB * 9 // 10 - reserved_gib * GIB

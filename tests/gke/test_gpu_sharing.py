@@ -42,8 +42,8 @@ def test_attached_gpus_are_shared_too() -> None:
 
 def test_labels_are_those_of_gke() -> None:
     pool = Pool(machine_type="a2-ultragpu-1g", gpus=(Gpus(sharing=BOTH),), region="us-central1", zone_count=1)
-    found = {key: value for key, value in known_labels(pool).items() if key in SHARING_LABELS}
-    assert found == {GPU_PARTITION_SIZE: "2g.20gb", GPU_SHARING_STRATEGY: "mps", MAX_SHARED_CLIENTS: "5"}
+    result = {key: value for key, value in known_labels(pool).items() if key in SHARING_LABELS}
+    assert result == {GPU_PARTITION_SIZE: "2g.20gb", GPU_SHARING_STRATEGY: "mps", MAX_SHARED_CLIENTS: "5"}
 
 
 def test_labels_of_gpus_that_are_not_known_are_not_known() -> None:
@@ -101,8 +101,8 @@ def test_partitions_of_gpus_that_are_not_known_are_not_known() -> None:
     ids=str,
 )
 def test_what_gke_does_not_make_by_itself(sharing: GpuSharing, wrong: str) -> None:
-    [found] = sharing.faults(A100, auto_provisioned=True)
-    assert found.wrong == wrong
+    [result] = sharing.faults(A100, auto_provisioned=True)
+    assert result.wrong == wrong
 
 
 def test_partitions_are_of_gpus_of_the_catalogue_and_at_most_seven() -> None:

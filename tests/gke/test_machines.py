@@ -71,9 +71,9 @@ def test_attached_gpus_are_known_accelerators() -> None:
     assert machine is not None
     attached = with_accelerator(machine, "nvidia-tesla-t4", 4)
     assert (attached.accelerator, attached.gpus, attached.attached) == ("nvidia-tesla-t4", 4, True)
-    for found in machine_catalogue():
-        if found.attached and found.accelerator is not None:
-            assert found.cpus <= n1_accelerators()[found.accelerator][found.gpus]
+    for result in machine_catalogue():
+        if result.attached and result.accelerator is not None:
+            assert result.cpus <= n1_accelerators()[result.accelerator][result.gpus]
 
 
 @pytest.mark.parametrize(

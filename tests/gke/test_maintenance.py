@@ -40,8 +40,8 @@ def window(begin: int, hours: int) -> Stretch:
 def test_forty_eight_hours_in_any_thirty_two_days(
     begin: int, hours: int, recurrence: str, available: int | None
 ) -> None:
-    found = shortage(window(begin, hours), recurrence)
-    assert (found and found.available) == (timedelta(hours=available) if available is not None else None)
+    result = shortage(window(begin, hours), recurrence)
+    assert (result and result.available) == (timedelta(hours=available) if available is not None else None)
 
 
 def test_stretches_that_touch_are_one() -> None:
@@ -63,10 +63,10 @@ def test_times_without_upgrades_are_not_available(
     hours: int, recurrence: str, days: int, available: int | None
 ) -> None:
     stop = Stretch(FREEZE.start, FREEZE.start + timedelta(days=days))
-    found = shortage(window(0, hours), recurrence, (stop,))
-    assert (found and found.available) == (timedelta(hours=available) if available is not None else None)
-    if found is not None:
-        assert stop.start - PERIOD <= found.start <= stop.end
+    result = shortage(window(0, hours), recurrence, (stop,))
+    assert (result and result.available) == (timedelta(hours=available) if available is not None else None)
+    if result is not None:
+        assert stop.start - PERIOD <= result.start <= stop.end
 
 
 def test_a_stop_of_long_ago_or_far_away_is_not_looked_at() -> None:
@@ -112,7 +112,7 @@ def test_every_period_is_looked_at_hour_by_hour(hours: int, days: list[str], off
     """The same, counted for every hour at which a period can begin."""
     first, recurrence = window(0, hours), f"FREQ=WEEKLY;BYDAY={','.join(days)}"
     stop = Stretch(SATURDAY + timedelta(days=40 + offset), SATURDAY + timedelta(days=40 + offset + length))
-    found = shortage(first, recurrence, (stop,))
+    result = shortage(first, recurrence, (stop,))
     free = [False] * 24 * 130
     for start in starts(SATURDAY, recurrence, SATURDAY + timedelta(days=129)):
         hour = int((start - SATURDAY).total_seconds() // 3600)
@@ -122,9 +122,9 @@ def test_every_period_is_looked_at_hour_by_hour(hours: int, days: list[str], off
     counted = _long_enough(free[: 24 * 129])
     period = int(PERIOD.total_seconds() // 3600)
     least = min(sum(counted[hour : hour + period]) for hour in range(24 * 96))
-    assert (found is None) == (timedelta(hours=least) >= REQUIRED)
-    if found is not None:
-        assert found.available == timedelta(hours=least)
+    assert (result is None) == (timedelta(hours=least) >= REQUIRED)
+    if result is not None:
+        assert result.available == timedelta(hours=least)
 
 
 def _long_enough(free: list[bool]) -> list[int]:

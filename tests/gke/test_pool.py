@@ -21,10 +21,10 @@ def read(inputs: dict[str, Any], **cluster: Any) -> Pool:
 
 
 def test_what_is_left_out_has_the_default_of_the_provider_or_of_gke() -> None:
-    found = read({})
-    assert found == Pool(machine_type="e2-medium", region="europe-west4", zone_count=3)
-    assert (found.auto_repair, found.auto_upgrade) == (True, True)
-    assert list(breaches(found)) == []
+    result = read({})
+    assert result == Pool(machine_type="e2-medium", region="europe-west4", zone_count=3)
+    assert (result.auto_repair, result.auto_upgrade) == (True, True)
+    assert list(breaches(result)) == []
 
 
 def test_zones_are_the_pools_own_or_the_clusters() -> None:
@@ -39,8 +39,8 @@ def test_zones_are_the_pools_own_or_the_clusters() -> None:
 
 def test_limits_by_zone_are_those_of_all_zones_together() -> None:
     by_zone = {"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}}
-    found = read(by_zone)
-    assert (found.least_nodes, found.most_nodes, found.limits_by_zone, found.limits_in_total) == (3, 6, True, False)
+    result = read(by_zone)
+    assert (result.least_nodes, result.most_nodes, result.limits_by_zone, result.limits_in_total) == (3, 6, True, False)
     assert {"least_nodes", "most_nodes"} <= read(by_zone, zone_count=UNKNOWN, zones=UNKNOWN).unknown
     from_zero = read({"autoscaling": {"maxNodeCount": 2}}, zone_count=UNKNOWN, zones=UNKNOWN)
     assert "least_nodes" not in from_zero.unknown

@@ -38,14 +38,14 @@ def test_a_machine_costs_what_its_parts_cost(name: str, region: str, usd: float)
 
 def test_machines_of_n2_have_a_price_in_nearly_every_region() -> None:
     prices = list_prices()
-    found = {region: prices.price("n2-standard-64", region, "onDemand") for region in REGION_RANGES}
-    assert {region for region, price in found.items() if isinstance(price, Missing)} == {
+    result = {region: prices.price("n2-standard-64", region, "onDemand") for region in REGION_RANGES}
+    assert {region for region, price in result.items() if isinstance(price, Missing)} == {
         "asia-southeast3",
         "europe-north2",
         "me-central2",
         "northamerica-south1",
     }
-    assert found["us-east5"] == pytest.approx(3.88472 / 80, abs=1e-6), "of n2-standard-80, in the catalogue"
+    assert result["us-east5"] == pytest.approx(3.88472 / 80, abs=1e-6), "of n2-standard-80, in the catalogue"
 
 
 def test_what_is_not_known_is_missing_and_not_free() -> None:
@@ -74,8 +74,8 @@ def test_the_longest_beginning_of_a_name_counts() -> None:
     prices, _ = parse_prices(
         f"{HEADER}g2-,r1,1,,\ng2-standard-24,r1,3,,\ng2-standard-,r1,2,,\ng2-standard,r1,9,,\n", ""
     )
-    found = [prices.price(name, "r1", "onDemand") for name in ("g2-standard-24", "g2-standard-4", "g2-highmem-4")]
-    assert found == [3, 2, 1]
+    result = [prices.price(name, "r1", "onDemand") for name in ("g2-standard-24", "g2-standard-4", "g2-highmem-4")]
+    assert result == [3, 2, 1]
 
 
 def test_own_prices_replace_those_of_the_library() -> None:

@@ -67,9 +67,9 @@ class TestWhatNeverEnds:
 
     def test_a_reservation_of_machines_with_gpus_and_disks(self) -> None:
         block = "specificReservation.instanceProperties"
-        found = again(RESERVATION, reservation(H100))
-        assert set(found.values()) == {"DELETE_REPLACE"}
-        assert {path.partition("[")[0] for path in found} == {f"{block}.guestAccelerators", f"{block}.localSsds"}
+        result = again(RESERVATION, reservation(H100))
+        assert set(result.values()) == {"DELETE_REPLACE"}
+        assert {path.partition("[")[0] for path in result} == {f"{block}.guestAccelerators", f"{block}.localSsds"}
         assert again(RESERVATION, reservation(H100), (f"{block}.guestAccelerators", f"{block}.localSsds")) == {}
         assert again(RESERVATION, reservation({"machineType": "n2-standard-8"})) == {}
 
@@ -79,8 +79,8 @@ class TestWhatNeverEnds:
     def test_upgrades_of_flex_start(self, more: dict[str, Any]) -> None:
         surge = {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0}
         config = {"flexStart": True, "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}
-        found = again(NODE_POOL, pool(config, upgradeSettings=surge, **more))
-        assert found == {"upgradeSettings.strategy": "UPDATE", "upgradeSettings.maxSurge": "UPDATE"}
+        result = again(NODE_POOL, pool(config, upgradeSettings=surge, **more))
+        assert result == {"upgradeSettings.strategy": "UPDATE", "upgradeSettings.maxSurge": "UPDATE"}
         assert again(NODE_POOL, pool(config, **more)) == {}
         assert again(NODE_POOL, pool({"spot": True}, upgradeSettings=surge)) == {}
 
@@ -156,9 +156,9 @@ class TestRecorded:
         assert self.cluster("1.36")["securityPostureConfig"]["vulnerabilityMode"] == "VULNERABILITY_MODE_UNSPECIFIED"
 
     def test_pods_of_a_pool_have_the_range_of_the_cluster(self) -> None:
-        made = self.cluster("1.36")["ipAllocationPolicy"]["clusterSecondaryRangeName"]
-        assert re.fullmatch("gke-batch-pods-[0-9a-f]{8}", made)
-        assert self.pool()["networkConfig"]["podRange"] == made
+        result = self.cluster("1.36")["ipAllocationPolicy"]["clusterSecondaryRangeName"]
+        assert re.fullmatch("gke-batch-pods-[0-9a-f]{8}", result)
+        assert self.pool()["networkConfig"]["podRange"] == result
         named = {"ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"}}
         assert self.pool(**named)["networkConfig"]["podRange"] == "pods"
 
@@ -235,7 +235,7 @@ def test_nodes_have_the_taints_that_gke_adds_and_the_labels_of_their_machines() 
     queued = pool({"machineType": "g2-standard-4", "taints": [taint]}, queuedProvisioning={"enabled": True})
     config = created(NODE_POOL, queued)["nodeConfig"]
     assert config["taints"] == [taint]
-    assert [each["key"] for each in config["effectiveTaints"]] == [
+    assert [item["key"] for item in config["effectiveTaints"]] == [
         "a",
         "nvidia.com/gpu",
         "cloud.google.com/gke-queued",

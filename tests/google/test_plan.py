@@ -328,5 +328,5 @@ def test_networks_taken_off_a_pool_make_it_again() -> None:
 
 
 def test_multi_networking_is_turned_off_in_place() -> None:
-    found = plan(CLUSTER, {"enableMultiNetworking": True}, {})
-    assert [change.endswith("REPLACE") for change in found.values()] == [False]
+    result = plan(CLUSTER, {"enableMultiNetworking": True}, {})
+    assert [change.endswith("REPLACE") for change in result.values()] == [False]

@@ -52,12 +52,12 @@ class Named(testing.Mocks):
 
     def __init__(self, resources: tuple[CloudResource, ...]) -> None:
         super().__init__()
-        self.references = {each for resource in resources for each in references(resource.properties)}
+        self.references = {item for resource in resources for item in references(resource.properties)}
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         id_, state = super().new_resource(args)
         key = f"{args.typ.rpartition(':')[2]}/{args.name}"
-        state |= {each.output: str(each) for each in self.references if each.resource == key and "." not in each.output}
+        state |= {item.output: str(item) for item in self.references if item.resource == key and "." not in item.output}
         state["privateClusterConfig"] = {**state.get("privateClusterConfig", {}), "enablePrivateNodes": True}
         return state.get("id", id_), state
 
@@ -67,8 +67,8 @@ def declared(spec: FleetSpec, resources: tuple[CloudResource, ...]) -> Recording
 
     def program() -> pulumi.Output[Any]:
         secrets = {name: {"token": "hf-1234"} for team in spec.teams for name in team.secrets}
-        made = Fleet(spec.name, spec, team_secrets=secrets)
-        return pulumi.Output.from_input([each.provider.id for each in made.clusters.values()])
+        result = Fleet(spec.name, spec, team_secrets=secrets)
+        return pulumi.Output.from_input([item.provider.id for item in result.clusters.values()])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fleet, "_fill", lambda *_: None)
@@ -117,17 +117,17 @@ def test_what_is_rendered_is_what_is_declared(name: str) -> None:
     resources = resources_on(spec)
     recording = declared(spec, resources)
     keys = {each.urn: key_of(each) for each in recording if each.type.startswith("gcp:")}
-    found = {key: as_rendered(recording.resources[urn], keys) for urn, key in keys.items()}
-    made = [each for each in resources if each.read is None]
-    assert {each.key: as_declared(each) for each in made} == found
+    results = {key: as_rendered(recording.resources[urn], keys) for urn, key in keys.items()}
+    result = [each for each in resources if each.read is None]
+    assert {each.key: as_declared(each) for each in result} == results
     assert {each.read for each in resources if each.read is not None} == set(recording.read)
-    assert len(made) == len(keys), "keys are unique"
-    first = {each.key for each in made if each.type == API_SERVICE}
-    for resource in made:
+    assert len(result) == len(keys), "keys are unique"
+    first = {item.key for item in result if item.type == API_SERVICE}
+    for resource in result:
         [urn] = [urn for urn, key in keys.items() if key == resource.key]
-        waits = {keys[each] for each in recording.waits_for(recording.resources[urn]) if each in keys}
-        wanted = {*resource.needs, *(each.resource for each in references(resource.properties))}
-        assert wanted & set(found) <= waits, resource.key
+        waits = {keys[entry] for entry in recording.waits_for(recording.resources[urn]) if entry in keys}
+        expected = {*resource.needs, *(each.resource for each in references(resource.properties))}
+        assert expected & set(results) <= waits, resource.key
         assert resource.key in first or first <= waits, resource.key
 
 
@@ -137,13 +137,13 @@ def test_a_text_that_looks_like_an_expression_is_none() -> None:
 
 
 def test_who_writes_a_history_creates_and_reads_objects_below_its_path_and_nothing_else() -> None:
-    found = [each for each in resources_on(TEST_FLEETS["history in a bucket"]) if "/manager/" in each.name]
-    kinds = [each.type.rpartition(":")[2] for each in found]
+    result = [each for each in resources_on(TEST_FLEETS["history in a bucket"]) if "/manager/" in each.name]
+    kinds = [each.type.rpartition(":")[2] for each in result]
     assert kinds == ["Account", "BucketIAMMember", "BucketIAMMember", "IAMMember"]
-    grants = {each.properties["role"]: each.properties for each in found if "BucketIAM" in each.type}
+    grants = {item.properties["role"]: item.properties for item in result if "BucketIAM" in item.type}
     here = 'resource.name.startsWith("projects/_/buckets/lab-history/objects/fleets/lab/")'
     listed = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("fleets/lab/")'
-    assert {role: each["condition"]["expression"] for role, each in grants.items()} == {
+    assert {role: entry["condition"]["expression"] for role, entry in grants.items()} == {
         "roles/storage.objectCreator": here,
         "roles/storage.objectViewer": f"{here} || {listed}",
     }

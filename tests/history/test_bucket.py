@@ -49,8 +49,8 @@ def test_objects_are_created_once_and_nothing_else_is_asked_for(bucket: Bucket) 
     for number in (0, 1, 2, 0):
         store.add(life(f"u{number}"))
     again = Store(bucket.where, create=True, appends=True)
-    found = again.keys({"u0", "u1", "u99"}, 0.0)
-    assert (sorted(found), again.open("manager")) == (["u0", "u1"], [])
+    result = again.keys({"u0", "u1", "u99"}, 0.0)
+    assert (sorted(result), again.open("manager")) == (["u0", "u1"], [])
     assert len(again.read()) == 3 * 4
     assert (bucket.done("refused"), len(bucket.done("created"))) == ([], 1 + 3)
 

@@ -21,21 +21,21 @@ def events(text: str) -> list[Event]:
 
 
 def job(text: str) -> PastJob:
-    (found,) = past_of(events(text)).jobs
-    return found
+    (result,) = past_of(events(text)).jobs
+    return result
 
 
 CSV = "submitted,queue,gpus,runSeconds,started,pods\n"
 
 
 def test_a_row_of_a_csv_is_a_job() -> None:
-    found = job(CSV + "2026-10-01T08:00:00Z,vision/gpu,4,60,2026-10-01T08:00:30Z,2\n")
-    assert (found.wait, found.run_seconds, found.arrival.requests) == (30.0, 60.0, {"nvidia.com/gpu": 8.0})
+    result = job(CSV + "2026-10-01T08:00:00Z,vision/gpu,4,60,2026-10-01T08:00:30Z,2\n")
+    assert (result.wait, result.run_seconds, result.arrival.requests) == (30.0, 60.0, {"nvidia.com/gpu": 8.0})
 
 
 def test_a_row_without_a_start_has_its_run_time() -> None:
-    found = job(CSV + "2026-10-01T08:00:00Z,vision/gpu,4,60,,\n")
-    assert (found.wait, found.run_seconds) == (None, 60.0)
+    result = job(CSV + "2026-10-01T08:00:00Z,vision/gpu,4,60,,\n")
+    assert (result.wait, result.run_seconds) == (None, 60.0)
 
 
 def test_times_of_a_csv_may_be_seconds() -> None:
@@ -43,14 +43,14 @@ def test_times_of_a_csv_may_be_seconds() -> None:
 
 
 def test_resources_of_a_csv_are_those_of_a_pod() -> None:
-    found = job("submitted,queue,requests,runSeconds,pods\n0,a/b,cpu=500m memory=1Gi,5,3\n")
-    assert found.arrival.requests == {"cpu": 1.5, "memory": 3.0 * 2**30}
+    result = job("submitted,queue,requests,runSeconds,pods\n0,a/b,cpu=500m memory=1Gi,5,3\n")
+    assert result.arrival.requests == {"cpu": 1.5, "memory": 3.0 * 2**30}
 
 
 def test_everything_that_is_wrong_is_said_at_once_by_line() -> None:
     with pytest.raises(SpecError) as refused:
         events(CSV + "yesterday,vision/gpu,4,60,,\n2026-10-01,gpu,4,60,,\n2026-10-01,a/b,many,60,,\n0,a/b,1,-5,,\n")
-    assert [str(each).split(";")[0] for each in refused.value.problems] == [
+    assert [str(item).split(";")[0] for item in refused.value.problems] == [
         "jobs: line 2: has 'yesterday' in submitted",
         "jobs: line 3: has the queue 'gpu'",
         "jobs: line 4: has 'many' for nvidia.com/gpu, which is not a valid quantity",
@@ -101,9 +101,9 @@ def test_other_text_is_no_table(text: str) -> None:
     ],
 )
 def test_other_ways_to_write_a_csv(header: str) -> None:
-    delimiter = next(each for each in ",;\t" if each in header)
-    found = job(f"{header}\r\n" + delimiter.join(["2026-10-01T08:00:00Z", "vision/gpu", "4", "60"]) + "\r\n")
-    assert (found.arrival.requests, found.run_seconds) == ({"nvidia.com/gpu": 4.0}, 60.0)
+    delimiter = next(item for item in ",;\t" if item in header)
+    result = job(f"{header}\r\n" + delimiter.join(["2026-10-01T08:00:00Z", "vision/gpu", "4", "60"]) + "\r\n")
+    assert (result.arrival.requests, result.run_seconds) == ({"nvidia.com/gpu": 4.0}, 60.0)
 
 
 def test_a_priority_may_be_negative() -> None:
@@ -144,9 +144,9 @@ AT = "2026-10-01T08:00:00Z"
     ],
 )
 def test_a_row_that_cannot_be_is_refused_by_its_line(row: str, told: str) -> None:
-    found = refused(f"{GPUS}{AT},a/b,1,60,,,,first\n{row}\n")
-    assert told in found
-    assert "line " in found
+    result = refused(f"{GPUS}{AT},a/b,1,60,,,,first\n{row}\n")
+    assert told in result
+    assert "line " in result
 
 
 def test_two_jobs_of_one_name_and_time_are_not_one() -> None:
@@ -200,13 +200,13 @@ TRES = "billing=16,cpu=16,gres/gpu=8,mem=64G,node=2"
 
 
 def test_the_page_makes_a_csv_of_what_slurm_prints(tmp_path: Path) -> None:
-    found = job(of_slurm(f"{SUBMIT}|vision|gpu|2|{TRES}|{START}|3600|COMPLETED\n", tmp_path))
-    assert (found.wait, found.run_seconds) == (600.0, 3600.0)
-    assert (found.arrival.namespace, found.arrival.queue) == ("vision", "gpu")
-    assert found.arrival.requests == {"cpu": 16.0, "memory": 64.0 * 2**30, "nvidia.com/gpu": 8.0}
-    assert found.arrival.time == seconds_of(f"{SUBMIT}Z")
+    result = job(of_slurm(f"{SUBMIT}|vision|gpu|2|{TRES}|{START}|3600|COMPLETED\n", tmp_path))
+    assert (result.wait, result.run_seconds) == (600.0, 3600.0)
+    assert (result.arrival.namespace, result.arrival.queue) == ("vision", "gpu")
+    assert result.arrival.requests == {"cpu": 16.0, "memory": 64.0 * 2**30, "nvidia.com/gpu": 8.0}
+    assert result.arrival.time == seconds_of(f"{SUBMIT}Z")
 
 
 def test_a_job_of_slurm_that_waits_has_not_started(tmp_path: Path) -> None:
-    found = job(of_slurm(f"{SUBMIT}|vision|gpu|1|cpu=2,mem=500M|Unknown|0|PENDING\n", tmp_path))
-    assert (found.runs, found.ended) == ([], None)
+    result = job(of_slurm(f"{SUBMIT}|vision|gpu|1|cpu=2,mem=500M|Unknown|0|PENDING\n", tmp_path))
+    assert (result.runs, result.ended) == ([], None)

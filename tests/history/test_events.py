@@ -33,7 +33,7 @@ def events(data: Json) -> dict[Kind, Event]:
 
 def test_the_life_of_a_workload_is_an_event_for_each_transition() -> None:
     check = {"name": "dws", "state": "Ready", "lastTransitionTime": "2026-11-01T09:04:00Z"}
-    done = workload(
+    result = workload(
         RESERVED,
         ADMITTED,
         condition("PodsReady", "2026-11-01T09:06:00Z", reason="Started"),
@@ -42,11 +42,11 @@ def test_the_life_of_a_workload_is_an_event_for_each_transition() -> None:
         admissionChecks=[check],
         clusterName="worker-eu",
     )
-    found = {
+    results = {
         event.kind: (event.time - seconds_of("2026-11-01T09:00:00Z"), event.worker, event.reason)
-        for event in events(done).values()
+        for event in events(result).values()
     }
-    assert found == {
+    assert results == {
         Kind.ARRIVED: (0, "", ""),
         Kind.NOMINATED: (60, "worker-eu", ""),
         Kind.RESERVED: (60, "", ""),
@@ -103,8 +103,8 @@ def test_an_eviction_has_the_same_key_after_the_workload_has_quota_again() -> No
 
 def test_evictions_that_nobody_saw_are_in_the_count() -> None:
     later = condition("Evicted", "2026-11-01T09:40:00Z", status="False", reason="QuotaReserved")
-    found = events(workload(later, evictions=[{"reason": "PodsReadyTimeout", "underlyingCause": "", "count": 3}]))
-    assert (found[Kind.EVICTED].reason, found[Kind.EVICTED].count) == ("PodsReadyTimeout", 3)
+    result = events(workload(later, evictions=[{"reason": "PodsReadyTimeout", "underlyingCause": "", "count": 3}]))
+    assert (result[Kind.EVICTED].reason, result[Kind.EVICTED].count) == ("PodsReadyTimeout", 3)
 
 
 def test_an_eviction_of_a_release_that_does_not_count_is_one_for_its_time() -> None:

@@ -25,12 +25,12 @@ def schema_page() -> str:
 
 def test_the_page_has_the_schema(request: pytest.FixtureRequest) -> None:
     text = PAGE.read_text()
-    made = re.sub(
+    result = re.sub(
         r"(<!-- made from .*? -->\n).*?(<!-- end -->)",
         lambda found: f"{found[1]}{schema_page()}\n{found[2]}",
         text,
         flags=re.S,
     )
     if request.config.getoption("update_snapshots"):
-        PAGE.write_text(made)
-    assert PAGE.read_text() == made
+        PAGE.write_text(result)
+    assert PAGE.read_text() == result

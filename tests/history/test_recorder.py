@@ -66,9 +66,9 @@ def test_what_was_deleted_while_nobody_looked_is_noticed_once(store: Store) -> N
     for expected in ([Kind.DELETED], []):
         recorder = Recorder(PLACE, store)
         recorder.listed("Workload", NOW)
-        found = recorder.take()
-        store.add(found)
-        assert kinds(found) == expected
+        result = recorder.take()
+        store.add(result)
+        assert kinds(result) == expected
 
 
 def test_what_is_still_there_is_not_gone(store: Store) -> None:
@@ -94,7 +94,7 @@ def test_nodes_of_a_pool_come_and_go(store: Store) -> None:
     recorder.see("Node/n1", node)
     recorder.lose("Node/n1", NOW)
     added, gone = recorder.take()
-    assert [(each.kind, each.pool, each.spot) for each in (added, gone)] == [
+    assert [(item.kind, item.pool, item.spot) for item in (added, gone)] == [
         (Kind.NODE_ADDED, "l4", True),
         (Kind.NODE_GONE, "l4", True),
     ]
@@ -109,7 +109,7 @@ def test_what_a_recorder_keeps_does_not_grow_with_what_is_gone(store: Store) -> 
         recorder.see(PATH, item)
         recorder.lose(PATH, NOW)
         recorder.take()
-        sizes.append(sum(len(each) for each in vars(recorder).values() if isinstance(each, (dict, set))))
+        sizes.append(sum(len(entry) for entry in vars(recorder).values() if isinstance(entry, (dict, set))))
     assert sizes == [0, 0, 0]
 
 
@@ -119,9 +119,9 @@ def test_a_stock_out_is_written_once_and_nothing_of_its_request_is_kept(store: S
         recorder = Recorder(PLACE, store)
         recorder.see(path, request(EXHAUSTED))
         recorder.see(path, request(EXHAUSTED))
-        found = recorder.take()
-        store.add(found)
-        assert kinds(found) == expected
+        result = recorder.take()
+        store.add(result)
+        assert kinds(result) == expected
         recorder.lose(path, NOW)
         assert recorder.take() == []
         recorder.see(path, {**request(EXHAUSTED), "metadata": {**request()["metadata"], "uid": "r2"}})

@@ -22,9 +22,9 @@ def life(uid: str = "u1", days: int = 0, team: str = "vision") -> list[Event]:
     """The events of a job, in the order of time."""
     data = workload(RESERVED, ADMITTED, FINISHED, admission=ASSIGNED)
     data["metadata"]["uid"] = uid
-    made = workload_events(PrintedWorkload.of(data), Place("manager", team_of={"vision": team}))
+    result = workload_events(PrintedWorkload.of(data), Place("manager", team_of={"vision": team}))
     moved = [
-        Event(**{name: getattr(each, name) for name in COLUMNS} | {"time": each.time + days * DAY}) for each in made
+        Event(**{name: getattr(item, name) for name in COLUMNS} | {"time": item.time + days * DAY}) for item in result
     ]
     return sorted(moved, key=lambda each: (each.time, each.key))
 
@@ -73,7 +73,7 @@ def test_what_is_pruned_by_team_and_age_is_gone_and_does_not_come_back(store: St
     store.add(both)
     assert store.prune(seconds_of("2026-11-05T00:00:00Z"), "vision") == 4
     store.add(both)
-    assert sorted({(each.uid, each.team) for each in store.read()}) == [("u2", "speech"), ("u3", "vision")]
+    assert sorted({(item.uid, item.team) for item in store.read()}) == [("u2", "speech"), ("u3", "vision")]
 
 
 def test_a_day_without_events_has_no_file(store: Store) -> None:
@@ -127,7 +127,7 @@ def test_files_of_before_a_column_came_are_read(store: Store) -> None:
     store.add(life())
     (file,) = Path(store.where).rglob("*.parquet")
     parquet.write_table(parquet.read_table(file, partitioning=None).drop_columns(["spot", "flavors"]), file)
-    assert [each.kind for each in store.read()] == [Kind.ARRIVED, Kind.RESERVED, Kind.ADMITTED, Kind.ENDED]
+    assert [item.kind for item in store.read()] == [Kind.ARRIVED, Kind.RESERVED, Kind.ADMITTED, Kind.ENDED]
 
 
 def test_times_that_touch_are_one(store: Store) -> None:
@@ -147,7 +147,7 @@ def test_whole_days_go_by_age_and_size_and_the_last_stays(store: Store) -> None:
         store.add(life(f"u{day}", days=day))
     assert store.bound(seconds_of("2026-11-02T23:00:00Z")) == 4
     assert store.days == ["2026-11-02", "2026-11-03", "2026-11-04", "2026-11-05"]
-    [size] = [each.stat().st_size for each in Path(store.where, "events/day=2026-11-05").iterdir()]
+    [size] = [item.stat().st_size for item in Path(store.where, "events/day=2026-11-05").iterdir()]
     assert store.bound(most_bytes=2 * size + size // 2) == 8
     assert store.bound(most_bytes=1) == 4
     assert (store.days, store.bound(most_bytes=1), store.bound()) == (["2026-11-05"], 0, 0)

@@ -17,8 +17,8 @@ def warnings(requests: dict[str, object]) -> list[str]:
     container = document.data["spec"]["template"]["spec"]["containers"][0]
     container["resources"]["requests"] |= requests
     prefix = "j.yaml:1: Job default/j: pod set main requests "
-    found = map(str, check_manifests(FLEET, [document]).warnings)
-    return [text.removeprefix(prefix) for text in found if text.startswith(prefix)]
+    result = map(str, check_manifests(FLEET, [document]).warnings)
+    return [text.removeprefix(prefix) for text in result if text.startswith(prefix)]
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,11 @@ FLEET = parse_fleet(fleet_data())
 
 
 def said(changes: dict[str, Any], job: dict[str, Any] = JOB) -> list[str]:
-    made = changed(job, changes)
-    found = [str(each) for each in check_job_fields(FLEET, QueuedJob(Document("j.yaml:1", made), "", ()))]
-    name = f"j.yaml:1: {made['kind']} team-a/{made['metadata']['name']}."
-    assert all(text.startswith(name) for text in found)
-    return [text.removeprefix(name) for text in found]
+    result = changed(job, changes)
+    results = [str(item) for item in check_job_fields(FLEET, QueuedJob(Document("j.yaml:1", result), "", ()))]
+    name = f"j.yaml:1: {result['kind']} team-a/{result['metadata']['name']}."
+    assert all(text.startswith(name) for text in results)
+    return [text.removeprefix(name) for text in results]
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -171,11 +171,11 @@ def test_what_is_not_given_is_not_refused() -> None:
 
 
 def test_check_says_it_of_jobs_of_the_fleet() -> None:
-    made = changed(JOB, {f"{MAIN}/resources": {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}})
+    result = changed(JOB, {f"{MAIN}/resources": {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}})
     fleet = parse_fleet(fleet_data())
-    assert check_manifests(fleet, [Document("j.yaml:1", copy.deepcopy(made))]).problems == []
-    made = changed(made, {f"{MAIN}/comand": ["a"]})
-    [problem] = check_manifests(fleet, [Document("j.yaml:1", made)]).problems
+    assert check_manifests(fleet, [Document("j.yaml:1", copy.deepcopy(result))]).problems == []
+    result = changed(result, {f"{MAIN}/comand": ["a"]})
+    [problem] = check_manifests(fleet, [Document("j.yaml:1", result)]).problems
     assert problem.rule.code == "KF905"
 
 
@@ -195,10 +195,10 @@ def test_what_pods_say_beside_their_priority_class(pod: dict[str, Any], said: st
     fleet = parse_fleet(
         fleet_data() | {"priorityClasses": [{"name": "urgent", "value": 9, "preemptionPolicy": "Never"}]}
     )
-    made = changed(JOB, {f"{POD}/{field}": value for field, value in pod.items()})
-    found = list(map(str, check_priorities(fleet, next(queued_jobs(fleet, [Document("j.yaml:1", made)])))))
-    assert len(found) == bool(said)
-    assert all(said in each for each in found)
+    result = changed(JOB, {f"{POD}/{field}": value for field, value in pod.items()})
+    results = list(map(str, check_priorities(fleet, next(queued_jobs(fleet, [Document("j.yaml:1", result)])))))
+    assert len(results) == bool(said)
+    assert all(said in item for item in results)
 
 
 def _reduced(schemas: dict[str, Any], name: str, found: dict[str, dict[str, str]]) -> str:
@@ -236,13 +236,15 @@ CHECKED = "00aed73c0eb9485b"
 def test_the_table_is_that_of_kubernetes(request: pytest.FixtureRequest) -> None:
     """With `--snapshot-update` it is written anew: the types of Jobs, with those of JobSets as they are."""
     if SOURCE.exists():
-        found: dict[str, dict[str, str]] = {}
-        _reduced(json.loads(SOURCE.read_text())["components"]["schemas"], "io.k8s.api.batch.v1.JobSpec", found)
+        result: dict[str, dict[str, str]] = {}
+        _reduced(json.loads(SOURCE.read_text())["components"]["schemas"], "io.k8s.api.batch.v1.JobSpec", result)
         own = {name: fields for name, fields in TABLE.items() if name.startswith("JobSet") or name == "JobTemplateSpec"}
         if request.config.getoption("update_snapshots"):
-            lines = (f"  {json.dumps(name)}: {json.dumps(fields)}" for name, fields in sorted({**found, **own}.items()))
+            lines = (
+                f"  {json.dumps(name)}: {json.dumps(fields)}" for name, fields in sorted({**result, **own}.items())
+            )
             FIELDS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        assert {**found, **own} == TABLE
+        assert {**result, **own} == TABLE
     digest = hashlib.sha256(json.dumps(TABLE, sort_keys=True).encode()).hexdigest()[:16]
     assert digest == CHECKED, "build the engines, run this test with --snapshot-update, and write the new digest here"
 
@@ -255,9 +257,9 @@ def test_each_type_of_the_table_is_in_it() -> None:
 
 def test_an_image_that_no_node_can_pull_is_a_warning() -> None:
     changes = {f"{MAIN}/image": "busybox:", f"{MAIN}/resources": {"requests": {GPU: 1, "cpu": 1}, "limits": {GPU: 1}}}
-    found = check_manifests(FLEET, [Document("j.yaml:1", changed(JOB, changes))])
-    assert found.problems == []
-    assert any("has an image 'busybox:', which is not the name of one" in text for text in map(str, found.warnings))
+    result = check_manifests(FLEET, [Document("j.yaml:1", changed(JOB, changes))])
+    assert result.problems == []
+    assert any("has an image 'busybox:', which is not the name of one" in text for text in map(str, result.warnings))
 
 
 @pytest.mark.parametrize("volumes", ["x", ["x"], [{"name": "a", "persistentVolumeClaim": "x"}], [{"csi": []}]])

@@ -51,16 +51,16 @@ def checked(*objects: dict[str, Any]) -> JobFindings:
 
 
 def test_none_is_refused() -> None:
-    found = checked(*(queued(each) for each in FILES if each["kind"] in JOBS))
-    assert found.problems == []
-    not_known = [warning.wrong for warning in found.warnings if "whether it starts is not known" in warning.wrong]
+    result = checked(*(queued(item) for item in FILES if item["kind"] in JOBS))
+    assert result.problems == []
+    not_known = [warning.wrong for warning in result.warnings if "whether it starts is not known" in warning.wrong]
     assert len(not_known) == 2
     assert all("there is no ResourceClaimTemplate default/made-by-a" in wrong for wrong in not_known)
 
 
 def test_a_queue_without_limit_is_read() -> None:
-    of_queue = [each for each in FILES if each["kind"] not in JOBS]
-    live = [{**each, "metadata": {**each["metadata"], "uid": "u"}} for each in of_queue]
+    of_queue = [entry for entry in FILES if entry["kind"] not in JOBS]
+    live = [{**item, "metadata": {**item["metadata"], "uid": "u"}} for item in of_queue]
     assert parse_readable(live).left_out == ()
 
 
@@ -69,9 +69,9 @@ def test_what_people_write_beside_jobs_is_no_mistake() -> None:
     beside = [{"kind": kind, "metadata": {"name": "x", "namespace": "default"}} for kind in BESIDE]
     assert checked(*beside, job) == checked(job)
     of_fleet = {"kind": "LocalQueue", "metadata": {"name": "lq", "namespace": "default"}}
-    found = checked(of_fleet, job)
-    assert found.problems == []
-    assert [warning.path for warning in found.warnings if "a fleet has its own" in warning.wrong] == [
+    result = checked(of_fleet, job)
+    assert result.problems == []
+    assert [warning.path for warning in result.warnings if "a fleet has its own" in warning.wrong] == [
         "LocalQueue default/lq"
     ]
     assert "give jobs only" in str(checked(of_fleet).problems)

@@ -19,8 +19,8 @@ def raised(accelerator: str, **requests: Any) -> list[str]:
     [job] = documents(nodeSelector={ACCELERATOR: accelerator})
     [container] = job.data["spec"]["template"]["spec"]["containers"]
     container["resources"]["requests"] |= requests
-    found = check_manifests(parse_fleet(standalone_data()), [Document(job.where, job.data)])
-    return [each.wrong for each in found.warnings if "which Kueue counts" in each.wrong]
+    result = check_manifests(parse_fleet(standalone_data()), [Document(job.where, job.data)])
+    return [item.wrong for item in result.warnings if "which Kueue counts" in item.wrong]
 
 
 @pytest.mark.parametrize(

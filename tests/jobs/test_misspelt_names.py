@@ -83,15 +83,15 @@ def test_other_keys_are_nobodys_business() -> None:
     ],
 )
 def test_resources_are_named_as_they_are_meant(name: str, text: str) -> None:
-    found = said(fleet_data(), amounts={"cpu": "1", name: "1"})
-    assert [one for one in found if one.startswith(JOB + text) and f"did you mean {GPU}" in one], found
+    result = said(fleet_data(), amounts={"cpu": "1", name: "1"})
+    assert [one for one in result if one.startswith(JOB + text) and f"did you mean {GPU}" in one], result
 
 
 def test_a_word_that_is_no_region_is_named() -> None:
     data = dispatched_data()
     data["controller"]["regionGroups"] = {"eu": ["europe-west4"]}
-    found = said(data, labels={"kueue-fleet.dev/regions": "europe_us-east4"})
-    assert found == [
+    result = said(data, labels={"kueue-fleet.dev/regions": "europe_us-east4"})
+    assert result == [
         f"{JOB}has the label kueue-fleet.dev/regions with europe, which is no region of the fleet and no group of "
         "them; did you mean europe-west4? (_ joins several)"
     ]

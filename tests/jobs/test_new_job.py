@@ -62,8 +62,8 @@ def container_of(job: dict[str, Any]) -> dict[str, Any]:
 )
 def test_what_is_made_has_no_problem_in_its_fleet(file: str, fields: dict[str, Any]) -> None:
     fleet = fleet_of(file)
-    found = check_manifests(fleet, [Document("", made(fleet, **fields))])
-    assert [*found.problems, *found.warnings] == []
+    result = check_manifests(fleet, [Document("", made(fleet, **fields))])
+    assert [*result.problems, *result.warnings] == []
 
 
 def test_cpus_and_memory_are_what_goes_with_the_gpus_in_quotas_and_machines(classes: FleetSpec) -> None:
@@ -80,7 +80,7 @@ def test_what_is_given_is_taken(classes: FleetSpec) -> None:
 def test_several_nodes_are_a_job_set_whose_pods_know_the_first(classes: FleetSpec) -> None:
     job = made(classes, queue="compact", gpus=2, nodes=2, env={"EPOCHS": "3"})
     assert job["kind"] == "JobSet"
-    env = {each["name"]: each["value"] for each in container_of(job)["env"]}
+    env = {item["name"]: item["value"] for item in container_of(job)["env"]}
     assert env == {"NNODES": "2", "MASTER_ADDR": "train-main-0-0.train", "MASTER_PORT": "29500", "EPOCHS": "3"}
 
 
@@ -105,7 +105,7 @@ def test_buckets_and_claims_are_mounted(classes: FleetSpec) -> None:
     assert pods_of(job)["metadata"]["annotations"] == {"gke-gcsfuse/volumes": "true"}
     bucket = {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "imagenet"}}
     assert [
-        {key: value for key, value in each.items() if key != "name"} for each in pods_of(job)["spec"]["volumes"]
+        {key: value for key, value in item.items() if key != "name"} for item in pods_of(job)["spec"]["volumes"]
     ] == [
         {"csi": bucket},
         {"persistentVolumeClaim": {"claimName": "scratch"}},
@@ -157,11 +157,11 @@ def test_everything_that_is_wrong_is_said_at_once(classes: FleetSpec) -> None:
 
 def test_a_queue_without_gpus_is_refused() -> None:
     document = yaml.safe_load((ROOT / "examples/jobs/fleet.yaml").read_text())
-    queue = next(each for each in document["clusterQueues"] if each["name"] == "training")
+    queue = next(entry for entry in document["clusterQueues"] if entry["name"] == "training")
     for group in queue["resourceGroups"]:
         group["coveredResources"] = [each for each in group["coveredResources"] if each != "nvidia.com/gpu"]
         for flavor in group["flavors"]:
-            flavor["resources"] = [each for each in flavor["resources"] if each["name"] != "nvidia.com/gpu"]
+            flavor["resources"] = [item for item in flavor["resources"] if item["name"] != "nvidia.com/gpu"]
     with pytest.raises(SimulationError) as refused:
         made(parse_fleet(document), gpus=1)
     assert str(refused.value) == "gpus: is 1, and queue training has no GPUs; name another queue"

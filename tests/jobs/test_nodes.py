@@ -36,13 +36,13 @@ def documents(
     }
     job: dict[str, Any] = {"parallelism": pods, "completions": pods, "template": template}
     jobset = {"replicatedJobs": [{"name": "main", "replicas": 1, "template": {"spec": job}}]}
-    made = {
+    result = {
         "apiVersion": "batch/v1" if kind == "Job" else "jobset.x-k8s.io/v1alpha2",
         "kind": kind,
         "metadata": {"name": "j", "namespace": namespace, "labels": {"kueue.x-k8s.io/queue-name": queue}},
         "spec": job if kind == "Job" else jobset,
     }
-    return [Document("j.yaml:1", made)]
+    return [Document("j.yaml:1", result)]
 
 
 def on_autopilot(**job: Any) -> list[str]:
@@ -77,8 +77,8 @@ L4: Final = {ACCELERATOR: "nvidia-l4"}
     ],
 )
 def test_autopilot_refuses(job: dict[str, Any], why: str) -> None:
-    [found] = on_autopilot(**job)
-    assert f"j.yaml:1: Job default/j: pod set main {why}" in found
+    [result] = on_autopilot(**job)
+    assert f"j.yaml:1: Job default/j: pod set main {why}" in result
 
 
 @pytest.mark.parametrize(
@@ -107,30 +107,30 @@ CLASS: Final = {"priorities": [{"machineType": "g2-standard-24"}, {"machineType"
 def test_pods_without_gpus_stay_pending_where_gke_makes_nodes_with_some(
     kind: str, flavor: dict[str, Any], of: str
 ) -> None:
-    made = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in flavor.items()})
-    [found] = map(str, check_manifests(parse_fleet(made), documents(kind=kind, gpus=0)).problems)
-    assert f"pod set main requests no {GPU}, and flavor l4 puts it on nodes with {of}" in found
-    assert "on only, whose taint nvidia.com/gpu only pods that request it tolerate by themselves" in found
+    result = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in flavor.items()})
+    [results] = map(str, check_manifests(parse_fleet(result), documents(kind=kind, gpus=0)).problems)
+    assert f"pod set main requests no {GPU}, and flavor l4 puts it on nodes with {of}" in results
+    assert "on only, whose taint nvidia.com/gpu only pods that request it tolerate by themselves" in results
 
 
 ANYWAY: Final = {"nodeLabels": REMOVED, "computeClass": CLASS | {"whenUnsatisfiable": "ScaleUpAnyway"}}
 
 
 def test_pods_without_gpus_go_where_a_class_may_make_others() -> None:
-    made = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in ANYWAY.items()})
-    assert check_manifests(parse_fleet(made), documents(gpus=0)).problems == []
+    result = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in ANYWAY.items()})
+    assert check_manifests(parse_fleet(result), documents(gpus=0)).problems == []
 
 
 def test_auto_provisioning_makes_the_taint_too_and_pods_may_tolerate_it() -> None:
     limits = [{"resourceType": kind, "maximum": 800} for kind in ("nvidia-l4", "cpu", "memory")]
-    made = changed(
+    result = changed(
         standalone_data(),
         {"clusters/0/mode": "Standard", "clusters/0/nodeAutoProvisioning": {"resourceLimits": limits}},
     )
-    [found] = map(str, check_manifests(parse_fleet(made), documents(gpus=0)).problems)
-    assert f"requests no {GPU}" in found
+    [results] = map(str, check_manifests(parse_fleet(result), documents(gpus=0)).problems)
+    assert f"requests no {GPU}" in results
     tolerated = documents(gpus=0, tolerations=[{"key": GPU, "operator": "Exists"}])
-    assert check_manifests(parse_fleet(made), tolerated).problems == []
+    assert check_manifests(parse_fleet(result), tolerated).problems == []
 
 
 @pytest.mark.parametrize(("selected", "whole"), [({}, False), ({"cloud.google.com/gke-tpu-topology": "2x2"}, True)])
@@ -144,9 +144,9 @@ def test_tpus_of_autopilot_are_selected_by_kind_and_topology(selected: dict[str,
     [job] = documents(kind="JobSet", nodeSelector=selected)
     container = job.data["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
     container["resources"] = {field: {chips: 4} for field in ("requests", "limits")}
-    found = [str(each) for each in check_manifests(parse_fleet(changed(standalone_data(), changes)), [job]).problems]
+    result = [str(entry) for entry in check_manifests(parse_fleet(changed(standalone_data(), changes)), [job]).problems]
     assert [
-        "nothing selects cloud.google.com/gke-tpu-topology, without which GKE makes no node" in each for each in found
+        "nothing selects cloud.google.com/gke-tpu-topology, without which GKE makes no node" in item for item in result
     ] == ([] if whole else [True])
 
 
@@ -167,8 +167,8 @@ def affinity(key: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_no_pool_has_such_nodes(job: dict[str, Any], why: str) -> None:
-    [found] = on_standard(**job)
-    assert f"pod set main {why}" in found
+    [result] = on_standard(**job)
+    assert f"pod set main {why}" in result
 
 
 @pytest.mark.parametrize(
@@ -196,13 +196,13 @@ def test_slices_that_do_not_divide_the_pods(pods: int, size: str, why: str) -> N
         "kueue.x-k8s.io/podset-slice-size": size,
         "kueue.x-k8s.io/podset-slice-required-topology": "kubernetes.io/hostname",
     }
-    [found] = on_standard(pods=pods, annotations=annotations)
-    assert f"pod set main {why}" in found
+    [result] = on_standard(pods=pods, annotations=annotations)
+    assert f"pod set main {why}" in result
 
 
 def test_a_slice_size_without_its_level_is_refused() -> None:
-    [found] = on_standard(annotations={"kueue.x-k8s.io/podset-slice-size": "1"})
-    assert "without kueue.x-k8s.io/podset-slice-required-topology, and Kueue refuses the job; give both" in found
+    [result] = on_standard(annotations={"kueue.x-k8s.io/podset-slice-size": "1"})
+    assert "without kueue.x-k8s.io/podset-slice-required-topology, and Kueue refuses the job; give both" in result
 
 
 def blocks(**pool: Any) -> dict[str, Any]:
@@ -227,8 +227,8 @@ def test_a_job_without_gpus_does_not_tolerate_the_taint_of_their_nodes() -> None
     """GKE adds the toleration to pods that request GPUs."""
     data = changed(blocks(), {"flavors": [{"name": "l4", "nodeLabels": {ACCELERATOR: "nvidia-tesla-a100"}}]})
     assert check_manifests(parse_fleet(data), documents()).problems == []
-    [found] = map(str, check_manifests(parse_fleet(data), documents(gpus=0)).problems)
-    assert "does not tolerate nvidia.com/gpu=present:NoSchedule, a taint of node pool a2 of only" in found
+    [result] = map(str, check_manifests(parse_fleet(data), documents(gpus=0)).problems)
+    assert "does not tolerate nvidia.com/gpu=present:NoSchedule, a taint of node pool a2 of only" in result
 
 
 @pytest.mark.parametrize("pool", [{"compactPlacement": True}, {}])
@@ -238,8 +238,8 @@ def test_blocks_of_a_pool_are_not_known(pool: dict[str, Any]) -> None:
     fleet = parse_fleet(blocks(**pool))
     jobs = documents(annotations=annotations)
     assert check_manifests(fleet, jobs).problems == []
-    [found] = map(str, check_manifests(fleet, jobs).warnings)
-    assert "whether it starts is not known: topology blocks has the level cloud.google.com/gce-topology-block" in found
+    [result] = map(str, check_manifests(fleet, jobs).warnings)
+    assert "whether it starts is not known: topology blocks has the level cloud.google.com/gce-topology-block" in result
 
 
 @pytest.mark.parametrize(
@@ -253,18 +253,18 @@ def test_blocks_of_a_pool_are_not_known(pool: dict[str, Any]) -> None:
 def test_what_is_known_to_be_missing_never_starts(level: str, job: dict[str, Any], reason: str) -> None:
     levels = [{"nodeLabel": level}, {"nodeLabel": "kubernetes.io/hostname"}]
     fleet = parse_fleet(changed(blocks(), {"topologies": [{"name": "blocks", "levels": levels}]}))
-    [found] = check_manifests(
+    [result] = check_manifests(
         fleet, documents(annotations={"kueue.x-k8s.io/podset-required-topology": level}, **job)
     ).problems
-    assert f"never starts: {reason}" in found.wrong
+    assert f"never starts: {reason}" in result.wrong
 
 
 def test_the_room_on_machines_that_are_not_in_the_catalogue_is_not_known() -> None:
     pool = {"machineType": "a2-newgpu-1g", "accelerator": {"type": "nvidia-tesla-a100", "count": 1}}
     fleet = parse_fleet(changed(blocks(**pool), {"flavors/0/topologyName": REMOVED}))
-    found = check_manifests(fleet, documents())
-    assert found.problems == []
-    [warned] = found.warnings
+    result = check_manifests(fleet, documents())
+    assert result.problems == []
+    [warned] = result.warnings
     assert "whether it starts is not known: node pool a2 has machines of type a2-newgpu-1g, whose" in warned.wrong
 
 
@@ -273,9 +273,9 @@ def test_nodes_that_gke_makes_for_a_topology_are_not_known() -> None:
     topology = {"topologies": [{"name": "hosts", "levels": levels}], "flavors/0/topologyName": "hosts"}
     fleet = parse_fleet(changed(standalone_data(), topology))
     annotations = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
-    found = check_manifests(fleet, documents(annotations=annotations, nodeSelector=L4))
-    assert found.problems == []
-    [warned] = found.warnings
+    result = check_manifests(fleet, documents(annotations=annotations, nodeSelector=L4))
+    assert result.problems == []
+    [warned] = result.warnings
     assert "whether it starts is not known: flavor l4 has topology hosts, and no node pool of the" in warned.wrong
 
 
@@ -292,5 +292,5 @@ def test_a_manager_on_autopilot_refuses_a_job_that_selects_no_gpu() -> None:
     )
     fleet = parse_fleet(data)
     jobs = documents(**TEAM)
-    [found] = map(str, check_manifests(fleet, jobs).problems)
-    assert "and Autopilot refuses that when it is made on manager" in found
+    [result] = map(str, check_manifests(fleet, jobs).problems)
+    assert "and Autopilot refuses that when it is made on manager" in result

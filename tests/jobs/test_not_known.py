@@ -43,10 +43,10 @@ def called(*arguments: str) -> str:
 
 def test_all_commands_say_the_same_of_it() -> None:
     simulated = json.loads(called("simulate", "fleet", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
-    assert [each["notKnown"] for each in simulated["workloads"]] == [WHY]
+    assert [entry["notKnown"] for entry in simulated["workloads"]] == [WHY]
     checked = json.loads(called("check", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
-    found = [f"{each['wrong']}; {each['fix']}" for each in checked["files"][0]["problems"]]
-    assert found[-1] == f"whether it starts is not known: {WHY}"
+    result = [f"{item['wrong']}; {item['fix']}" for item in checked["files"][0]["problems"]]
+    assert result[-1] == f"whether it starts is not known: {WHY}"
     waited = json.loads(
         called("when", str(FLEET), "-f", str(JOBS), "--objects", str(JOBS), "--seeds", "1", "-o", "json")
     )
@@ -72,8 +72,8 @@ def test_it_is_not_known_of_what_waits_behind_it_in_strict_order(strategy: str, 
     plain["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": 9}}
     jobs.write_text(f"{first}\n---\n{yaml.safe_dump(plain)}")
     simulated = json.loads(called("simulate", "fleet", str(fleet), "--jobs", str(jobs), "-o", "json"))
-    found = {each["name"]: each["notKnown"] for each in simulated["workloads"]}
-    assert found == {
+    result = {item["name"]: item["notKnown"] for item in simulated["workloads"]}
+    assert result == {
         "tas-rack": WHY,
         "waits": None if known else f"StrictFIFO keeps it behind default/tas-rack, and of that: {WHY}",
     }

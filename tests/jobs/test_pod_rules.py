@@ -98,7 +98,7 @@ def whole(kind: str, version: str = "0.19.2", **given: Any) -> str:
         "containers": [{"name": "main", "image": "busybox", "resources": resources}],
         "nodeSelector": selector,
     }
-    annotations = {TOPOLOGY.format(each): "rack" for each in given.pop("topologies", ())}
+    annotations = {TOPOLOGY.format(item): "rack" for item in given.pop("topologies", ())}
     template: Json = {"metadata": {"annotations": annotations}, "spec": pod}
     labels = {"kueue.x-k8s.io/queue-name": "main", **given.pop("labels", {})}
     metadata = {"name": "j", "namespace": "team-vision", "labels": labels, "annotations": given.pop("annotations", {})}
@@ -162,8 +162,8 @@ def test_multikueue_does_not_dispatch_a_ray_cluster_with_an_autoscaler() -> None
         {"name": "worker", "role": "worker", "region": "us-central1", "mode": "Standard"},
     ]
     credentials = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-28"}
-    said = "has enableInTreeAutoscaling, and MultiKueue does not dispatch such a RayCluster"
-    assert said in autoscaled(clusters=clusters, multiKueue={"credentials": credentials})
+    output = "has enableInTreeAutoscaling, and MultiKueue does not dispatch such a RayCluster"
+    assert output in autoscaled(clusters=clusters, multiKueue={"credentials": credentials})
 
 
 def test_without_its_gate_no_ray_cluster_may_have_an_autoscaler() -> None:
@@ -177,10 +177,10 @@ def test_without_its_gate_no_ray_cluster_may_have_an_autoscaler() -> None:
 def test_a_workload_has_as_many_pod_sets_as_its_release_takes(version: str, most: int) -> None:
     names = [f"w{number}" for number in range(most + 1)]
     assert "pod sets, and Kueue" not in whole("JobSet", version, names=names[:-1])
-    said = (
+    output = (
         f"has {most + 1} pod sets, and Kueue {version} makes no Workload of more than {most}, so that it never starts"
     )
-    assert said in whole("JobSet", version, names=names)
+    assert output in whole("JobSet", version, names=names)
 
 
 SAFE: Json = {

@@ -37,16 +37,19 @@ def four_nodes(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> t
     )
     [job] = documents(pods=pods, **pod)
     template = job.data["spec"]["template"]
-    made = {**template, "metadata": {**template["metadata"], "labels": {"app": "solver"} if labels is None else labels}}
-    return parse_fleet(data), Document(job.where, {**job.data, "spec": {**job.data["spec"], "template": made}})
+    result = {
+        **template,
+        "metadata": {**template["metadata"], "labels": {"app": "solver"} if labels is None else labels},
+    }
+    return parse_fleet(data), Document(job.where, {**job.data, "spec": {**job.data["spec"], "template": result}})
 
 
 def warned(pods: int, labels: dict[str, str] | None = None, **pod: Any) -> list[str]:
     """What `check --jobs` says of it."""
     fleet, job = four_nodes(pods, labels, **pod)
-    found = check_manifests(fleet, [job])
-    assert found.problems == []
-    return [each.wrong for each in found.warnings if "never all run at once" in each.wrong]
+    result = check_manifests(fleet, [job])
+    assert result.problems == []
+    return [item.wrong for item in result.warnings if "never all run at once" in item.wrong]
 
 
 def beside(kind: str, key: str, **selector: Any) -> dict[str, Any]:

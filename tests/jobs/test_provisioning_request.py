@@ -86,19 +86,19 @@ def check(*roles: dict[str, Any], **provisioning: str) -> list[str]:
 
 
 def test_check_says_which_policy_helps() -> None:
-    (found,) = check(role("driver"), role("workers", image="other"))
-    assert found.startswith(
+    (result,) = check(role("driver"), role("workers", image="other"))
+    assert result.startswith(
         "roles.yaml:1: JobSet team-a/roles: GKE refuses a ProvisioningRequest of 2 PodSets (driver "
     )
-    assert found.endswith(f"; set podSetMergePolicy: {SIMILAR} in the check's provisioningRequest")
+    assert result.endswith(f"; set podSetMergePolicy: {SIMILAR} in the check's provisioningRequest")
 
 
 DISK = {"cloud.google.com/gke-boot-disk": "pd-ssd"}
 
 
 def test_check_says_what_keeps_roles_apart() -> None:
-    (found,) = check(role("driver"), role("workers", cpu="2", nodeSelector=DISK), podSetMergePolicy=SIMILAR)
-    assert "(different now: requests of containers, nodeSelector)" in found
+    (result,) = check(role("driver"), role("workers", cpu="2", nodeSelector=DISK), podSetMergePolicy=SIMILAR)
+    assert "(different now: requests of containers, nodeSelector)" in result
     assert check(role("driver"), role("workers", image="other"), podSetMergePolicy=SIMILAR) == []
 
 
@@ -134,6 +134,6 @@ def test_a_refused_job_keeps_its_quota_in_the_simulation() -> None:
                 kind.pop("cpu", None)
         jobs = [Document("roles.yaml:1", job_set(*roles))]
         result = prepare_fleet(parse_fleet(data), WorkloadFile(), Delays(), manifests=jobs).run()
-        (found,) = result.as_json()["workloads"]
-        assert found["state"] == name
-        assert ("single PodSet per request" in found["message"]) is (policy is None)
+        (results,) = result.as_json()["workloads"]
+        assert results["state"] == name
+        assert ("single PodSet per request" in results["message"]) is (policy is None)

@@ -19,9 +19,9 @@ BARE = [{"name": "main", "image": "busybox"}]
 
 
 def warned(changes: dict[str, Any] | None = None, **pod: Any) -> list[str]:
-    found = check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM, **pod))
-    assert found.problems == []
-    return list(map(str, found.warnings))
+    result = check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM, **pod))
+    assert result.problems == []
+    return list(map(str, result.warnings))
 
 
 def test_a_gate_of_others_stays_when_the_job_is_admitted() -> None:
@@ -39,8 +39,8 @@ def test_autopilot_has_one_runtime_class() -> None:
     fleet = parse_fleet(standalone_data())
 
     def named(name: str) -> bool:
-        found = check_manifests(fleet, documents(nodeSelector={ACCELERATOR: "nvidia-l4"}, runtimeClassName=name))
-        return any("runtimeClassName" in str(each) for each in found.warnings)
+        result = check_manifests(fleet, documents(nodeSelector={ACCELERATOR: "nvidia-l4"}, runtimeClassName=name))
+        return any("runtimeClassName" in str(item) for item in result.warnings)
 
     assert (named("gvisor"), named("kata")) == (False, True)
 
@@ -55,6 +55,6 @@ def test_a_misspelt_gpu_is_not_counted_where_kueue_ignores_it(strategy: str) -> 
     configuration = {"resources": {"quotaCheckStrategy": strategy}}
     data = changed(pools_data(), {"kueue": {"configuration": configuration}})
     entry = {"name": "j", "namespace": "team-a", "queue": "gpu", "requests": {"nvidia.com/gpus": 2}, "runSeconds": 60}
-    made = prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=600)
-    found = [str(each) for each in made.warnings if "gives them no flavor" in str(each)]
-    assert bool(found) is (strategy == "IgnoreUndeclared")
+    result = prepare_fleet(parse_fleet(data), workload_file([entry]), Delays(), until=600)
+    results = [str(item) for item in result.warnings if "gives them no flavor" in str(item)]
+    assert bool(results) is (strategy == "IgnoreUndeclared")

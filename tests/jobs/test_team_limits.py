@@ -52,9 +52,9 @@ def job(name: str = "j", pods: int = 2, namespace: str = "team-a", **resources: 
     ],
 )  # fmt: skip
 def test_a_job_that_is_more_than_its_namespace_takes(quota: dict[str, Any], said: str) -> None:
-    found = list(map(str, check_manifests(fleet(quota), [job()]).problems))
-    assert len(found) == bool(said)
-    assert all(said in each for each in found)
+    result = list(map(str, check_manifests(fleet(quota), [job()]).problems))
+    assert len(result) == bool(said)
+    assert all(said in item for item in result)
 
 
 def test_what_a_limit_range_says_is_said() -> None:
@@ -70,8 +70,8 @@ def test_what_is_more_together_is_not_simulated_and_that_is_said() -> None:
         return list(map(str, prepare_fleet(fleet(quota), file, Delays(), manifests=[job()]).warnings))
 
     assert warned({"count/jobs.batch": 4, "pods": 8, "requests.nvidia.com/gpu": 8}) == []
-    [found] = warned({"count/jobs.batch": 3, "requests.nvidia.com/gpu": 7})
-    assert found == (
+    [result] = warned({"count/jobs.batch": 3, "requests.nvidia.com/gpu": 7})
+    assert result == (
         "teams[team-a].resourceQuota: all jobs in namespace team-a together have 4 count/jobs.batch (of 3 "
         "count/jobs.batch), 8 requests.nvidia.com/gpu (of 7 requests.nvidia.com/gpu), and what its ResourceQuota "
         "refuses while others are there, ended jobs included, is not simulated; let ended jobs be deleted by "

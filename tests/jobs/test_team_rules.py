@@ -102,9 +102,9 @@ def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool,
     containers = [{"name": "c", "image": "m:1", "resources": {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
-    said = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
+    output = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
     says = f"{seconds}, but nodes of pool l4-spot live 96h, and the job ends with them; write less, or make the pool's "
-    assert any(says in str(each) for each in said) == warned
+    assert any(says in str(item) for item in output) == warned
 
 
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain", "None"])
@@ -117,7 +117,7 @@ def test_a_queue_that_is_stopped(kind: str, policy: str) -> None:
     metadata = {"name": "j", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
-    said = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
-    assert any(f"waits: {kind} is stopped; set its stopPolicy to None" in str(each) for each in said) == (
+    output = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).warnings
+    assert any(f"waits: {kind} is stopped; set its stopPolicy to None" in str(item) for item in output) == (
         policy != "None"
     )

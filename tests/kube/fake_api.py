@@ -95,8 +95,8 @@ class FakeApi:
     async def apply(self, path: str, body: Json, manager: str) -> Json:
         self._fail(f"PATCH {path}")
         list_path, _, item = self._find(path)
-        wanted = body["metadata"].get("resourceVersion")
-        if wanted and wanted != item["metadata"]["resourceVersion"]:
+        expected = body["metadata"].get("resourceVersion")
+        if expected and expected != item["metadata"]["resourceVersion"]:
             raise ApiError(409, "Conflict", "the object has been modified")
         self.applied.append((path, body, manager))
         changed = copy.deepcopy(item)

@@ -358,8 +358,8 @@ async def test_a_watch_that_falls_silent_ends_with_an_error(tmp_path: Path, monk
 
 async def test_the_identity_of_a_cluster_is_asked_twice_at_most_for_many_watches(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, api):
-        found = await asyncio.gather(*(api.identity() for _ in range(9)))
-        assert set(found) == {Identity("uid-of-kube-system", "77")}
+        result = await asyncio.gather(*(api.identity() for _ in range(9)))
+        assert set(result) == {Identity("uid-of-kube-system", "77")}
         assert len(server.seen) <= 2
         assert server.seen[0][1] == "/api/v1/namespaces?fieldSelector=metadata.name%3Dkube-system"
 

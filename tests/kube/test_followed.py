@@ -25,10 +25,10 @@ def item(name: str, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    with serve(["home"], monkeypatch, tmp_path / "kubeconfig") as made:
-        made.tables["home"][PATH] = [item("a"), item("b")]
-        yield made
-        made.end_watches()
+    with serve(["home"], monkeypatch, tmp_path / "kubeconfig") as result:
+        result.tables["home"][PATH] = [item("a"), item("b")]
+        yield result
+        result.end_watches()
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def until(found: Callable[[], object], wanted: object) -> None:
 
 
 def names(followed: FollowedList[dict[str, Any]]) -> list[str]:
-    return sorted(each["metadata"]["name"] for each in followed.objects())
+    return sorted(item["metadata"]["name"] for item in followed.objects())
 
 
 def test_a_change_comes_without_another_list(fleet: Fleet, followed: FollowedList[dict[str, Any]]) -> None:
@@ -55,7 +55,7 @@ def test_a_change_comes_without_another_list(fleet: Fleet, followed: FollowedLis
     fleet.change("home", PATH, "MODIFIED", item("a", status="new"))
     fleet.change("home", PATH, "DELETED", item("b"))
     until(lambda: names(followed), ["a", "c"])
-    assert [each.get("status") for each in followed.objects() if each["metadata"]["name"] == "a"] == ["new"]
+    assert [entry.get("status") for entry in followed.objects() if entry["metadata"]["name"] == "a"] == ["new"]
     assert fleet.listed[PATH] == 1
     assert not any("managedFields" in each["metadata"] for each in followed.objects())
 
@@ -113,7 +113,7 @@ def test_a_page_lists_workloads_once_and_then_follows_them(tmp_path: Path, monke
         reader.look()
         until(lambda: len(fleet.watched(PATH)), len(stack.cluster_names))
         fleet.change(stack.home, PATH, "ADDED", item("a"))
-        until(lambda: [each.name for each in reader.look()[stack.home].workloads], ["a"])
+        until(lambda: [entry.name for entry in reader.look()[stack.home].workloads], ["a"])
         assert fleet.listed[PATH] == len(stack.cluster_names)
         fleet.refused["/clusterqueues"] = 503
         assert reader.look()[stack.home].unreachable.startswith("clusterqueues: 503")

@@ -87,8 +87,8 @@ def test_credentials(tmp_path: Path, user: Any, headers: Any) -> None:
 def test_fields_of_a_cluster(tmp_path: Path, cluster: Any, values: dict[str, Any]) -> None:
     (tmp_path / "pki").mkdir()
     (tmp_path / "pki" / "ca").write_text("PEM")
-    found = access(tmp_path, cluster=cluster)
-    assert {name: getattr(found, name) for name in values} == values
+    result = access(tmp_path, cluster=cluster)
+    assert {name: getattr(result, name) for name in values} == values
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def alone() -> Recording:
 
 
 def test_every_object_of_the_spec_is_made() -> None:
-    made = {resource.type.rsplit(":", 1)[-1] for resource in alone()}
-    assert {manifest["kind"] for manifest in render_controller(SPEC, MANAGER)} <= made
+    result = {resource.type.rsplit(":", 1)[-1] for resource in alone()}
+    assert {manifest["kind"] for manifest in render_controller(SPEC, MANAGER)} <= result
 
 
 def test_the_pods_start_when_all_they_need_is_there() -> None:
@@ -89,7 +89,7 @@ def test_the_image_may_be_what_the_program_builds(of_file: Recording) -> None:
         copy.deepcopy(recording.one("Deployment", f"{MANAGER}/controller/Deployment").inputs)
         for recording in (pulumi_mocks.run(program), of_file)
     ]
-    images = [each["spec"]["template"]["spec"]["containers"][0].pop("image") for each in deployments]
+    images = [item["spec"]["template"]["spec"]["containers"][0].pop("image") for item in deployments]
     assert images == [built, "example.com/controller:1"]
     assert deployments[0] == deployments[1]
 

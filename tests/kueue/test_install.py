@@ -44,12 +44,12 @@ def test_kueue_is_a_named_release_of_the_official_chart_that_is_waited_for() -> 
 
 def test_the_priority_of_kueues_pods_is_there_before_them() -> None:
     recording = pulumi_mocks.run(lambda: KueueInstall("kueue") and None)
-    made = recording.one("PriorityClass")
-    assert made.inputs["metadata"] == {"name": "kueue-fleet-critical"}
-    assert (made.inputs["value"], made.inputs["preemptionPolicy"]) == (1_000_000_000, "PreemptLowerPriority")
+    result = recording.one("PriorityClass")
+    assert result.inputs["metadata"] == {"name": "kueue-fleet-critical"}
+    assert (result.inputs["value"], result.inputs["preemptionPolicy"]) == (1_000_000_000, "PreemptLowerPriority")
     release = recording.one("kubernetes:helm.sh/v3:Release")
     assert release.inputs["values"]["controllerManager"]["manager"]["priorityClassName"] == "kueue-fleet-critical"
-    assert recording.is_before(made, release)
+    assert recording.is_before(result, release)
 
     spec = KueueInstallation(priority_class_name="platform")
     assert not pulumi_mocks.run(lambda: KueueInstall("kueue", spec) and None).of_type("PriorityClass")
@@ -112,8 +112,8 @@ def test_values_of_ones_own_may_name_an_image_and_need_not(later: bool) -> None:
         recording = pulumi_mocks.run(
             lambda: KueueInstall("kueue", values=pulumi.Output.from_input(values) if later else values) and None
         )
-        made: dict[str, Any] = recording.one("Release").inputs["values"]["controllerManager"]["manager"]["image"]
-        return made
+        result: dict[str, Any] = recording.one("Release").inputs["values"]["controllerManager"]["manager"]["image"]
+        return result
 
     assert image({"enableKueueViz": False}) == IMAGE
     own = {"controllerManager": {"manager": {"image": {"repository": "mirror/kueue", "tag": "v0.19.2-patched"}}}}

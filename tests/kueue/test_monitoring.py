@@ -15,9 +15,9 @@ SPEC = parse_fleet(company_data())
 def test_the_token_is_there_before_it_is_used() -> None:
     objects = render_managed_monitoring(SPEC, WORKERS[0])
     recording = pulumi_mocks.run(lambda: ManagedMonitoring("monitoring", objects))
-    made = [recording.one(manifest["kind"]) for manifest in objects]
-    assert [r.inputs for r in made] == objects
-    assert all(recording.is_before(first, second) for first, second in pairwise(made))
+    result = [recording.one(manifest["kind"]) for manifest in objects]
+    assert [r.inputs for r in result] == objects
+    assert all(recording.is_before(first, second) for first, second in pairwise(result))
     secret = recording.one("Secret")
     assert set(secret.secret_outputs) == {"data", "stringData"}
     assert recording.one("ClusterRoleBinding").replace_on_changes == ("roleRef",)

@@ -207,9 +207,9 @@ def alone(**arguments: Any) -> None:
 
 def test_without_a_fleet_the_same_resources_are_made() -> None:
     of_fleet, single = run_both(), pulumi_mocks.run(alone)
-    made = {urn: resource for urn, resource in single.resources.items() if resource.custom}
-    assert made.keys() == {urn for urn, resource in of_fleet.resources.items() if resource.custom}
-    for urn, resource in made.items():
+    result = {urn: resource for urn, resource in single.resources.items() if resource.custom}
+    assert result.keys() == {urn for urn, resource in of_fleet.resources.items() if resource.custom}
+    for urn, resource in result.items():
         assert resource.inputs == of_fleet.resources[urn].inputs, resource.short
     assert single.resources.keys() == of_fleet.resources.keys(), "components too"
 
@@ -237,13 +237,13 @@ def test_a_google_account_needs_no_token() -> None:
 def test_each_check_has_workers_of_its_own() -> None:
     def program() -> None:
         grants = {name: WorkerGrant('{"clusters": [{}]}', "2026-11") for name in ("eu", "us")}
-        made = MultiKueue("multikueue", workers=grants, checks={"everywhere": ["us", "eu"], "eu-only": ["eu"]})
-        rules = [kf.AdmissionCheckStrategyRule(made.checks["eu-only"])]
+        result = MultiKueue("multikueue", workers=grants, checks={"everywhere": ["us", "eu"], "eu-only": ["eu"]})
+        rules = [kf.AdmissionCheckStrategyRule(result.checks["eu-only"])]
         strategy = kf.AdmissionChecksStrategy(admission_checks=rules)
         kf.ClusterQueue("q", kf.ClusterQueueSpec(admission_checks_strategy=strategy))
 
     recording = pulumi_mocks.run(program)
-    clusters = {each.inputs["metadata"]["name"]: each.inputs["spec"] for each in recording.of_type("MultiKueueConfig")}
+    clusters = {item.inputs["metadata"]["name"]: item.inputs["spec"] for item in recording.of_type("MultiKueueConfig")}
     assert clusters == {"everywhere": {"clusters": ["us", "eu"]}, "eu-only": {"clusters": ["eu"]}}
     check = recording.one("AdmissionCheck", "multikueue/eu-only", custom=True)
     assert recording.is_before(check, recording.one("ClusterQueue", custom=True))
@@ -270,7 +270,7 @@ def test_a_missing_kubeconfig_is_refused() -> None:
 
 
 def test_access_with_two_token_secrets_is_refused() -> None:
-    [secret] = [each for each in render_worker_access(SPEC, WORKER) if each["kind"] == "Secret"]
+    [secret] = [item for item in render_worker_access(SPEC, WORKER) if item["kind"] == "Secret"]
     with pytest.raises(ValueError, match=r"WorkerAccess a\.objects: 2 Secrets were given; give one of type"):
         pulumi_mocks.run(
             lambda: WorkerAccess(

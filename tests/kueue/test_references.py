@@ -142,9 +142,9 @@ def test_a_namespace_may_come_from_another_resource() -> None:
         kf.LocalQueue("gpu", namespace=team.names["vision"], cluster_queue=queue("q"))
 
     recording = pulumi_mocks.run(program)
-    made = recording.one("LocalQueue", custom=True)
-    assert made.inputs["metadata"]["namespace"] == "vision"
-    assert recording.is_before(recording.one("Namespace"), made)
+    result = recording.one("LocalQueue", custom=True)
+    assert result.inputs["metadata"]["namespace"] == "vision"
+    assert recording.is_before(recording.one("Namespace"), result)
 
 
 def test_a_queue_waits_for_no_check_that_is_answered_later() -> None:
@@ -153,8 +153,8 @@ def test_a_queue_waits_for_no_check_that_is_answered_later() -> None:
         rules = kf.AdmissionChecksStrategy(admission_checks=[kf.AdmissionCheckStrategyRule(check)])
         queue("q", flavor(), admission_checks_strategy=rules)
 
-    made = pulumi_mocks.run(program).one("ClusterQueue", custom=True)
-    assert "annotations" not in made.inputs["metadata"]
+    result = pulumi_mocks.run(program).one("ClusterQueue", custom=True)
+    assert "annotations" not in result.inputs["metadata"]
 
 
 async def _known(values: dict[str, pulumi.Output[Any]], found: dict[str, Any]) -> None:
@@ -163,19 +163,19 @@ async def _known(values: dict[str, pulumi.Output[Any]], found: dict[str, Any]) -
 
 def outputs(declare: Callable[[], dict[str, pulumi.Output[Any]]]) -> tuple[Recording, dict[str, Any]]:
     """What a program declares, and the values of its outputs."""
-    found: dict[str, Any] = {}
-    recording = pulumi_mocks.run(lambda: pulumi.Output.from_input(_known(declare(), found)))
-    return recording, found
+    result: dict[str, Any] = {}
+    recording = pulumi_mocks.run(lambda: pulumi.Output.from_input(_known(declare(), result)))
+    return recording, result
 
 
 def test_the_name_of_an_object_is_an_output_that_waits_for_it() -> None:
     def declare() -> dict[str, pulumi.Output[Any]]:
-        made = queue("q", flavor())
-        return {"name": made.name, "status": made.status}
+        result = queue("q", flavor())
+        return {"name": result.name, "status": result.status}
 
-    _, found = outputs(declare)
+    _, results = outputs(declare)
     active = {"type": "Active", "status": "True", "reason": "Ready"}
-    assert found == {"name": "q", "status": {"conditions": [active]}}
+    assert results == {"name": "q", "status": {"conditions": [active]}}
 
 
 def test_an_object_that_exists_is_read_and_can_be_referred_to(said: list[str]) -> None:
@@ -184,9 +184,11 @@ def test_an_object_that_exists_is_read_and_can_be_referred_to(said: list[str]) -
         kf.LocalQueue("gpu", namespace="vision", cluster_queue=there)
         return {"name": there.name, "other": kf.LocalQueue.get("old", "gpu-old", namespace="vision").name}
 
-    recording, found = outputs(declare)
-    assert found == {"name": "prod", "other": "gpu-old"}
-    assert not [made for made in recording.of_type("ClusterQueue") if made.custom], "it is not registered, but read"
+    recording, results = outputs(declare)
+    assert results == {"name": "prod", "other": "gpu-old"}
+    assert not [result for result in recording.of_type("ClusterQueue") if result.custom], (
+        "it is not registered, but read"
+    )
     assert recording.one("LocalQueue", "gpu", custom=True).inputs["spec"]["clusterQueue"] == "prod"
     assert not [text for text in said if "whether there is a" in text]
 
@@ -199,10 +201,10 @@ def test_a_namespace_is_needed_where_there_is_one() -> None:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is logged."""
-    found: list[str] = []
+    result: list[str] = []
     for severity in ("info", "warn"):
-        monkeypatch.setattr(pulumi.log, severity, lambda text, *_: found.append(text))
-    return found
+        monkeypatch.setattr(pulumi.log, severity, lambda text, *_: result.append(text))
+    return result
 
 
 def test_what_is_needed_may_be_an_output() -> None:
@@ -212,6 +214,6 @@ def test_what_is_needed_may_be_an_output() -> None:
         kf.Cohort("first", {}, opts=pulumi.ResourceOptions(depends_on=needs))
         kf.Cohort("second", {}, opts=pulumi.ResourceOptions(depends_on=pulumi.Output.from_input([namespace])))
 
-    made = pulumi_mocks.run(program)
+    result = pulumi_mocks.run(program)
     for name in ("first", "second"):
-        assert made.is_before(made.one("Namespace"), made.one("Cohort", name, custom=True))
+        assert result.is_before(result.one("Namespace"), result.one("Cohort", name, custom=True))

@@ -48,9 +48,9 @@ def test_the_namespace_that_is_there_already_gets_labels_only() -> None:
 
 
 def test_a_namespace_of_a_team_is_as_it_is_rendered() -> None:
-    made = namespace_manifest("vision", {"a": "b"})
+    result = namespace_manifest("vision", {"a": "b"})
     team = TeamEntry(name="vision")
-    recording = pulumi_mocks.run(lambda: Team("vision", team, objects=[made]))
+    recording = pulumi_mocks.run(lambda: Team("vision", team, objects=[result]))
     assert recording.one("Namespace").inputs["metadata"]["labels"] == {"a": "b"}
 
 
@@ -60,15 +60,15 @@ def test_a_team_has_what_the_spec_renders_in_its_namespaces() -> None:
     for cluster in (MANAGER, WORKERS[0]):
         objects = render_team_objects(spec, team, cluster)
         recording = pulumi_mocks.run(lambda objects=objects: Team("vision", team, objects=objects))  # type: ignore[misc]
-        made = [r for r in recording if r.custom and not r.type.endswith((":Namespace", ":LocalQueue"))]
-        assert sorted((r.inputs["kind"], r.inputs["metadata"]["name"]) for r in made) == sorted(
+        result = [r for r in recording if r.custom and not r.type.endswith((":Namespace", ":LocalQueue"))]
+        assert sorted((r.inputs["kind"], r.inputs["metadata"]["name"]) for r in result) == sorted(
             (manifest["kind"], manifest["metadata"]["name"]) for manifest in objects
         )
         namespace = recording.one("Namespace")
-        kinds = {r.type.rsplit(":", 1)[-1] for r in made if recording.is_before(namespace, r)}
+        kinds = {r.type.rsplit(":", 1)[-1] for r in result if recording.is_before(namespace, r)}
         assert kinds >= {"ServiceAccount", "Role", "RoleBinding", "ResourceQuota", "NetworkPolicy"}
         policy = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
         assert kinds & policy == (policy if cluster == MANAGER else set())
-        assert len(kinds) == len(made)
+        assert len(kinds) == len(result)
         # Kubernetes does not let another role be bound under the same name.
         assert recording.one("RoleBinding").replace_on_changes == ("roleRef",)

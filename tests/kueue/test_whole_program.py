@@ -79,8 +79,8 @@ def multi_kueue_of_two_clusters(worker: str) -> None:
 
 
 def of_providers(package: str) -> None:
-    made = pulumi_gcp.Provider("g") if package == "gcp" else pulumi_kubernetes.Provider("k", kubeconfig="{}")
-    kf.Cohort("c", {}, opts=pulumi.ResourceOptions(providers=[made]))
+    result = pulumi_gcp.Provider("g") if package == "gcp" else pulumi_kubernetes.Provider("k", kubeconfig="{}")
+    kf.Cohort("c", {}, opts=pulumi.ResourceOptions(providers=[result]))
 
 
 def pool(cluster: pulumi.Input[str], account_of: str = "acme-lab-1") -> None:
@@ -96,9 +96,9 @@ def pool(cluster: pulumi.Input[str], account_of: str = "acme-lab-1") -> None:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: said.append(text))
-    return said
+    output: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: output.append(text))
+    return output
 
 
 @pytest.mark.parametrize(
@@ -237,10 +237,10 @@ def test_kueue_and_the_namespace_are_there_before_what_needs_them() -> None:
         kf.Namespaces("n", ["vision"])
         kf.LocalQueue("gpu", namespace="vision", cluster_queue="q")
 
-    made = pulumi_mocks.run(program)
-    queue = made.one("LocalQueue", custom=True)
-    assert made.is_before(made.one("Release"), queue)
-    assert made.is_before(made.one("Namespace", "n/vision"), queue)
+    result = pulumi_mocks.run(program)
+    queue = result.one("LocalQueue", custom=True)
+    assert result.is_before(result.one("Release"), queue)
+    assert result.is_before(result.one("Namespace", "n/vision"), queue)
 
 
 def test_kueue_of_another_cluster_is_not_waited_for() -> None:

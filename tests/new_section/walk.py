@@ -32,7 +32,7 @@ def declared(fleet: FleetSpec) -> list[str]:
     mocks = Mocks()
     pulumi.runtime.set_mocks(mocks, preview=False)
     pulumi.runtime.test(lambda: kf.Fleet("lab", fleet))()  # type: ignore[no-untyped-call]
-    return [f"{each.typ}::{each.name}" for each in mocks.made]
+    return [f"{item.typ}::{item.name}" for item in mocks.made]
 
 
 with open(sys.argv[1], encoding="utf-8") as file:

@@ -130,8 +130,8 @@ def test_a_google_account_gets_the_same_rights_as_one_of_the_worker() -> None:
     tokens, accounts = (render_worker_access(fleet(changes), "worker-a") for changes in ({}, PROFILES))
     assert worker_tokens(fleet(PROFILES)) == ()
     assert of_worker < {each["kind"] for each in tokens}
-    kept = [each for each in tokens if each["kind"] not in of_worker]
-    assert [each["metadata"] for each in accounts] == [each["metadata"] for each in kept]
+    kept = [item for item in tokens if item["kind"] not in of_worker]
+    assert [each["metadata"] for each in accounts] == [entry["metadata"] for entry in kept]
     assert [each.get("rules") for each in accounts] == [each.get("rules") for each in kept]
     address = manager_accounts(fleet(PROFILES))[0].address
     assert address == "multikueue-test-fleet@my-project.iam.gserviceaccount.com"
@@ -142,7 +142,7 @@ def test_a_google_account_gets_the_same_rights_as_one_of_the_worker() -> None:
 def test_the_controller_needs_no_tokens_to_renew_either() -> None:
     of = fleet({**PROFILES, "controller": {"image": "example.com/controller:1"}})
     objects = render_controller_worker_access(of, "worker-a")
-    assert not [each for each in objects if each["kind"] in ("ServiceAccount", "Secret", "Role")]
+    assert not [item for item in objects if item["kind"] in ("ServiceAccount", "Secret", "Role")]
     [account] = [each for each in manager_accounts(of) if each.name == "kueue-fleet-controller"]
     assert {each["subjects"][0]["name"] for each in objects if "subjects" in each} == {account.address}
     manager = {(each["kind"], each["metadata"]["name"]): each for each in render_controller(of, "manager")}
@@ -150,7 +150,7 @@ def test_the_controller_needs_no_tokens_to_renew_either() -> None:
     served = manager["ServiceAccount", "kueue-fleet-controller"]["metadata"]["annotations"]
     assert served == {"iam.gke.io/gcp-service-account": account.address}
     pod = manager["Deployment", "kueue-fleet-controller"]["spec"]["template"]["spec"]
-    assert [each["image"] for each in pod["initContainers"]] == ["example.com/plugin:1"]
+    assert [entry["image"] for entry in pod["initContainers"]] == ["example.com/plugin:1"]
     assert {"name": "workers", "configMap": {"name": "kueue-fleet-controller-workers"}} in pod["volumes"]
     rules = manager["NetworkPolicy", "kueue-fleet-controller"]["spec"]["egress"]
     assert {"ipBlock": {"cidr": "169.254.169.252/32"}} in [to for rule in rules for to in rule.get("to", ())]
@@ -158,8 +158,8 @@ def test_the_controller_needs_no_tokens_to_renew_either() -> None:
 
 def test_only_a_manager_without_tokens_has_cluster_profiles() -> None:
     def kinds(changes: dict[str, Any], cluster: str) -> list[str]:
-        found = [each["kind"] for each in render_cluster(fleet(changes), cluster)]
-        return [kind for kind in found if kind in ("CustomResourceDefinition", "ClusterProfile")]
+        result = [item["kind"] for item in render_cluster(fleet(changes), cluster)]
+        return [kind for kind in result if kind in ("CustomResourceDefinition", "ClusterProfile")]
 
     assert kinds(PROFILES, "manager") == ["CustomResourceDefinition", "ClusterProfile", "ClusterProfile"]
     assert kinds(PROFILES, "worker-a") == kinds({}, "manager") == []
@@ -181,7 +181,7 @@ def test_the_patch_of_kueues_pods_names_what_the_chart_has_before_the_plugin() -
     assert [set(each) for each in pod["volumes"]] == [{"name"}] * 3 + [{"name", "emptyDir"}]
     mounts = pod["containers"][0]["volumeMounts"]
     assert [set(each) for each in mounts] == [{"mountPath", "name"}] * 3 + [{"mountPath", "name", "readOnly"}]
-    assert {each["name"] for each in mounts} == {each["name"] for each in pod["volumes"]}
+    assert {entry["name"] for entry in mounts} == {item["name"] for item in pod["volumes"]}
 
 
 def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> None:

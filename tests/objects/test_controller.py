@@ -72,8 +72,8 @@ def test_a_fleet_without_it_has_none_of_it() -> None:
 
 def test_they_are_among_the_objects_of_the_cluster() -> None:
     for cluster, kind in (("manager", "Deployment"), ("worker-a", "ServiceAccount")):
-        found = [(one["kind"], one["metadata"]["name"]) for one in render_cluster(with_controller(), cluster)]
-        assert (kind, "kueue-fleet-controller") in found
+        result = [(one["kind"], one["metadata"]["name"]) for one in render_cluster(with_controller(), cluster)]
+        assert (kind, "kueue-fleet-controller") in result
 
 
 def test_without_managed_prometheus_there_is_no_pod_monitoring() -> None:
@@ -108,10 +108,10 @@ def test_whatever_belongs_to_jobs_it_may_write_in_the_namespaces_of_teams_and_of
         "worker-a": render_controller_worker_access(with_controller(), "worker-a"),
     }
     statuses = ("workloads", "jobs", "jobsets")
-    wanted = {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
+    expected = {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
     # Jobs that have ended; a policy says so.
-    wanted |= {"jobs": ["patch"], "jobsets": ["patch"]}
-    assert roles(here["manager"])["kueue-fleet-controller-jobs"] == wanted
+    expected |= {"jobs": ["patch"], "jobsets": ["patch"]}
+    assert roles(here["manager"])["kueue-fleet-controller-jobs"] == expected
     assert roles(here["worker-a"])["kueue-fleet-controller-jobs"] == {"workloads/status": ["patch"]}
     for objects in here.values():
         bindings = [one for one in objects if one["kind"] == "RoleBinding" and one["roleRef"]["kind"] == "ClusterRole"]
@@ -131,13 +131,13 @@ def test_a_policy_lets_it_change_jobs_that_have_ended_and_no_other() -> None:
 
 def test_where_its_own_queues_ask_for_nodes_it_may_delete_a_request_and_patch_no_job() -> None:
     solo = parse_fleet_text((EXAMPLES / "fallback/fleet.yaml").read_text(), "fleet.yaml")
-    made = render_controller(solo, solo.cluster_names[0])
-    jobs = roles(made)["kueue-fleet-controller-jobs"]
+    result = render_controller(solo, solo.cluster_names[0])
+    jobs = roles(result)["kueue-fleet-controller-jobs"]
     assert jobs["provisioningrequests"] == ["delete"]
     assert not {"jobs", "jobsets"} & jobs.keys()
-    rules = by_name(made, "ClusterRole")["kueue-fleet-controller"]["rules"]
+    rules = by_name(result, "ClusterRole")["kueue-fleet-controller"]["rules"]
     assert ["list", "watch"] in [rule["verbs"] for rule in rules if "provisioningrequests" in rule["resources"]]
-    assert "ValidatingAdmissionPolicy" not in by_kind(made)
+    assert "ValidatingAdmissionPolicy" not in by_kind(result)
 
 
 def test_no_rule_is_about_everything_and_of_secrets_those_with_tokens_of_workers_only() -> None:
@@ -178,9 +178,9 @@ def test_each_worker_is_a_file_of_its_own_secret() -> None:
 
 
 def test_the_controller_renews_every_token_of_the_fleet() -> None:
-    made = with_controller()
-    assert controller_configuration(made).tokens == worker_tokens(made)
-    assert [(token.worker, token.account) for token in worker_tokens(made)] == [
+    result = with_controller()
+    assert controller_configuration(result).tokens == worker_tokens(result)
+    assert [(token.worker, token.account) for token in worker_tokens(result)] == [
         ("worker-a", "multikueue-manager"),
         ("worker-b", "multikueue-manager"),
         ("worker-a", "kueue-fleet-controller"),
@@ -209,8 +209,8 @@ def test_every_queue_of_a_worker_waits_for_the_assignment_and_no_other() -> None
     check = by_name(render_cluster(with_controller(), "worker-a"), "AdmissionCheck")["kueue-fleet-assignment"]
     assert check["spec"] == {"controllerName": "kueue-fleet.dev/assignment"}
     assert all("kueue-fleet-assignment" in found for found in checks("worker-a", with_controller()))
-    assert not any("kueue-fleet-assignment" in found for found in checks("manager", with_controller()))
-    assert not any("kueue-fleet-assignment" in found for found in checks("worker-a", fleet()))
+    assert not any("kueue-fleet-assignment" in result for result in checks("manager", with_controller()))
+    assert not any("kueue-fleet-assignment" in results for results in checks("worker-a", fleet()))
 
 
 def test_a_worker_that_gets_no_jobs_any_more_is_still_asked() -> None:
@@ -258,11 +258,11 @@ def test_the_configuration_is_what_the_controller_reads_and_a_new_one_makes_new_
 
 
 def test_kueue_is_set_up_for_it() -> None:
-    made = with_controller()
-    assert kueue_helm_values(made, "manager")["enableMutatingAdmissionPolicy"] is True
-    assert "enableMutatingAdmissionPolicy" not in kueue_helm_values(made, "worker-a")
-    assert kueue_configuration(made, "manager")["integrations"]["labelKeysToCopy"] == ["kueue-fleet.dev/regions"]
-    assert "labelKeysToCopy" not in kueue_configuration(made, "worker-a")["integrations"]
+    result = with_controller()
+    assert kueue_helm_values(result, "manager")["enableMutatingAdmissionPolicy"] is True
+    assert "enableMutatingAdmissionPolicy" not in kueue_helm_values(result, "worker-a")
+    assert kueue_configuration(result, "manager")["integrations"]["labelKeysToCopy"] == ["kueue-fleet.dev/regions"]
+    assert "labelKeysToCopy" not in kueue_configuration(result, "worker-a")["integrations"]
 
 
 def test_before_kubernetes_1_36_the_gate_takes_the_place_of_the_policy() -> None:
@@ -293,9 +293,9 @@ def test_which_kubernetes_has_the_policy(version: str | None, has: bool) -> None
 
 def test_the_controller_is_given_the_release_of_each_cluster() -> None:
     section = {"controller": {"image": "example.com/controller:1"}}
-    made = controller_configuration(fleet({**OURS, **section, "clusters/1/kueue": {"version": "0.18.3"}}))
-    assert made.kueue_release == "0.19"
-    assert [(each.name, each.kueue_release) for each in made.workers] == [
+    result = controller_configuration(fleet({**OURS, **section, "clusters/1/kueue": {"version": "0.18.3"}}))
+    assert result.kueue_release == "0.19"
+    assert [(item.name, item.kueue_release) for item in result.workers] == [
         ("worker-a", "0.18"),
         ("worker-b", "0.19"),
     ]
@@ -312,23 +312,23 @@ def test_a_history_on_a_volume_is_mounted_and_takes_the_right_to_follow_nodes() 
 
 def test_with_a_history_nodes_are_followed_everywhere_and_without_nowhere() -> None:
     def follows_nodes(**section: Any) -> list[bool]:
-        made = with_controller(**section)
-        manager = by_name(render_controller(made, "manager"), "ClusterRole")["kueue-fleet-controller"]
-        worker = by_name(render_controller_worker_access(made, "worker-a"), "ClusterRole")["kueue-fleet-controller"]
+        result = with_controller(**section)
+        manager = by_name(render_controller(result, "manager"), "ClusterRole")["kueue-fleet-controller"]
+        worker = by_name(render_controller_worker_access(result, "worker-a"), "ClusterRole")["kueue-fleet-controller"]
         return [any("nodes" in rule["resources"] for rule in role["rules"]) for role in (manager, worker)]
 
     assert (follows_nodes(), follows_nodes(history={"volumeClaim": "h"})) == ([False, False], [True, True])
 
 
 def test_with_a_history_in_a_bucket_it_acts_as_a_google_account_that_reaches_no_worker() -> None:
-    made = with_controller(history={"store": "gs://lab-history/fleet"})
-    rendered = by_kind(render_controller(made, "manager"))
+    result = with_controller(history={"store": "gs://lab-history/fleet"})
+    rendered = by_kind(render_controller(result, "manager"))
     address = rendered["ServiceAccount"]["metadata"]["annotations"]["iam.gke.io/gcp-service-account"]
     assert address.endswith(".iam.gserviceaccount.com")
     assert {"169.254.169.252/32", "169.254.169.254/32"} <= {
         to["ipBlock"]["cidr"] for rule in rendered["NetworkPolicy"]["spec"]["egress"] for to in rule.get("to", ())
     }
-    worker = render_controller_worker_access(made, "worker-a")
+    worker = render_controller_worker_access(result, "worker-a")
     assert address not in str(worker)
     told = ControllerConfiguration.model_validate(yaml.safe_load(rendered["ConfigMap"]["data"]["config.yaml"])).history
     assert told is not None
@@ -357,7 +357,7 @@ def test_api_servers_outside_gke_are_reached_on_their_own_ports(
     data["clusters"][2]["kubernetes"] = connection
     fleet = parse_fleet(data)
     policies = [
-        next(each for each in render(fleet, "manager") if each["kind"] == "NetworkPolicy")
+        next(entry for entry in render(fleet, "manager") if entry["kind"] == "NetworkPolicy")
         for render in (render_fleet_page, render_controller)
     ]
-    assert [{port.get("port") for port in each["spec"]["egress"][0]["ports"]} for each in policies] == ports
+    assert [{port.get("port") for port in item["spec"]["egress"][0]["ports"]} for item in policies] == ports

@@ -101,7 +101,7 @@ def test_teams_are_told_apart_by_their_namespaces() -> None:
 
 
 def test_grafana_filters_every_query_by_labels_that_are_chosen() -> None:
-    assert [each["type"] for each in grafana_dashboard("lab", "lab")["templating"]["list"]] == ["datasource", "adhoc"]
+    assert [item["type"] for item in grafana_dashboard("lab", "lab")["templating"]["list"]] == ["datasource", "adhoc"]
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_the_controller_is_shown_where_there_is_one() -> None:
 def zeros(value: object, path: str = "") -> list[str]:
     """Paths of zeros, empty texts, lists and maps: what Cloud Monitoring drops."""
     if isinstance(value, dict) and value:
-        return [found for key, part in value.items() for found in zeros(part, f"{path}.{key}")]
+        return [results for key, part in value.items() for results in zeros(part, f"{path}.{key}")]
     if isinstance(value, list) and value:
-        return [found for index, part in enumerate(value) for found in zeros(part, f"{path}[{index}]")]
+        return [result for index, part in enumerate(value) for result in zeros(part, f"{path}[{index}]")]
     return [] if value else [path]
 
 

@@ -25,11 +25,11 @@ def test_it_runs_on_nodes_with_gpus_that_have_no_driver_of_gke() -> None:
     (installer,) = render_driver_installer(spec, "batch")
     pod = installer["spec"]["template"]["spec"]
     terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    wanted = {one["key"]: one["operator"] for one in terms[0]["matchExpressions"]}
+    expected = {one["key"]: one["operator"] for one in terms[0]["matchExpressions"]}
 
     def is_for(pool: str) -> bool:
         labels = next(item.labels for item in spec.node_pools_on("batch") if item.name == pool)
-        return all((key in labels) == (operator == "Exists") for key, operator in wanted.items())
+        return all((key in labels) == (operator == "Exists") for key, operator in expected.items())
 
     assert is_for("on-demand")
     assert not is_for("spot")

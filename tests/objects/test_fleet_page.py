@@ -17,12 +17,12 @@ from small_fleets import MANAGER
 
 
 def rendered(page: Any, cluster: str = MANAGER) -> dict[str, Any]:
-    return {each["kind"]: each for each in render_fleet_page(parse_fleet(data(page)), cluster)}
+    return {item["kind"]: item for item in render_fleet_page(parse_fleet(data(page)), cluster)}
 
 
 def pod(page: Any) -> dict[str, Any]:
-    found: dict[str, Any] = rendered(page)["Deployment"]["spec"]["template"]["spec"]
-    return found
+    result: dict[str, Any] = rendered(page)["Deployment"]["spec"]["template"]["spec"]
+    return result
 
 
 def test_it_is_on_the_manager_alone_beside_the_controller() -> None:
@@ -30,20 +30,20 @@ def test_it_is_on_the_manager_alone_beside_the_controller() -> None:
     assert " ".join(rendered({})) == f"{access} ConfigMap Deployment Service"
     assert rendered({}, "worker-us-east4") == {}
     fleet = parse_fleet(data({}))
-    found = [each for each in render_cluster(fleet, MANAGER) if each["kind"] == "Deployment"]
-    images = {each["spec"]["template"]["spec"]["containers"][0]["image"] for each in found}
-    assert [each["metadata"]["name"] for each in found] == ["kueue-fleet-controller", PAGE_NAME]
+    result = [item for item in render_cluster(fleet, MANAGER) if item["kind"] == "Deployment"]
+    images = {entry["spec"]["template"]["spec"]["containers"][0]["image"] for entry in result}
+    assert [each["metadata"]["name"] for each in result] == ["kueue-fleet-controller", PAGE_NAME]
     assert images == {"example.com/controller:1"}
 
 
 def test_by_tokens_its_account_has_no_rights_and_nothing_connects_to_it() -> None:
-    found = rendered({})
-    assert not {"ClusterRole", "ClusterRoleBinding", "Ingress"} & found.keys()
-    assert [(each["kind"], each["name"]) for each in found["RoleBinding"]["subjects"]] == [
+    result = rendered({})
+    assert not {"ClusterRole", "ClusterRoleBinding", "Ingress"} & result.keys()
+    assert [(item["kind"], item["name"]) for item in result["RoleBinding"]["subjects"]] == [
         ("Group", GROUP),
         ("User", "bob@example.com"),
     ]
-    assert found["NetworkPolicy"]["spec"]["ingress"] == []
+    assert result["NetworkPolicy"]["spec"]["ingress"] == []
     assert "Role" not in rendered({"iap": IAP})
 
 
@@ -59,36 +59,36 @@ def test_behind_iap_it_may_impersonate_members_of_teams_and_nobody_else() -> Non
     ]
     subjects = [
         subject
-        for each in render_cluster(parse_fleet(data({"iap": IAP})), MANAGER)
-        if each["kind"].endswith("RoleBinding") or each["kind"] == "RoleBinding"
-        for subject in each["subjects"]
+        for item in render_cluster(parse_fleet(data({"iap": IAP})), MANAGER)
+        if item["kind"].endswith("RoleBinding") or item["kind"] == "RoleBinding"
+        for subject in item["subjects"]
     ]
     assert {"apiGroup": RBAC_GROUP, "kind": "User", "name": VIEWER} not in subjects
 
 
 def test_behind_iap_only_googles_front_ends_reach_it_and_only_by_https() -> None:
-    found = rendered({"iap": IAP})
-    [rule] = found["NetworkPolicy"]["spec"]["ingress"]
-    assert [each["ipBlock"]["cidr"] for each in rule["from"]] == ["35.191.0.0/16", "130.211.0.0/22"]
-    assert found["BackendConfig"]["spec"]["iap"] == {"enabled": True}
-    assert found["Ingress"]["metadata"]["annotations"]["kubernetes.io/ingress.allow-http"] == "false"
-    assert found["Ingress"]["spec"]["rules"][0]["host"] == found["ManagedCertificate"]["spec"]["domains"][0]
-    assert PAGE_NAME in found["Service"]["metadata"]["annotations"]["cloud.google.com/backend-config"]
+    result = rendered({"iap": IAP})
+    [rule] = result["NetworkPolicy"]["spec"]["ingress"]
+    assert [item["ipBlock"]["cidr"] for item in rule["from"]] == ["35.191.0.0/16", "130.211.0.0/22"]
+    assert result["BackendConfig"]["spec"]["iap"] == {"enabled": True}
+    assert result["Ingress"]["metadata"]["annotations"]["kubernetes.io/ingress.allow-http"] == "false"
+    assert result["Ingress"]["spec"]["rules"][0]["host"] == result["ManagedCertificate"]["spec"]["domains"][0]
+    assert PAGE_NAME in result["Service"]["metadata"]["annotations"]["cloud.google.com/backend-config"]
 
 
 def test_its_pod_is_restricted_and_has_no_secret() -> None:
     for page in ({}, {"iap": IAP}):
-        found = pod(page)
-        [container] = found["containers"]
+        result = pod(page)
+        [container] = result["containers"]
         assert container["command"] == ["python3", "-m", "kueue_fleet.page"]
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
-        assert found["securityContext"]["runAsNonRoot"]
-        assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert [list(each) for each in found["volumes"]] == [["name", "configMap"]]
+        assert result["securityContext"]["runAsNonRoot"]
+        assert result["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert [list(item) for item in result["volumes"]] == [["name", "configMap"]]
         assert "Secret" not in rendered(page)
         labels = rendered(page)["Namespace"]["metadata"]["labels"]
         assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -96,10 +96,10 @@ def test_its_pod_is_restricted_and_has_no_secret() -> None:
 
 def test_its_configuration_is_what_the_file_says() -> None:
     text = rendered({"iap": IAP})["ConfigMap"]["data"]["config.yaml"]
-    found = PageConfiguration.model_validate(yaml.safe_load(text))
-    assert (found.fleet, found.cluster, found.namespaces) == ("lab", MANAGER, ("shared", "team-a"))
-    assert found.users == ("bob@example.com",)
-    assert found.page == parse_fleet(data({"iap": IAP})).fleet_page
+    result = PageConfiguration.model_validate(yaml.safe_load(text))
+    assert (result.fleet, result.cluster, result.namespaces) == ("lab", MANAGER, ("shared", "team-a"))
+    assert result.users == ("bob@example.com",)
+    assert result.page == parse_fleet(data({"iap": IAP})).fleet_page
 
 
 def test_another_configuration_is_another_pod() -> None:
@@ -109,5 +109,5 @@ def test_another_configuration_is_another_pod() -> None:
 
 def test_a_change_of_who_sees_it_is_said() -> None:
     without, by_token, behind_iap = (parse_fleet(data(page)) for page in (None, {}, {"iap": IAP}))
-    assert [str(each)[:14] for each in compare_fleets(without, by_token)] == ["fleetPage: new"]
-    assert {each.path.partition("[")[0] for each in compare_fleets(by_token, behind_iap)} == {"fleetPage.iap"}
+    assert [str(item)[:14] for item in compare_fleets(without, by_token)] == ["fleetPage: new"]
+    assert {entry.path.partition("[")[0] for entry in compare_fleets(by_token, behind_iap)} == {"fleetPage.iap"}

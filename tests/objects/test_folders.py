@@ -41,17 +41,17 @@ def test_kustomize_builds_the_same_objects(name: str, cluster: str, tmp_path: Pa
     built = subprocess.run(
         [program, "kustomize", str(tmp_path / cluster)], text=True, capture_output=True, check=True, timeout=120
     )
-    objects = {identity(each): each for each in yaml.safe_load_all(built.stdout)}
-    wanted = {identity(each): each for each in render_cluster(fleet(name), cluster)}
-    assert objects.keys() == wanted.keys()
-    for key, each in objects.items():
-        annotations = each["metadata"].pop("annotations")
+    objects = {identity(entry): entry for entry in yaml.safe_load_all(built.stdout)}
+    expected = {identity(each): each for each in render_cluster(fleet(name), cluster)}
+    assert objects.keys() == expected.keys()
+    for key, item in objects.items():
+        annotations = item["metadata"].pop("annotations")
         assert annotations.pop(WAVE)
         annotations.pop(DEPENDS_ON, None)
-        before = wanted[key]["metadata"]
+        before = expected[key]["metadata"]
         assert annotations == before.get("annotations", {})
-        assert {name: value for name, value in each.items() if name != "metadata"} == {
-            name: value for name, value in wanted[key].items() if name != "metadata"
+        assert {name: value for name, value in item.items() if name != "metadata"} == {
+            name: value for name, value in expected[key].items() if name != "metadata"
         }
 
 
@@ -62,23 +62,23 @@ def test_what_an_object_needs_is_in_an_earlier_wave_and_in_the_folder(name: str)
         files = render_folder(spec, cluster)
         objects = [yaml.safe_load(text) for key, text in files.items() if key != KUSTOMIZATION]
         waves = {}
-        for each in objects:
-            group, _, version = each["apiVersion"].rpartition("/")
-            kind, namespace, own = identity(each)
+        for item in objects:
+            group, _, version = item["apiVersion"].rpartition("/")
+            kind, namespace, own = identity(item)
             place = f"namespaces/{namespace}/" if namespace else ""
-            waves[f"{group if version else ''}/{place}{kind}/{own}"] = int(each["metadata"]["annotations"][WAVE])
+            waves[f"{group if version else ''}/{place}{kind}/{own}"] = int(item["metadata"]["annotations"][WAVE])
         assert waves
-        for each in objects:
-            annotations = each["metadata"]["annotations"]
+        for item in objects:
+            annotations = item["metadata"]["annotations"]
             for need in filter(None, annotations.get(DEPENDS_ON, "").split(",")):
-                assert waves[need] < int(annotations[WAVE]), (need, identity(each))
+                assert waves[need] < int(annotations[WAVE]), (need, identity(item))
 
 
 def test_queues_come_after_flavors_and_jobs_entrances_after_queues() -> None:
     waves = {
-        each["kind"]: int(each["metadata"]["annotations"][WAVE])
+        item["kind"]: int(item["metadata"]["annotations"][WAVE])
         for key, text in render_folder(fleet("prod"), "worker-us-central1").items()
-        if (each := yaml.safe_load(text)) and key != KUSTOMIZATION
+        if (item := yaml.safe_load(text)) and key != KUSTOMIZATION
     }
     assert waves["Namespace"] < waves["ResourceFlavor"] < waves["ClusterQueue"] < waves["LocalQueue"]
 
@@ -95,9 +95,9 @@ def test_every_namespace_comes_with_the_objects_or_with_a_chart(name: str) -> No
     spec = fleet(name)
     for cluster in spec.cluster_names:
         objects = render_cluster(spec, cluster)
-        made = {each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"}
-        made |= {chart.namespace for chart in charts_on(spec, cluster)}
-        assert {each["metadata"].get("namespace", "kube-system") for each in objects} <= made | {"kube-system"}
+        result = {entry["metadata"]["name"] for entry in objects if entry["kind"] == "Namespace"}
+        result |= {chart.namespace for chart in charts_on(spec, cluster)}
+        assert {item["metadata"].get("namespace", "kube-system") for item in objects} <= result | {"kube-system"}
 
 
 def test_each_values_file_says_what_it_comes_before(tmp_path: Path) -> None:
@@ -144,8 +144,8 @@ def test_files_of_what_is_gone_are_removed_and_others_stay(tmp_path: Path) -> No
     (place / KUSTOMIZATION).write_text(yaml.safe_dump(listed))
     for name in ("clusterqueue.old.yaml", "../outside.yaml", "mine.yaml"):
         (place / name).write_text("kind: Old\n")
-    shown = call("render", DWS, "--output-dir", tmp_path, "--diff").stdout
-    assert "-kind: Old" in shown
+    output = call("render", DWS, "--output-dir", tmp_path, "--diff").stdout
+    assert "-kind: Old" in output
     call("render", DWS, "--output-dir", tmp_path)
     assert [(place / name).exists() for name in ("clusterqueue.old.yaml", "../outside.yaml", "mine.yaml")] == [
         False, True, True,
@@ -160,6 +160,6 @@ def test_options_that_do_not_go_together(options: list[str]) -> None:
 def test_a_kustomization_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "worker-us-east4").mkdir()
     (tmp_path / "worker-us-east4" / KUSTOMIZATION).write_text("a: [")
-    done = call("render", DWS, "-c", "worker-us-east4", "--output-dir", tmp_path)
-    assert done.returncode == 1
-    assert str(tmp_path / "worker-us-east4" / KUSTOMIZATION) in done.stderr
+    result = call("render", DWS, "-c", "worker-us-east4", "--output-dir", tmp_path)
+    assert result.returncode == 1
+    assert str(tmp_path / "worker-us-east4" / KUSTOMIZATION) in result.stderr

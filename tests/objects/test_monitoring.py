@@ -43,31 +43,31 @@ def observed(mode: str = "Autopilot", **other: Any) -> FleetSpec:
 
 @pytest.mark.parametrize(("mode", "place"), [("Autopilot", "gke-gmp-system"), ("Standard", "gmp-system")])
 def test_the_collector_reads_kueues_metrics_with_a_token_that_it_alone_may_read(mode: str, place: str) -> None:
-    made = by_kind(render_managed_monitoring(observed(mode), WORKER))
-    assert {manifest["metadata"].get("namespace") for manifest in made.values()} == {"kueue-system", None}
-    endpoint = made["PodMonitoring"]["spec"]["endpoints"][0]
+    result = by_kind(render_managed_monitoring(observed(mode), WORKER))
+    assert {manifest["metadata"].get("namespace") for manifest in result.values()} == {"kueue-system", None}
+    endpoint = result["PodMonitoring"]["spec"]["endpoints"][0]
     secret = endpoint["authorization"]["credentials"]["secret"]
-    assert made["Secret"]["metadata"]["name"] == secret["name"]
-    assert made["Secret"]["type"] == "kubernetes.io/service-account-token"
-    account = made["ServiceAccount"]["metadata"]["name"]
-    assert made["Secret"]["metadata"]["annotations"] == {"kubernetes.io/service-account.name": account}
-    granted = made["ClusterRoleBinding"]
+    assert result["Secret"]["metadata"]["name"] == secret["name"]
+    assert result["Secret"]["type"] == "kubernetes.io/service-account-token"
+    account = result["ServiceAccount"]["metadata"]["name"]
+    assert result["Secret"]["metadata"]["annotations"] == {"kubernetes.io/service-account.name": account}
+    granted = result["ClusterRoleBinding"]
     assert granted["roleRef"]["name"] == "kueue-metrics-reader"
     assert granted["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "kueue-system"}]
-    assert made["Role"]["rules"] == [
+    assert result["Role"]["rules"] == [
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret["name"]], "verbs": ["get"]}
     ]
-    assert made["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": "collector", "namespace": place}]
+    assert result["RoleBinding"]["subjects"] == [{"kind": "ServiceAccount", "name": "collector", "namespace": place}]
 
 
 def test_pods_are_found_by_labels_that_kueues_chart_gives_them() -> None:
-    made = by_kind(render_managed_monitoring(observed(), WORKER))["PodMonitoring"]
-    assert made["spec"]["selector"]["matchLabels"] == {
+    result = by_kind(render_managed_monitoring(observed(), WORKER))["PodMonitoring"]
+    assert result["spec"]["selector"]["matchLabels"] == {
         "app.kubernetes.io/name": "kueue",
         "control-plane": "controller-manager",
     }
-    assert made["spec"]["endpoints"][0]["port"] == "metrics"
-    assert made["spec"]["endpoints"][0]["scheme"] == "https"
+    assert result["spec"]["endpoints"][0]["port"] == "metrics"
+    assert result["spec"]["endpoints"][0]["scheme"] == "https"
 
 
 def test_quotas_are_measured_where_they_are_shown() -> None:
@@ -146,7 +146,7 @@ def test_the_dashboard_is_where_grafana_looks_for_it() -> None:
 def test_what_contradicts_itself_is_named(grafana: dict[str, Any], problem: str) -> None:
     section = {"dashboard": False, "alerts": {"enabled": False}}
     spec = parse_fleet(fleet_data(WORKER, observability={**section, "grafana": grafana}))
-    assert any(str(each).startswith(f"observability.grafana.{problem}") for each in check_fleet(spec))
+    assert any(str(item).startswith(f"observability.grafana.{problem}") for item in check_fleet(spec))
 
 
 def test_grafana_needs_what_collects_its_metrics() -> None:
@@ -173,26 +173,26 @@ LABELS = {"release": "kube-prometheus-stack"}
 
 def with_operator(cluster: str = "paris", **section: Any) -> FleetSpec:
     data = mixed_data()
-    next(each for each in data["clusters"] if each["name"] == cluster)["podMonitors"] = {"labels": LABELS, **section}
+    next(item for item in data["clusters"] if item["name"] == cluster)["podMonitors"] = {"labels": LABELS, **section}
     return parse_fleet(data)
 
 
 def test_a_prometheus_operator_has_a_pod_monitor_with_a_token_of_its_own() -> None:
-    made = by_kind(render_pod_monitors(with_operator(), "paris"))
-    assert made["PodMonitor"]["metadata"] == {"name": "kueue", "namespace": "kueue-system", "labels": LABELS}
-    [endpoint] = made["PodMonitor"]["spec"]["podMetricsEndpoints"]
-    assert endpoint["authorization"]["credentials"] == {"name": made["Secret"]["metadata"]["name"], "key": "token"}
-    assert made["ClusterRoleBinding"]["roleRef"]["name"] == "kueue-metrics-reader"
-    assert [each["name"] for each in made["ClusterRoleBinding"]["subjects"]] == [
-        made["ServiceAccount"]["metadata"]["name"]
+    result = by_kind(render_pod_monitors(with_operator(), "paris"))
+    assert result["PodMonitor"]["metadata"] == {"name": "kueue", "namespace": "kueue-system", "labels": LABELS}
+    [endpoint] = result["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": result["Secret"]["metadata"]["name"], "key": "token"}
+    assert result["ClusterRoleBinding"]["roleRef"]["name"] == "kueue-metrics-reader"
+    assert [item["name"] for item in result["ClusterRoleBinding"]["subjects"]] == [
+        result["ServiceAccount"]["metadata"]["name"]
     ]
 
 
 def test_it_is_on_the_clusters_that_say_so_of_any_platform() -> None:
     fleet = with_operator("gke")
-    assert [bool(render_pod_monitors(fleet, each)) for each in ("manager", "gke", "paris")] == [False, True, False]
+    assert [bool(render_pod_monitors(fleet, item)) for item in ("manager", "gke", "paris")] == [False, True, False]
     assert [
-        kueue_configuration(fleet, each)["metrics"].get("enableClusterQueueResources") for each in ("gke", "paris")
+        kueue_configuration(fleet, entry)["metrics"].get("enableClusterQueueResources") for entry in ("gke", "paris")
     ] == [
         True,
         None,
@@ -209,7 +209,7 @@ def test_nothing_of_managed_prometheus_is_outside_gke() -> None:
         "podMonitors": {"namespace": "metrics"},
     }
     fleet = parse_fleet(data)
-    kinds = [each["kind"] for each in render_cluster(fleet, "manager")]
+    kinds = [item["kind"] for item in render_cluster(fleet, "manager")]
     assert (kinds.count("PodMonitoring"), kinds.count("PodMonitor")) == (0, 2)
     assert '"metrics"' in json.dumps(by_kind(render_controller(fleet, "manager"))["NetworkPolicy"]["spec"]["ingress"])
 

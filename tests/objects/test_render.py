@@ -362,11 +362,11 @@ def test_derived_quotas_are_the_workers_together(fleet: FleetSpec) -> None:
         assert not any(Quantity(each["nominalQuota"]).decimal for other in former for each in other["resources"])
         for amount in flavor["resources"]:
             parts = [
-                each
+                entry
                 for worker in fleet.dispatch_workers(name)
                 for item in named(rendered[worker], "ClusterQueue")[name]["spec"]["resourceGroups"][0]["flavors"]
-                for each in item["resources"]
-                if each["name"] == amount["name"]
+                for entry in item["resources"]
+                if entry["name"] == amount["name"]
             ]
             total = sum(Quantity(part["nominalQuota"]).decimal for part in parts)
             assert Quantity(amount["nominalQuota"]).decimal >= total * (100 + percent) / 100
@@ -389,7 +389,7 @@ def test_rendering_twice_gives_the_same(fleet: FleetSpec) -> None:
 def test_each_dispatched_queue_is_in_one_group(fleet: FleetSpec) -> None:
     groups = dispatch_groups(fleet)
     assert sorted(name for each in groups for name in each.queues) == sorted(fleet.dispatched)
-    assert len({each.check_name for each in groups}) == len({each.config_name for each in groups}) == len(groups)
+    assert len({item.check_name for item in groups}) == len({entry.config_name for entry in groups}) == len(groups)
     assert groups[0].workers == fleet.worker_names
 
 
@@ -397,14 +397,14 @@ def test_what_an_object_needs_comes_before_it() -> None:
     fleet = parse_fleet(fleet_data())
     needed = set()
     for cluster in fleet.cluster_names:
-        found = objects_on(fleet, cluster)
-        assert [each.manifest for each in found] == render_cluster(fleet, cluster)
-        places = {each.key: index for index, each in enumerate(found)}
-        assert len(places) == len(found)
-        for index, each in enumerate(found):
-            made = [need for need in each.needs if need in places]
-            assert all(places[need] < index for need in made), each.key
-            needed |= {need.partition("/")[0] for need in made}
+        results = objects_on(fleet, cluster)
+        assert [item.manifest for item in results] == render_cluster(fleet, cluster)
+        places = {each.key: index for index, each in enumerate(results)}
+        assert len(places) == len(results)
+        for index, entry in enumerate(results):
+            result = [need for need in entry.needs if need in places]
+            assert all(places[need] < index for need in result), entry.key
+            needed |= {need.partition("/")[0] for need in result}
     assert needed == {"AdmissionCheck", "ClusterQueue", "Cohort", "Namespace", "ResourceFlavor"}
 
 
@@ -413,6 +413,6 @@ def test_a_local_queue_of_its_own_may_be_in_the_namespace_of_a_team() -> None:
     namespace = parse_fleet(data).teams[0].namespace_names[0]
     data.setdefault("localQueues", []).append({"namespace": namespace, "name": "more", "clusterQueue": "vision"})
     fleet = parse_fleet(data)
-    parts = {each.key: each.part for each in objects_on(fleet, fleet.cluster_names[0])}
+    parts = {item.key: item.part for item in objects_on(fleet, fleet.cluster_names[0])}
     assert parts[f"LocalQueue/{namespace}/more"] == ""
     assert parts[f"Namespace/{namespace}"] == f"team/{fleet.teams[0].name}"

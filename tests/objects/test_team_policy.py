@@ -30,8 +30,8 @@ def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
 
 
 def policy(spec: FleetSpec, cluster: str = "manager", team: int = 0) -> dict[str, Any]:
-    made: dict[str, Any] = render_team_policy(spec, spec.teams[team], cluster)[0]["spec"]
-    return made
+    result: dict[str, Any] = render_team_policy(spec, spec.teams[team], cluster)[0]["spec"]
+    return result
 
 
 def variable(spec: dict[str, Any], name: str) -> str:
@@ -41,12 +41,12 @@ def variable(spec: dict[str, Any], name: str) -> str:
 def test_it_is_where_members_submit() -> None:
     spec = fleet()
     assert render_team_policy(spec, spec.teams[0], "worker-a") == []
-    made, binding = render_team_policy(spec, spec.teams[0], "manager")
+    result, binding = render_team_policy(spec, spec.teams[0], "manager")
     name = "kueue-fleet-team-team-vision"
-    assert made["metadata"]["name"] == binding["metadata"]["name"] == name
+    assert result["metadata"]["name"] == binding["metadata"]["name"] == name
     assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
-    assert made["spec"]["failurePolicy"] == "Fail"
-    selector = made["spec"]["matchConstraints"]["namespaceSelector"]
+    assert result["spec"]["failurePolicy"] == "Fail"
+    selector = result["spec"]["matchConstraints"]["namespaceSelector"]
     assert selector == {"matchLabels": {"kueue-fleet.dev/team": "team-vision"}}
     alone = parse_fleet(changed(standalone_data(), {"teams": [{"name": "one"}]}))
     assert render_team_policy(alone, alone.teams[0], "only")
@@ -55,7 +55,7 @@ def test_it_is_where_members_submit() -> None:
 def test_it_is_for_every_kind_that_kueue_manages() -> None:
     frameworks = ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster", "pod"]
     spec = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))
-    rules = [each for each in spec["matchConstraints"]["resourceRules"] if each["operations"] == ["CREATE", "UPDATE"]]
+    rules = [item for item in spec["matchConstraints"]["resourceRules"] if item["operations"] == ["CREATE", "UPDATE"]]
     assert [(rule["apiGroups"], rule["resources"]) for rule in rules] == [
         (["jobset.x-k8s.io"], ["jobsets"]),
         (["ray.io"], ["rayjobs", "rayclusters"]),
@@ -67,14 +67,14 @@ def test_it_is_for_every_kind_that_kueue_manages() -> None:
 def test_deletions_are_of_jobs_whose_pods_have_no_workloads_of_their_own() -> None:
     frameworks = ["batch/job", "pod", "statefulset", "ray.io/rayjob"]
     rules = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))["matchConstraints"]
-    deleted = [each["resources"] for each in rules["resourceRules"] if each["operations"] == ["DELETE"]]
+    deleted = [item["resources"] for item in rules["resourceRules"] if item["operations"] == ["DELETE"]]
     assert deleted == [["jobs"], ["rayjobs"]]
 
 
 def test_without_a_standard_pods_may_be_as_they_like() -> None:
-    names = {each["name"] for each in policy(fleet({"teams/0/podSecurity": "privileged"}))["variables"]}
+    names = {entry["name"] for entry in policy(fleet({"teams/0/podSecurity": "privileged"}))["variables"]}
     assert "broken" not in names
-    assert "broken" in {each["name"] for each in policy(fleet())["variables"]}
+    assert "broken" in {item["name"] for item in policy(fleet())["variables"]}
 
 
 def test_queues_are_those_of_the_teams_namespaces() -> None:
@@ -129,12 +129,12 @@ def test_classes_of_one_value_have_no_highest() -> None:
 
 
 def test_classes_that_are_not_there_are_refused() -> None:
-    found = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["urgent", "batch", "urgnet"]}))
-    assert found == [
+    result = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["urgent", "batch", "urgnet"]}))
+    assert result == [
         "teams[team-vision].allowedPriorityClasses[2]: there is no priority class urgnet; did you mean urgent?"
     ]
-    found = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["batch", "batch"]}))
-    assert found == [
+    result = problems(changed(fleet_data(), {"teams/0/allowedPriorityClasses": ["batch", "batch"]}))
+    assert result == [
         "teams[team-vision].allowedPriorityClasses[1]: batch is listed twice; list each priority class once"
     ]
 
@@ -153,10 +153,10 @@ COUNTED = "object.kind in ['Job', 'JobSet'] ? {}"
 
 def counted(changes: dict[str, Any], team: int = 1) -> str:
     spec = policy(fleet(changes), team=team)
-    found = [str(item["expression"]) for item in spec["variables"] if item["name"] == "counted"]
+    result = [str(item["expression"]) for item in spec["variables"] if item["name"] == "counted"]
     rules = [item for item in spec["validations"] if item["message"].startswith("resources of its pods")]
-    assert len(found) == len(rules)
-    return "".join(found)
+    assert len(result) == len(rules)
+    return "".join(result)
 
 
 def test_a_job_on_the_manager_requests_something_that_its_queue_counts() -> None:
@@ -184,7 +184,7 @@ def test_any_job_where_something_of_it_counts_always(change: dict[str, Any]) -> 
 
 
 def test_inputs_of_transformations_count() -> None:
-    made = [{"input": "example.com/mig", "strategy": "Replace", "outputs": {"nvidia.com/gpu": "250m"}}]
-    resources = {"quotaCheckStrategy": "IgnoreUndeclared", "transformations": made}
-    found = counted(GPUS_ALONE | {"kueue/configuration": {"resources": resources}})
-    assert found == COUNTED.format("{'main': ['example.com/mig', 'nvidia.com/gpu']} : {}")
+    result = [{"input": "example.com/mig", "strategy": "Replace", "outputs": {"nvidia.com/gpu": "250m"}}]
+    resources = {"quotaCheckStrategy": "IgnoreUndeclared", "transformations": result}
+    results = counted(GPUS_ALONE | {"kueue/configuration": {"resources": resources}})
+    assert results == COUNTED.format("{'main': ['example.com/mig', 'nvidia.com/gpu']} : {}")

@@ -41,9 +41,9 @@ def test_accounts_and_rights_only_where_they_are_asked_for() -> None:
     ],
 )
 def test_service_account(team: dict[str, Any], name: str, address: str | None) -> None:
-    made = objects(team)["ServiceAccount"]["metadata"]
-    assert (made["name"], made["namespace"]) == (name, "team-vision")
-    assert made.get("annotations") == ({WORKLOAD_IDENTITY_ANNOTATION: address} if address else None)
+    result = objects(team)["ServiceAccount"]["metadata"]
+    assert (result["name"], result["namespace"]) == (name, "team-vision")
+    assert result.get("annotations") == ({WORKLOAD_IDENTITY_ANNOTATION: address} if address else None)
 
 
 def test_the_address_is_shortened_and_knows_projects_of_domains() -> None:
@@ -107,19 +107,19 @@ def test_members_read_what_their_jobs_become(resource: str) -> None:
 def test_limits_in_each_namespace() -> None:
     team = {"resourceQuota": {"pods": 500, "services.loadbalancers": 1}, "namespaces": ["one", "two"]}
     spec = fleet(team)
-    made = [item for item in render_team_objects(spec, spec.teams[0], "worker-a") if item["kind"] == "ResourceQuota"]
-    assert [item["metadata"]["namespace"] for item in made] == ["one", "two"]
-    assert made[0]["spec"] == {"hard": {"services.loadbalancers": "1", "services.nodeports": "0", "pods": "500"}}
+    result = [item for item in render_team_objects(spec, spec.teams[0], "worker-a") if item["kind"] == "ResourceQuota"]
+    assert [item["metadata"]["namespace"] for item in result] == ["one", "two"]
+    assert result[0]["spec"] == {"hard": {"services.loadbalancers": "1", "services.nodeports": "0", "pods": "500"}}
 
 
 def test_limit_range_in_each_namespace_of_manager_and_workers() -> None:
     given = {"default": {"cpu": 2, "nvidia.com/gpu": 1}, "defaultRequest": {"cpu": "500m"}}
     spec = fleet({"limitRange": given, "namespaces": ["one", "two"]})
     for cluster in ("manager", "worker-a"):
-        made = [item for item in render_team_objects(spec, spec.teams[0], cluster) if item["kind"] == "LimitRange"]
-        assert [item["metadata"]["namespace"] for item in made] == ["one", "two"]
-        wanted = {"default": {"cpu": "2", "nvidia.com/gpu": "1"}, "defaultRequest": {"cpu": "500m"}}
-        assert made[0]["spec"] == {"limits": [{"type": "Container", **wanted}]}
+        result = [item for item in render_team_objects(spec, spec.teams[0], cluster) if item["kind"] == "LimitRange"]
+        assert [item["metadata"]["namespace"] for item in result] == ["one", "two"]
+        expected = {"default": {"cpu": "2", "nvidia.com/gpu": "1"}, "defaultRequest": {"cpu": "500m"}}
+        assert result[0]["spec"] == {"limits": [{"type": "Container", **expected}]}
 
 
 def test_pods_are_reached_from_the_teams_own_namespaces_and_from_operators() -> None:
@@ -137,9 +137,9 @@ def test_pods_are_reached_from_the_teams_own_namespaces_and_from_operators() -> 
 def test_a_namespace_has_the_labels_of_the_file_too() -> None:
     labels = {"team-vision": {"workload-type": "ml"}, "default": {"workload-type": "any"}}
     spec = parse_fleet(changed(fleet_data(), {"namespaceLabels": labels}))
-    made = {item["metadata"]["name"]: item["metadata"]["labels"] for item in render_namespaces(spec)}
-    assert made["team-vision"]["workload-type"] == "ml"
-    assert made["default"] == {"workload-type": "any"}
+    result = {item["metadata"]["name"]: item["metadata"]["labels"] for item in render_namespaces(spec)}
+    assert result["team-vision"]["workload-type"] == "ml"
+    assert result["default"] == {"workload-type": "any"}
 
 
 @pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])

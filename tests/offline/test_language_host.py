@@ -54,5 +54,5 @@ def test_the_installed_sdks_name_the_plugins_that_are_needed(tmp_path: Path) -> 
 def test_an_environment_that_is_there_is_used_as_it_is() -> None:
     host = LanguageHost("3.0.0", "")
     request = language_pb2.InstallDependenciesRequest(info=language_pb2.ProgramInfo(root_directory="/"))
-    (said,) = host.InstallDependencies(request, None)
-    assert f"{sys.executable} is used as it is, nothing is installed" in said.stdout.decode()
+    (output,) = host.InstallDependencies(request, None)
+    assert f"{sys.executable} is used as it is, nothing is installed" in output.stdout.decode()

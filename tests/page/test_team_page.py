@@ -118,7 +118,7 @@ async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str, 
 async def names(url: str, token: str) -> list[str]:
     status, text, _ = await get(f"{url}live/jobs", Authorization=f"Bearer {token}")
     assert status == 200, text
-    return [each["name"] for each in json.loads(text)["jobs"]]
+    return [item["name"] for item in json.loads(text)["jobs"]]
 
 
 async def test_each_viewer_sees_what_the_cluster_lets_their_token_read(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_each_viewer_sees_what_the_cluster_lets_their_token_read(tmp_path:
         assert await names(url, "ada") == ["train-vision"]
         assert await names(url, "bob") == ["train-speech"]
         assert sorted(await names(url, "lead")) == ["train-speech", "train-vision"]
-        assert {each["Authorization"][0] for each in cluster.asked} == {"Bearer ada", "Bearer bob", "Bearer lead"}
+        assert {item["Authorization"][0] for item in cluster.asked} == {"Bearer ada", "Bearer bob", "Bearer lead"}
 
 
 async def test_nothing_of_one_viewer_is_kept_for_another(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ async def test_without_a_token_nobody_is_let_in_and_nothing_is_asked(tmp_path: P
             assert status == 401
             assert "train" not in text
             assert headers["WWW-Authenticate"] == "Bearer"
-        assert [each["Authorization"] for each in cluster.asked if "x" * 7000 not in each["Authorization"][0]] == []
+        assert [item["Authorization"] for item in cluster.asked if "x" * 7000 not in item["Authorization"][0]] == []
 
 
 async def test_a_token_that_the_cluster_does_not_take_is_refused(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ async def test_forged_tokens_wait_for_each_other_alone(tmp_path: Path) -> None:
         await names(url, "lead")
         cluster.judged.set()
         assert {status for status, *_ in await many} == {401}
-        of_forged = [each for each in cluster.asked if each["Authorization"][0].startswith("Bearer forged")]
+        of_forged = [item for item in cluster.asked if item["Authorization"][0].startswith("Bearer forged")]
         assert (len(of_forged), cluster.most_forged) == (40, 2)
 
 
@@ -212,7 +212,7 @@ async def test_no_other_header_of_a_viewer_reaches_the_cluster(tmp_path: Path, h
     async with served(tmp_path) as (url, cluster):
         await get(f"{url}live/jobs", **{"Authorization": "Bearer ada", header: "system:masters"})
         assert cluster.asked
-        assert all(header not in each for each in cluster.asked)
+        assert all(header not in item for item in cluster.asked)
 
 
 async def test_why_it_waits_and_what_happened_are_shown(tmp_path: Path) -> None:
@@ -311,16 +311,16 @@ async def behind_iap(folder: Path, audience: str = AUDIENCE) -> AsyncIterator[tu
     async with TestServer(application) as server:
         groups = {"ml@example.com": [ADA]}
         sign_in = IapSignIn(audience, ["Bob@Example.com"], groups, str(server.make_url("/keys")))
-        async with served(folder, sign_in) as found:
-            yield found
+        async with served(folder, sign_in) as result:
+            yield result
 
 
 async def test_behind_iap_members_of_groups_and_users_are_impersonated(tmp_path: Path) -> None:
     async with behind_iap(tmp_path) as (url, cluster):
         for user, job in ((ADA, "train-vision"), (BOB, "train-speech"), ("Ada@Example.com", "train-vision")):
             status, text, _ = await get(f"{url}live/jobs", **{IAP_HEADER: signed(email=user)})
-            assert (status, [each["name"] for each in json.loads(text)["jobs"]]) == (200, [job])
-        users = {(each["Impersonate-User"][0], *each.get("Impersonate-Group", [])) for each in cluster.asked}
+            assert (status, [entry["name"] for entry in json.loads(text)["jobs"]]) == (200, [job])
+        users = {(item["Impersonate-User"][0], *item.get("Impersonate-Group", [])) for item in cluster.asked}
         assert users == {(VIEWER, "ml@example.com"), ("Bob@Example.com",)}
         assert {each["Authorization"][0] for each in cluster.asked} == {"Bearer own"}
 

@@ -85,13 +85,13 @@ def test_redrawn_days_are_days_of_the_window_on_the_same_weekday() -> None:
     first, again, other = (arrived(replay, seed) for seed in (1, 1, 2))
     assert first == again != other
     apart = [at - came for came, at in first]
-    assert {round(each / (24 * HOUR), 3) for each in apart} == {-7.0, 0.0, 7.0}
+    assert {round(item / (24 * HOUR), 3) for item in apart} == {-7.0, 0.0, 7.0}
 
 
 def arrived(replay: Replay, seed: int) -> list[tuple[float, float]]:
     """Of each job when it came, and when it does in a simulation, in seconds of the window."""
     jobs = replay.run(seed, redrawn=True)
-    return [(each.job.arrival.time - replay.window.begin, each.record.arrived_at) for each in jobs]
+    return [(item.job.arrival.time - replay.window.begin, item.record.arrived_at) for item in jobs]
 
 
 def test_fewer_jobs_come_by_a_factor_below_one() -> None:
@@ -105,9 +105,9 @@ def test_a_window_begins_with_what_ran_and_waited_then() -> None:
     window = Window(BEGIN + 12 * HOUR, BEGIN + 24 * HOUR)
     replay = Replay(fleet, past, window)
     run = replay.run(0)
-    before = [each for each in run if each.job.arrival.time < window.begin]
+    before = [item for item in run if item.job.arrival.time < window.begin]
     assert before
-    assert all(each.record.runs and each.record.runs[0].admitted_at < HOUR for each in before)
+    assert all(entry.record.runs and entry.record.runs[0].admitted_at < HOUR for entry in before)
     assert waits_of(replay, [run])["dws"].jobs.middle == len(run) - len(before)
 
 
@@ -134,7 +134,7 @@ def one_cluster() -> FleetSpec:
 
 def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, gpus: int = 0, **arrival: Any) -> Past:
     """Jobs of the events that follow their arrival at 9:00; without GPUs they tolerate the taint of nodes with some."""
-    found = []
+    result = []
     for number, events in enumerate(jobs):
         data = workload()
         data["metadata"] |= {"uid": f"u{number}", "name": f"job-{number}", "namespace": "default"}
@@ -145,17 +145,17 @@ def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, gpus: int = 0, **arriv
             data["spec"]["podSets"][0]["template"]["spec"]["tolerations"] = tolerations
         data["spec"] |= {"queueName": "gpu", **arrival}
         (arrived,) = workload_events(PrintedWorkload.of(data), Place("only"))
-        found.append(arrived)
+        result.append(arrived)
         about: dict[str, Any] = {
             "uid": arrived.uid,
             "namespace": "default",
             "workload": arrived.workload,
             "queue": "gpu",
         }
-        found += [
+        result += [
             Event(kind=kind, time=moment(at), key=f"{number}{kind}{at}", cluster="only", **about) for kind, at in events
         ]
-    return past_of(found)
+    return past_of(result)
 
 
 RAN = ((Kind.ADMITTED, "09:00:10"), (Kind.ENDED, "09:30:10"))
@@ -168,15 +168,15 @@ def replayed(history: Past, begin: str = "09:00:00", end: str = "12:00:00", **op
 
 def test_a_job_runs_as_long_as_it_did() -> None:
     replay, _ = replayed(past(RAN))
-    (found,) = replay.run(0)
-    (run,) = found.record.runs
+    (result,) = replay.run(0)
+    (run,) = result.record.runs
     assert (run.started_at, run.ended_at) == (0.0, 1800.0)
 
 
 def test_a_job_that_runs_on_ends_as_jobs_like_it_that_ran_longer() -> None:
     long = [(Kind.ADMITTED, "09:00:00"), (Kind.ENDED, "12:00:00")]
     replay, fit = replayed(past(RAN, RAN, long, [(Kind.ADMITTED, "11:00:00")]), end="13:00:00")
-    assert [each.record.finished_at for each in replay.run(0)] == pytest.approx([1800, 1800, 10800, 10800])
+    assert [item.record.finished_at for item in replay.run(0)] == pytest.approx([1800, 1800, 10800, 10800])
     assert "run times that are not recorded, drawn from those of jobs like them: 1" in fit.not_explained
 
 
@@ -189,14 +189,14 @@ def test_quotas_are_those_of_the_windows() -> None:
     gpus |= {"nominalQuota": 0, "during": {"later": {"nominalQuota": 8}}}
     replay = Replay(parse_fleet(data), past(RAN, gpus=4, cpu=0), Window(moment("09:00:00"), moment("12:00:00")))
     for seed in (0, 1):
-        (found,) = replay.run(seed)
-        assert found.record.admitted_at == pytest.approx(HOUR, abs=2)
+        (result,) = replay.run(seed)
+        assert result.record.admitted_at == pytest.approx(HOUR, abs=2)
 
 
 def test_a_job_that_was_deleted_while_it_waited_is_deleted_in_the_replay() -> None:
     replay, fit = replayed(past([(Kind.DELETED, "09:10:00")], cpu=1000))
-    (found,) = replay.run(0)
-    assert found.record.finished_at == 600.0
+    (result,) = replay.run(0)
+    assert result.record.finished_at == 600.0
     assert "jobs that were deleted while they waited: 1" in fit.not_explained
     assert fit.replayed == {}
 
@@ -250,9 +250,9 @@ def test_what_a_run_waited_for_nodes_of_a_fixed_pool_is_left_to_the_simulation()
         history = past(*runs)
         for job in history.jobs:
             job.runs[0].cluster, job.runs[0].flavors = "batch", (flavor,)
-        found = observe(history, fleet)
-        assert sorted(found.run_times[()]) == sorted(found.ran(job) or 0.0 for job in history.jobs)
-        return [found.ran(job) for job in history.jobs]
+        result = observe(history, fleet)
+        assert sorted(result.run_times[()]) == sorted(result.ran(job) or 0.0 for job in history.jobs)
+        return [result.ran(job) for job in history.jobs]
 
     assert ran("l4-reserved", *5 * [quick], late) == 6 * [1800.0]
     assert ran("l4-ondemand", *5 * [quick], late) == [*5 * [1800.0], 2400.0], "nodes of others were made for it"
@@ -282,8 +282,8 @@ def test_a_replay_judges_the_goals_of_the_file(limit: str, standing: str) -> Non
     goals = Goals(wait=WaitGoal(p90=limit))
     fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
     replay = Replay(fleet, past, Window(past.begin, past.end))
-    (found,) = goals_in(replay, [replay.run(0)])
-    assert found.standing == standing
+    (result,) = goals_in(replay, [replay.run(0)])
+    assert result.standing == standing
 
 
 def test_a_history_judges_the_goals_of_the_file() -> None:
@@ -291,8 +291,8 @@ def test_a_history_judges_the_goals_of_the_file() -> None:
     (queue,) = fleet.cluster_queues
     goals = Goals(wait=WaitGoal(p90="1m"))
     fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
-    assert [each.standing for each in judge_recorded(fleet, None)] == ["not known"]
-    assert [each.standing for each in judge_recorded(fleet, Recorded(past, past.begin, past.end))] == ["missed"]
+    assert [item.standing for item in judge_recorded(fleet, None)] == ["not known"]
+    assert [entry.standing for entry in judge_recorded(fleet, Recorded(past, past.begin, past.end))] == ["missed"]
 
 
 @pytest.mark.parametrize(

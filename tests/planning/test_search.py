@@ -41,10 +41,10 @@ def every(sizes: tuple[int, ...]) -> Iterator[Point]:
 def test_it_finds_the_best_of_all_with_a_tenth_of_the_evaluations(need: float) -> None:
     evaluate = outcome(need)
     search = Search(SIZES, evaluate, priced, 10_000)
-    found = evaluate(search.run((4, 4, 4)), True)
+    result = evaluate(search.run((4, 4, 4)), True)
     best = min(evaluate(point, True) for point in every(SIZES))
-    assert found.missed == best.missed
-    assert found.cost <= best.cost + 1e-9
+    assert result.missed == best.missed
+    assert result.cost <= best.cost + 1e-9
     assert len(search.evaluated) <= math.prod(SIZES) / 10
 
 

@@ -61,9 +61,9 @@ def test_all_problems_at_once_each_at_its_path() -> None:
     data["clusterQueues"][0]["cohort"] = "vision"
     with pytest.raises(SpecError) as raised:
         read_arguments(Fleet, {"spec": data})
-    said = str(raised.value)
-    assert f"spec.clusters[{WORKER}].region: moon-west1 is not a known region" in said
-    assert "spec.clusterQueues[gpu].cohort: was removed in Kueue's v1beta2; write cohortName" in said
+    output = str(raised.value)
+    assert f"spec.clusters[{WORKER}].region: moon-west1 is not a known region" in output
+    assert "spec.clusterQueues[gpu].cohort: was removed in Kueue's v1beta2; write cohortName" in output
 
 
 def test_what_is_missing_and_what_is_not_known() -> None:

@@ -39,13 +39,13 @@ def test_every_public_component_is_there_as_a_component() -> None:
 def test_everything_is_documented() -> None:
     for token, resource in whole_schema()["resources"].items():
         assert resource["description"], token
-        for key, each in {**resource["inputProperties"], **resource["properties"]}.items():
-            assert each["description"], f"{token}.{key}"
+        for key, item in {**resource["inputProperties"], **resource["properties"]}.items():
+            assert item["description"], f"{token}.{key}"
     for token, kind in whole_schema()["types"].items():
         if "enum" not in kind:
             assert kind["description"], token
-        for key, each in kind.get("properties", {}).items():
-            assert each.get("description"), f"{token}.{key}"
+        for key, item in kind.get("properties", {}).items():
+            assert item.get("description"), f"{token}.{key}"
 
 
 @pytest.mark.parametrize("name", components())
@@ -69,12 +69,12 @@ def test_no_description_is_left_over() -> None:
     used = {key for name in components() for key in fields(arguments_of(getattr(kueue_fleet, name)))}
     used |= {"dns", "networks", "kubernetesTokens"}  # of ControlPlaneAccess
     used |= {
-        to_camel(each.name)
+        to_camel(item.name)
         for kind in (KubernetesCluster, NetworkIds, WorkerGrant)
-        for each in dataclasses.fields(kind)
+        for item in dataclasses.fields(kind)
     }
     used -= {"spec"}  # said by its model, or of the component
-    used -= {to_camel(each) for each in set(field_docs(FleetInputs)) - {"project", "network"}}
+    used -= {to_camel(entry) for entry in set(field_docs(FleetInputs)) - {"project", "network"}}
     assert set(ARGUMENTS) == used
     assert {name for name, _ in OF_COMPONENT} <= set(components())
 
@@ -95,14 +95,14 @@ def test_only_what_may_be_an_output_is_not_plain() -> None:
         "serviceRangeName",
         "subnetwork",
     }
-    assert {key for key, each in inputs.items() if not each.get("plain")} == ids
+    assert {key for key, item in inputs.items() if not item.get("plain")} == ids
 
 
 def test_outputs_are_data() -> None:
-    found = outputs_of(ManagerCluster)
-    assert {"endpoint", "kubeconfig", "nodeServiceAccount"} <= set(found)
-    assert "cluster" not in found
-    assert "provider" not in found
+    result = outputs_of(ManagerCluster)
+    assert {"endpoint", "kubeconfig", "nodeServiceAccount"} <= set(result)
+    assert "cluster" not in result
+    assert "provider" not in result
 
 
 def test_schema(snapshot: SnapshotAssertion) -> None:
@@ -116,11 +116,11 @@ def test_schema(snapshot: SnapshotAssertion) -> None:
     for token, kind in whole_schema()["types"].items():
         short = token.rpartition(":")[2]
         if "enum" in kind:
-            lines.append(f"{short} = {' | '.join(each['value'] for each in kind['enum'])}")
+            lines.append(f"{short} = {' | '.join(item['value'] for item in kind['enum'])}")
             continue
         properties = kind["properties"].items()
         must = kind.get("required", [])
-        lines += [f"{short}.{key}{'!' if key in must else '?'}: {shape(each)}" for key, each in properties]
+        lines += [f"{short}.{key}{'!' if key in must else '?'}: {shape(entry)}" for key, entry in properties]
     assert "\n".join(lines) == snapshot
 
 

@@ -125,8 +125,8 @@ def construct(token: str, inputs: dict[str, Any]) -> tuple[pulumi_mocks.Recordin
     state: dict[str, Any] = {}
 
     def program() -> pulumi.Output[None]:
-        made = FleetPlugin().construct("it", token, inputs)
-        return pulumi.Output.all(urn=made.urn, **made.state).apply(state.update)
+        result = FleetPlugin().construct("it", token, inputs)
+        return pulumi.Output.all(urn=result.urn, **result.state).apply(state.update)
 
     return pulumi_mocks.run(program), state
 
@@ -153,7 +153,7 @@ def test_a_fleet_is_the_same_as_from_python() -> None:
     recording, state = construct("kueue-fleet:index:Fleet", {"spec": fleet_data(WORKER)})
     directly = pulumi_mocks.run(lambda: kueue_fleet.Fleet("it", parse_fleet(fleet_data(WORKER))) and None)
     assert recording.graph() == directly.graph()
-    assert {made.urn: made.inputs for made in recording} == {made.urn: made.inputs for made in directly}
+    assert {result.urn: result.inputs for result in recording} == {objects.urn: objects.inputs for objects in directly}
     assert set(state["endpoints"]) == {MANAGER, WORKER}
 
 

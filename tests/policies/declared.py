@@ -333,7 +333,7 @@ def as_stack(declared: Iterable[Declared]) -> list[PolicyResource]:
         for one in listed
         if one.type == KUBERNETES_PROVIDER
     }
-    made = {
+    result = {
         one.name: PolicyResource(
             one.type,
             one.known(),
@@ -350,7 +350,7 @@ def as_stack(declared: Iterable[Declared]) -> list[PolicyResource]:
     for one in listed:
         for key, value in one.props.items():
             if isinstance(value, Ref):
-                source = made[value.resource]
-                made[one.name].dependencies.append(source)
-                made[one.name].property_dependencies[key] = [source]
-    return list(made.values())
+                source = result[value.resource]
+                result[one.name].dependencies.append(source)
+                result[one.name].property_dependencies[key] = [source]
+    return list(result.values())

@@ -15,17 +15,17 @@ BY_NAME = {rule.name: rule for rule in RULES}
 
 def says(rule: str, declared: Declared, **config: Any) -> list[str]:
     """About one resource."""
-    found = BY_NAME[rule]
-    assert isinstance(found, ResourceRule)
-    return [str(problem) for problem in found.problems(Resource.of(as_input(declared)), config)]
+    result = BY_NAME[rule]
+    assert isinstance(result, ResourceRule)
+    return [str(problem) for problem in result.problems(Resource.of(as_input(declared)), config)]
 
 
 def stack_says(rule: str, *declared: Declared, owner: Declared | None = None) -> list[str]:
     """About a stack with one cluster, called c, and its provider, called p."""
-    found = BY_NAME[rule]
-    assert isinstance(found, StackRule)
+    result = BY_NAME[rule]
+    assert isinstance(result, StackRule)
     everything = (owner or cluster("c"), provider("p", "c"), *declared)
-    return [str(problem) for _, problem in found.problems(Estate.of(as_stack(everything)))]
+    return [str(problem) for _, problem in result.problems(Estate.of(as_stack(everything)))]
 
 
 def gcp(kind: str, **props: Any) -> Declared:

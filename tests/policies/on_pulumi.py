@@ -28,23 +28,23 @@ class _Kubernetes(pulumi.ProviderResource):
 def declare(declared: Iterable[Declared]) -> None:
     """Declare the resources; those that others refer to come first."""
     listed = list(declared)
-    wanted: dict[str, set[str]] = {}
+    expected: dict[str, set[str]] = {}
     for one in listed:
         for value in one.props.values():
             if isinstance(value, Ref):
-                wanted.setdefault(value.resource, set()).add(value.output)
-    made: dict[str, Any] = {}
+                expected.setdefault(value.resource, set()).add(value.output)
+    result: dict[str, Any] = {}
 
     def resolved(value: Any) -> Any:
         if isinstance(value, Ref):
-            output: pulumi.Output[str] = made[value.resource].__dict__[value.output]
+            output: pulumi.Output[str] = result[value.resource].__dict__[value.output]
             return output.apply(lambda text: value.text.replace("{}", text))
         return value
 
     for one in listed:
         props = {key: resolved(value) for key, value in one.props.items()}
         if one.type == KUBERNETES_PROVIDER:
-            made[one.name] = _Kubernetes(one, props)
+            result[one.name] = _Kubernetes(one, props)
             continue
-        opts = pulumi.ResourceOptions(protect=one.protect, provider=made[one.provider] if one.provider else None)
-        made[one.name] = _Any(one, props, wanted.get(one.name, ()), opts)
+        opts = pulumi.ResourceOptions(protect=one.protect, provider=result[one.provider] if one.provider else None)
+        result[one.name] = _Any(one, props, expected.get(one.name, ()), opts)

@@ -45,13 +45,13 @@ def _as_policy_resource(one: Recorded, everything: Recording) -> PolicyResource:
 
 def estate_of(recording: Recording) -> Estate:
     """The stack as a stack policy sees it."""
-    made = {one.urn: _as_policy_resource(one, recording) for one in recording}
+    result = {one.urn: _as_policy_resource(one, recording) for one in recording}
     for one in recording:
-        made[one.urn].dependencies.extend(made[urn] for urn in one.dependencies if urn in made)
-        made[one.urn].property_dependencies.update(
-            {key: [made[urn] for urn in urns if urn in made] for key, urns in one.property_dependencies.items()}
+        result[one.urn].dependencies.extend(result[urn] for urn in one.dependencies if urn in result)
+        result[one.urn].property_dependencies.update(
+            {key: [result[urn] for urn in urns if urn in result] for key, urns in one.property_dependencies.items()}
         )
-    return Estate.of(made.values())
+    return Estate.of(result.values())
 
 
 def findings(recording: Recording, config: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Finding]:

@@ -31,8 +31,8 @@ def pools_of(*declared: Declared) -> dict[str, list[str]]:
 
 def test_an_object_is_in_the_cluster_whose_output_its_providers_kubeconfig_is_made_of() -> None:
     declared = [cluster("one"), cluster("two"), provider("p1", "one"), provider("p2", "two")]
-    found = flavors_of(*declared, flavor("a", {}, by="p1"), flavor("b", {}, by="p2"))
-    assert found == {"one": ["a"], "two": ["b"]}
+    result = flavors_of(*declared, flavor("a", {}, by="p1"), flavor("b", {}, by="p2"))
+    assert result == {"one": ["a"], "two": ["b"]}
 
 
 def test_an_object_is_in_the_cluster_that_its_provider_names() -> None:
@@ -92,11 +92,11 @@ def test_a_pool_is_judged_as_it_is_asked_for_and_not_by_what_google_fills_in(ans
     stack = as_stack(declared)
     stack[1].props = {**stack[1].props, **answer}
     rules = [BY_NAME[name] for name in ("pool-initial-size", "pool-compact-zone")]
-    found = [
-        str(each)
+    result = [
+        str(item)
         for rule in rules
         if isinstance(rule, StackRule)
-        for _, each in rule.problems(Estate.of(stack, seen), None)
+        for _, item in rule.problems(Estate.of(stack, seen), None)
     ]
-    assert len(found) == 1
-    assert "one zone" in found[0]
+    assert len(result) == 1
+    assert "one zone" in result[0]

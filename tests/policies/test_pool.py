@@ -43,11 +43,11 @@ def view(
     ],
 )
 def test_the_most_nodes(sizes: dict[str, Any], of: dict[str, Any], expected: int | None) -> None:
-    found = Pool(
+    result = Pool(
         Resource("t", "p", "u", {**view().resource.props, **sizes}),
         Resource("t", "c", "u", {**view().cluster.props, **of}),
     )
-    assert found.max_nodes == expected
+    assert result.max_nodes == expected
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_gpus_of_a_node(config: dict[str, Any], expected: int | None) -> None:
 
 
 def test_capacity_counts_what_pods_can_have() -> None:
-    found = view()
-    assert found.capacity("nvidia.com/gpu") == 8
-    cpus = found.capacity("cpu")
+    result = view()
+    assert result.capacity("nvidia.com/gpu") == 8
+    cpus = result.capacity("cpu")
     assert cpus is not None
     assert 4 * 23 < cpus < 4 * 24
-    assert found.capacity("ephemeral-storage") is None
+    assert result.capacity("ephemeral-storage") is None
     closed = view({"autoscaling": None, "nodeCount": 0})
     assert closed.capacity("nvidia.com/gpu") == closed.capacity("memory") == 0
 

@@ -58,17 +58,17 @@ def alone(declared: Declared) -> Declared:
 
 def broken(seed: Seed) -> list[tuple[str, str | None, str]]:
     """Rule, resource and message of everything that is wrong with a seed."""
-    found: list[tuple[str, str | None, str]] = []
+    result: list[tuple[str, str | None, str]] = []
     estate = Estate.of(as_stack(seed.resources))
     resources = [Resource.of(as_input(one)) for one in seed.resources]
     for rule in RULES:
         config = seed.config if rule.name == seed.rule else {}
         if isinstance(rule, ResourceRule):
             for one in resources:
-                found += [(rule.name, one.name, str(p)) for p in rule.problems(one, config)]
+                result += [(rule.name, one.name, str(p)) for p in rule.problems(one, config)]
         else:
-            found += [(rule.name, urn.rsplit("::", 1)[-1] or None, str(p)) for urn, p in rule.problems(estate, config)]
-    return found
+            result += [(rule.name, urn.rsplit("::", 1)[-1] or None, str(p)) for urn, p in rule.problems(estate, config)]
+    return result
 
 
 def test_every_rule_has_a_seed_and_no_two_rules_have_a_name() -> None:
@@ -78,10 +78,10 @@ def test_every_rule_has_a_seed_and_no_two_rules_have_a_name() -> None:
 
 @pytest.mark.parametrize("seed", JUDGED, ids=[seed.rule for seed in JUDGED])
 def test_a_seed_breaks_exactly_its_rule_and_is_told_what_to_change(seed: Seed) -> None:
-    found = broken(seed)
-    assert [(rule, resource) for rule, resource, _ in found] == [(seed.rule, seed.at)]
-    assert seed.says in found[0][2]
-    assert "; " in found[0][2]
+    result = broken(seed)
+    assert [(rule, resource) for rule, resource, _ in result] == [(seed.rule, seed.at)]
+    assert seed.says in result[0][2]
+    assert "; " in result[0][2]
 
 
 GOOD = (
@@ -138,9 +138,9 @@ def with_unknown(props: dict[str, Any], path: tuple[Any, ...]) -> dict[str, Any]
 
 def reports_of(policy: Any, args: Any) -> list[str]:
     """What a policy reports; a policy that touches an unknown value raises here, as it would in the SDK."""
-    said: list[str] = []
-    policy.validate(args, lambda message, _urn=None: said.append(message))
-    return said
+    output: list[str] = []
+    policy.validate(args, lambda message, _urn=None: output.append(message))
+    return output
 
 
 RESOURCE_SEEDS = [seed for seed in JUDGED if isinstance(BY_NAME[seed.rule], ResourceRule)]
@@ -157,9 +157,9 @@ def test_an_unknown_property_takes_a_rule_at_most_the_violation_that_lies_in_it(
     lost = []
     for path in paths_in(props):
         proxied = unknown_checking_proxy(with_unknown(props, path))
-        said = reports_of(policy, as_input(seed.culprit, proxied, seed.config))
-        assert len(said) <= 1
-        if not said:
+        output = reports_of(policy, as_input(seed.culprit, proxied, seed.config))
+        assert len(output) <= 1
+        if not output:
             lost.append(path)
     unrelated = [path for path in paths_in(props) if path not in lost]
     assert unrelated or len(props) <= 2, "every property matters: the rule reads what it does not need"
@@ -177,9 +177,9 @@ def test_an_unknown_property_of_any_resource_never_stops_a_stack_rule(seed: Seed
             for number, other in enumerate(stack):
                 if number != index:
                     other.props = unknown_checking_proxy(dict(other.props))
-            said = reports_of(policy, StackValidationArgs(stack, seed.config))
-            assert len(said) <= 1
-            kept += bool(said)
+            output = reports_of(policy, StackValidationArgs(stack, seed.config))
+            assert len(output) <= 1
+            kept += bool(output)
     assert kept
 
 
@@ -202,8 +202,8 @@ def test_what_is_not_known_is_never_held_against_a_resource(declared: Declared) 
     props = declared.known()
     for path in paths_in(props):
         resource = Resource.of(as_input(declared, unknown_checking_proxy(with_unknown(props, path))))
-        said = [problem for rule in RULES if isinstance(rule, ResourceRule) for problem in rule.problems(resource)]
-        assert said == [], path
+        output = [problem for rule in RULES if isinstance(rule, ResourceRule) for problem in rule.problems(resource)]
+        assert output == [], path
 
 
 # --- what nobody should write, but somebody will ----------------------------------------------------------------------

@@ -356,7 +356,7 @@ def test_a_manager_and_an_autopilot_cluster_need_no_nodes_for_their_flavors() ->
     ],
 )
 def test_a_queued_pool_needs_a_provisioning_check_on_its_flavor(checks: dict[str, Any], fine: bool) -> None:
-    found = stack_says(
+    result = stack_says(
         "kueue-dws-check",
         pool("nodes", QUEUED, of="c"),
         l4(),
@@ -364,7 +364,7 @@ def test_a_queued_pool_needs_a_provisioning_check_on_its_flavor(checks: dict[str
         check("budget", "budget", by="p"),
         queue("q", {"l4": 2}, by="p", admissionChecksStrategy=checks),
     )
-    assert (found == []) is fine
+    assert (result == []) is fine
 
 
 def cohort(name: str, parent: str) -> Declared:
@@ -386,8 +386,8 @@ def cohort(name: str, parent: str) -> Declared:
 )
 def test_a_queue_that_admits_nothing_is_named(spec: dict[str, Any], says_of_it: str) -> None:
     cohorts = (cohort("a", "b"), cohort("b", "a"), cohort("below", "a"), cohort("team", "company"))
-    found = stack_says("kueue-queue-admits", queue("q", {"l4": 2}, by="p", **spec), *cohorts)
-    assert [one[: len(says_of_it)] for one in found] == ([says_of_it] if says_of_it else [])
+    result = stack_says("kueue-queue-admits", queue("q", {"l4": 2}, by="p", **spec), *cohorts)
+    assert [one[: len(says_of_it)] for one in result] == ([says_of_it] if says_of_it else [])
 
 
 def test_a_queue_without_quota_may_borrow() -> None:

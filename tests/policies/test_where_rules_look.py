@@ -50,8 +50,8 @@ def test_pods_are_judged_wherever_they_are_described(kind: str, path: str) -> No
         ("kube-no-host-namespaces", {"hostIPC": True}),
         ("secret-not-in-environment", {"containers": [{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}]}),
     ):
-        [found] = says(rule, holding(kind, path, POD | spec))
-        assert found.startswith(path.replace("[]", "[0]"))
+        [result] = says(rule, holding(kind, path, POD | spec))
+        assert result.startswith(path.replace("[]", "[0]"))
         assert says(rule, holding(kind, path, POD)) == []
     assert says("kube-workload-service-account", holding(kind, path, POD)) == []
 
@@ -117,5 +117,5 @@ DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
 def test_only_the_worker_of_a_manager_takes_tokens_from_the_internet(
     endpoint: dict[str, Any], secrets: list[Declared], fine: bool
 ) -> None:
-    found = stack_says("gke-dns-endpoint-credentials", *secrets, owner=cluster("c", {DNS: endpoint}))
-    assert (found == []) is fine
+    result = stack_says("gke-dns-endpoint-credentials", *secrets, owner=cluster("c", {DNS: endpoint}))
+    assert (result == []) is fine

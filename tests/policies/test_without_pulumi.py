@@ -18,8 +18,8 @@ STACKS = Path(__file__).parents[2] / "stacks"
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     printed = call("render", STACKS / "Pulumi.dws-multikueue.yaml", "--cloud", "-o", "json").stdout
-    found: dict[str, Any] = json.loads(printed)
-    return found
+    result: dict[str, Any] = json.loads(printed)
+    return result
 
 
 def judged(
@@ -33,8 +33,8 @@ def judged(
 
 def cluster(document: dict[str, Any]) -> dict[str, Any]:
     """The properties of a copy's first cluster."""
-    found = next(one for one in document["resources"].values() if one["type"] == "gcp:container/cluster:Cluster")
-    properties: dict[str, Any] = found["properties"]
+    result = next(one for one in document["resources"].values() if one["type"] == "gcp:container/cluster:Cluster")
+    properties: dict[str, Any] = result["properties"]
     return properties
 
 

@@ -35,8 +35,8 @@ READS: Final = frozenset(
 def description(name: str, version: str) -> dict[str, Any]:
     """The description of an API."""
     documents = resources.files("googleapiclient.discovery_cache").joinpath("documents")
-    found: dict[str, Any] = json.loads(documents.joinpath(f"{name}.{version}.json").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(documents.joinpath(f"{name}.{version}.json").read_text(encoding="utf-8"))
+    return result
 
 
 class Method(NamedTuple):
@@ -70,11 +70,11 @@ def _methods_in(api: dict[str, Any]) -> Iterator[Method]:
 def _pattern(path: str, parameters: Mapping[str, Any]) -> re.Pattern[str]:
     """What a path looks like; names with slashes are told apart by their form."""
     parts = re.split(r"\{(\+?)(\w+)\}", path)
-    made = re.escape(parts[0])
+    result = re.escape(parts[0])
     for slashes, name, rest in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
         form = str(parameters[name]["pattern"]).strip("^$") if slashes else "[^/]+"
-        made += f"(?P<{name}>{form}){re.escape(rest)}"
-    return re.compile(made)
+        result += f"(?P<{name}>{form}){re.escape(rest)}"
+    return re.compile(result)
 
 
 class Failure(NamedTuple):
@@ -164,12 +164,12 @@ def _answer(project: Project, request: BaseHTTPRequestHandler) -> None:
 
 
 def _checked(project: Project, verb: str, path: str, query: list[tuple[str, str]], body: Any) -> Any:
-    found = [(method, match) for method in methods() if (match := method.path.fullmatch(path))]
-    found = [(method, match) for method, match in found if method.data["httpMethod"] == verb]
-    if not found:
+    results = [(method, match) for method in methods() if (match := method.path.fullmatch(path))]
+    results = [(method, match) for method, match in results if method.data["httpMethod"] == verb]
+    if not results:
         project.wrong.append(f"{verb} {path}: there is no such method")
         return Failure(400, _error(400, "no such method"))
-    method, match = found[0]
+    method, match = results[0]
     values = {name: unquote(value) for name, value in match.groupdict().items()}
     problems = [*_wrong_parameters(method, values, query), *_wrong_body(method, body)]
     if verb != "GET" and method.id not in READS:
@@ -180,11 +180,11 @@ def _checked(project: Project, verb: str, path: str, query: list[tuple[str, str]
         return Failure(400, _error(400, "; ".join(problems)))
     if project.failures.get(method.id):
         return project.failures[method.id].pop(0)
-    made = _ANSWERS[method.id](project, {**values, **dict(query)}, body)
-    if not isinstance(made, Failure):
+    result = _ANSWERS[method.id](project, {**values, **dict(query)}, body)
+    if not isinstance(result, Failure):
         schema = {"$ref": method.data["response"]["$ref"]}
-        project.wrong += [f"answer of {method.id}: {each}" for each in _misfits(method.api, schema, made, "")]
-    return made
+        project.wrong += [f"answer of {method.id}: {item}" for item in _misfits(method.api, schema, result, "")]
+    return result
 
 
 def _wrong_parameters(method: Method, values: dict[str, str], query: list[tuple[str, str]]) -> Iterator[str]:
@@ -201,10 +201,10 @@ def _wrong_parameters(method: Method, values: dict[str, str], query: list[tuple[
             yield f"{name} is none of {parameter['enum']}: {value}"
         if "pattern" in parameter and not re.fullmatch(parameter["pattern"].strip("^$"), value):
             yield f"{name} is not of the form {parameter['pattern']}: {value}"
-        if not parameter.get("repeated") and [each for each, _ in given].count(name) > 1:
+        if not parameter.get("repeated") and [item for item, _ in given].count(name) > 1:
             yield f"{name} is given twice"
     names = {name for name, _ in given}
-    yield from (f"{name} is missing" for name, each in known.items() if each.get("required") and name not in names)
+    yield from (f"{name} is missing" for name, entry in known.items() if entry.get("required") and name not in names)
     for name, value in query:
         if name == "fields":
             yield from _wrong_fields(method.api, {"$ref": method.data["response"]["$ref"]}, value)
@@ -222,16 +222,16 @@ def _wrong_fields(api: dict[str, Any], schema: dict[str, Any], mask: str) -> Ite
 
 
 def _wrong_body(method: Method, body: Any) -> Iterator[str]:
-    wanted = method.data.get("request")
-    if (wanted is None) != (body is None):
-        yield "has a body" if wanted is None else "has no body"
-    elif wanted is not None:
-        yield from _misfits(method.api, {"$ref": wanted["$ref"]}, body, "body")
+    expected = method.data.get("request")
+    if (expected is None) != (body is None):
+        yield "has a body" if expected is None else "has no body"
+    elif expected is not None:
+        yield from _misfits(method.api, {"$ref": expected["$ref"]}, body, "body")
 
 
 def _properties(api: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = api["schemas"][schema["$ref"]] if "$ref" in schema else schema
-    return dict(found.get("properties", {}))
+    result: dict[str, Any] = api["schemas"][schema["$ref"]] if "$ref" in schema else schema
+    return dict(result.get("properties", {}))
 
 
 _PYTHON: Final[dict[str, Any]] = {
@@ -257,15 +257,15 @@ def _misfits(api: dict[str, Any], schema: dict[str, Any], value: Any, path: str)
     elif kind == "string" and schema.get("format") in ("int64", "uint64") and not re.fullmatch(r"-?\d+", value):
         yield f"{path}: is not a number in a string: {value}"
     elif kind == "array":
-        for index, each in enumerate(value):
-            yield from _misfits(api, schema["items"], each, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _misfits(api, schema["items"], item, f"{path}[{index}]")
     elif kind == "object":
-        for name, each in value.items():
+        for name, item in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
             if inner is None:
                 yield f"{path}.{name}: there is no such field"
             else:
-                yield from _misfits(api, inner, each, f"{path}.{name}")
+                yield from _misfits(api, inner, item, f"{path}.{name}")
 
 
 def _error(code: int, message: str, reason: str = "badRequest") -> dict[str, Any]:
@@ -338,17 +338,17 @@ def _list_regions(project: Project, query: Mapping[str, str], body: Any) -> Any:
 
 def _aggregated(kind: str, scope: str) -> Callable[[Project, Mapping[str, str], Any], Any]:
     def answer(project: Project, query: Mapping[str, str], body: Any) -> Any:
-        wanted = re.findall(r'\(name = "([^"]+)"\)', query.get("filter", ""))
-        if "filter" in query and " OR ".join(f'(name = "{name}")' for name in wanted) != query["filter"]:
+        expected = re.findall(r'\(name = "([^"]+)"\)', query.get("filter", ""))
+        if "filter" in query and " OR ".join(f'(name = "{name}")' for name in expected) != query["filter"]:
             return Failure(400, _error(400, f"Invalid value for field 'filter': '{query['filter']}'", "invalid"))
-        made = []
+        result = []
         for place, names in getattr(project, _FIELDS[kind]).items():
-            of = [each if isinstance(each, dict) else {"name": each, "zone": place} for each in names]
-            found = [each for each in of if not wanted or each["name"] in wanted]
-            found = [each for each in found if _project_of(each, project.id) == query["project"]]
+            of = [item if isinstance(item, dict) else {"name": item, "zone": place} for item in names]
+            results = [each for each in of if not expected or each["name"] in expected]
+            results = [entry for entry in results if _project_of(entry, project.id) == query["project"]]
             warning = {"code": "NO_RESULTS_ON_PAGE", "message": f"There are no results for scope '{scope}/{place}'."}
-            made.append((f"{scope}/{place}", {kind: found} if found else {"warning": warning}))
-        items, more = _paged(project, query, made)
+            result.append((f"{scope}/{place}", {kind: results} if results else {"warning": warning}))
+        items, more = _paged(project, query, result)
         unreachable = {"unreachables": project.unreachable} if project.unreachable else {}
         return {"items": dict(items), **more, **unreachable}
 
@@ -364,8 +364,8 @@ _FIELDS: Final = {
 
 
 def _project_of(resource: Mapping[str, Any], otherwise: str) -> str:
-    found = re.search(r"/projects/([^/]+)/", str(resource.get("selfLink", "")))
-    return found[1] if found else otherwise
+    result = re.search(r"/projects/([^/]+)/", str(resource.get("selfLink", "")))
+    return result[1] if result else otherwise
 
 
 def _get_network(project: Project, query: Mapping[str, str], body: Any) -> Any:
@@ -382,9 +382,9 @@ def _list_services(project: Project, query: Mapping[str, str], body: Any) -> Any
 
 def _list_limits(project: Project, query: Mapping[str, str], body: Any) -> Any:
     parent = f"projects/{project.number}/services/compute.googleapis.com"
-    made = []
+    result = []
     for metric, buckets in project.other_limits.items():
-        dimensions = {name for found, _ in buckets for name in found}
+        dimensions = {name for results, _ in buckets for name in results}
         unit = "/".join(["1", "{project}", *(f"{{{name}}}" for name in sorted(dimensions & {"region", "zone"}))])
         limit = {
             "name": f"{parent}/consumerQuotaMetrics/{metric}/limits/x",
@@ -395,8 +395,8 @@ def _list_limits(project: Project, query: Mapping[str, str], body: Any) -> Any:
                 for found, value in buckets
             ],
         }
-        made.append({"metric": f"compute.googleapis.com/{metric}", "consumerQuotaLimits": [limit]})
-    metrics, more = _paged(project, query, made)
+        result.append({"metric": f"compute.googleapis.com/{metric}", "consumerQuotaLimits": [limit]})
+    metrics, more = _paged(project, query, result)
     return {"metrics": metrics, **more}
 
 

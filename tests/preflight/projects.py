@@ -72,11 +72,11 @@ def reservation(name: str, zone: str, project: str = "my-project", **fields: Any
 
 def roomy_project() -> Project:
     """A project with room for `fleet`."""
-    wanted = needs()
+    expected = needs()
     kinds = ("g2-standard-24", "a3-highgpu-8g", "n1-standard-4", "e2-standard-4")
     share = {"shareType": "SPECIFIC_PROJECTS", "projectMap": {"123456789012": {"projectId": "123456789012"}}}
     return Project(
-        apis=[api.name for api in wanted.apis],
+        apis=[api.name for api in expected.apis],
         quotas={
             "CPUS_ALL_REGIONS": (100, 10),
             "GPUS_ALL_REGIONS": (64, 0),
@@ -103,5 +103,5 @@ def roomy_project() -> Project:
         accelerators={zone: ["nvidia-tesla-t4", "nvidia-l4"] for zone in ZONES},
         reservations={"us-central1-b": [reservation("theirs", "us-central1-b", "their-project", shareSettings=share)]},
         networks=["default"],
-        permissions=[name for role in wanted.roles for name in role.permissions],
+        permissions=[name for role in expected.roles for name in role.permissions],
     )

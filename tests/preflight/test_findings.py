@@ -42,8 +42,8 @@ def roomy() -> Facts:
 
 
 def found(facts: Facts, fleet: dict[str, Any] | None = None) -> list[Finding]:
-    wanted = NEEDS if fleet is None else needs_of(parse_fleet(fleet))[0]
-    return [each for each in findings(wanted, facts) if each.verdict != "fits"]
+    expected = NEEDS if fleet is None else needs_of(parse_fleet(fleet))[0]
+    return [item for item in findings(expected, facts) if item.verdict != "fits"]
 
 
 def only(facts: Facts) -> tuple[str, str, str, str, str]:
@@ -53,13 +53,13 @@ def only(facts: Facts) -> tuple[str, str, str, str, str]:
 
 def test_all_of_it_fits() -> None:
     assert found(roomy()) == []
-    parts = [each.part for each in findings(NEEDS, roomy())]
+    parts = [item.part for item in findings(NEEDS, roomy())]
     assert list(dict.fromkeys(parts)) == ["apis", "quotas", "machines", "reservations", "addresses", "permissions"]
 
 
 def test_an_api_that_is_not_enabled() -> None:
     facts = replace(roomy(), enabled_apis=roomy().enabled_apis - {"compute.googleapis.com"})
-    (enabled,) = [each for each in findings(NEEDS, facts) if each.what == "compute.googleapis.com"]
+    (enabled,) = [item for item in findings(NEEDS, facts) if item.what == "compute.googleapis.com"]
     assert (enabled.verdict, enabled.has) == ("fits", "enabled by `pulumi up`")
     (finding,) = found(facts, projects.fleet_data() | {"enableApis": False})
     assert (finding.what, finding.has, finding.verdict) == ("compute.googleapis.com", "off", "ask")
@@ -70,7 +70,7 @@ def test_an_api_that_is_not_enabled() -> None:
 def test_a_limit_that_no_api_has_is_to_be_compared_by_hand() -> None:
     metric = Metric("EnterpriseStorageGibPerRegion", "us-central1", unread="file.googleapis.com")
     needs = NEEDS._replace(quotas=(QuotaNeed(metric, 1024, None, {"storage home": 1024}),))
-    [finding] = [each for each in findings(needs, roomy()) if each.part == "quotas"]
+    [finding] = [item for item in findings(needs, roomy()) if item.part == "quotas"]
     assert (finding.verdict, finding.fails, finding.has) == ("check", False, "?")
     assert finding.wrong == (
         "preflight cannot read quotas of file.googleapis.com, and the fleet makes 1024 GiB (storage home 1024)"
@@ -148,7 +148,7 @@ def test_a_machine_that_a_zone_does_not_have() -> None:
         "of us-central1 it is in us-central1-f; take other zones or machines for only/h100",
     )
     facts = replace(roomy(), accelerators=frozenset())
-    assert {each.fix for each in found(facts)} == {
+    assert {item.fix for item in found(facts)} == {
         "it is in no zone of us-central1; take other zones or machines for only/t4"
     }
 
@@ -217,11 +217,11 @@ class TestReservations:
 
     def kept(self, **changes: Any) -> list[Finding]:
         there = Reservation("us-central1-a", "READY", "g2-standard-24", (), 2, 0, True, "LOCAL", frozenset())
-        made = {("my-project", "kept"): (there._replace(**changes),)}
-        return found(replace(roomy(), reservations={**roomy().reservations, **made}))
+        result = {("my-project", "kept"): (there._replace(**changes),)}
+        return found(replace(roomy(), reservations={**roomy().reservations, **result}))
 
     def test_one_of_the_file_may_exist_or_not(self) -> None:
-        (new,) = [each for each in findings(NEEDS, roomy()) if each.what == "kept of my-project"]
+        (new,) = [item for item in findings(NEEDS, roomy()) if item.what == "kept of my-project"]
         assert (new.verdict, new.has) == ("fits", "made by `pulumi up`")
         assert self.kept() == []
 
@@ -253,15 +253,15 @@ class TestReservations:
         data["reservations"] = [
             {"name": "kept", "zone": "us-central1-a", "machineType": "n1-standard-4", "count": 2, "accelerator": gpus}
         ]
-        data["nodePools"] = [each for each in data["nodePools"] if each["name"] != "l4-kept"]
+        data["nodePools"] = [item for item in data["nodePools"] if item["name"] != "l4-kept"]
         there = Reservation(
             "us-central1-a", "READY", "n1-standard-4", (("nvidia-tesla-t4", 1),), 2, 0, True, "LOCAL", frozenset()
         )
-        made = {("my-project", "kept"): (there,)}
+        result = {("my-project", "kept"): (there,)}
         wrong = [
-            each.wrong
-            for each in found(replace(roomy(), reservations={**roomy().reservations, **made}), data)
-            if each.part == "reservations"
+            entry.wrong
+            for entry in found(replace(roomy(), reservations={**roomy().reservations, **result}), data)
+            if entry.part == "reservations"
         ]
         assert wrong == ["GPUs of its machines in us-central1-a: 1 nvidia-tesla-t4, not 2 nvidia-tesla-t4"]
 
@@ -293,7 +293,7 @@ class TestANetworkOfSomebodyElse:
 
     def with_subnets(self, *subnets: Subnet) -> list[Finding]:
         facts = replace(roomy(), subnets=subnets)
-        return [each for each in findings(needs_of(parse_fleet(self.DATA))[0], facts) if each.part == "addresses"]
+        return [item for item in findings(needs_of(parse_fleet(self.DATA))[0], facts) if item.part == "addresses"]
 
     def test_its_subnet_is_there_with_its_ranges(self) -> None:
         ranges = [Subnet("gpus", "us-central1", "10.0.0.0/20", name) for name in ("", "pods", "services")]
@@ -309,9 +309,9 @@ class TestANetworkOfSomebodyElse:
         assert finding.fix == "write the name of one in network.existing.subnets[us-central1]"
 
     def test_the_fleet_makes_no_network(self) -> None:
-        wanted = needs_of(parse_fleet(self.DATA))[0]
-        assert "roles/compute.networkAdmin" not in {need.role for need in wanted.roles}
-        assert not {need.metric.name for need in wanted.quotas} & {"NETWORKS", "SUBNETWORKS", "ROUTERS"}
+        expected = needs_of(parse_fleet(self.DATA))[0]
+        assert "roles/compute.networkAdmin" not in {need.role for need in expected.roles}
+        assert not {need.metric.name for need in expected.quotas} & {"NETWORKS", "SUBNETWORKS", "ROUTERS"}
 
 
 def test_permissions_that_are_missing() -> None:
@@ -341,11 +341,11 @@ def test_permissions_that_are_missing() -> None:
 )
 def test_what_could_not_be_read_is_unknown_and_the_rest_is_not(unread: str, part: str, some: str) -> None:
     unknown = found(replace(roomy(), unread={unread: Fault("you may not", "ask for it")}))
-    assert some in {each.what for each in unknown}
+    assert some in {item.what for item in unknown}
     assert {(each.part, each.verdict, each.wrong, each.fix) for each in unknown} == {
         (part, "unknown", "you may not", "ask for it")
     }
-    assert all(each.fails for each in unknown)
+    assert all(entry.fails for entry in unknown)
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ Read = Callable[[], Facts]
 @pytest.fixture
 def project() -> Iterator[Project]:
     """What every test ends with: no request, and no answer, that Google's descriptions do not have."""
-    made = roomy_project()
-    yield made
-    assert made.wrong == []
+    result = roomy_project()
+    yield result
+    assert result.wrong == []
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def read(project: Project, waits: list[float]) -> Iterator[Read]:
 
 
 def not_fitting(facts: Facts) -> list[Finding]:
-    return [each for each in findings(needs(), facts) if each.verdict != "fits"]
+    return [item for item in findings(needs(), facts) if item.verdict != "fits"]
 
 
 def test_a_fleet_fits_into_a_project_with_room(project: Project, read: Read) -> None:
@@ -76,7 +76,7 @@ def test_every_page_is_read(project: Project, read: Read) -> None:
 def test_kinds_of_gpu_that_came_later_are_read_of_service_usage(project: Project) -> None:
     data = fleet_data()
     data["nodePools"][3]["capacity"] = {"type": "onDemand"}
-    wanted = needs_of(parse_fleet(data))[0]
+    expected = needs_of(parse_fleet(data))[0]
     project.other_limits = {
         "something_else": [({}, 7)],
         "gpus_per_gpu_family": [
@@ -88,7 +88,7 @@ def test_kinds_of_gpu_that_came_later_are_read_of_service_usage(project: Project
         "gpus_per_gpu_family_per_zone": [({"zone": "us-central1-a"}, 3)],
     }
     with project.served() as endpoints:
-        facts = read_facts(wanted, Google(httplib2.Http(timeout=5), endpoints))
+        facts = read_facts(expected, Google(httplib2.Http(timeout=5), endpoints))
     metric = Metric("GPUS_PER_GPU_FAMILY", "us-central1", "NVIDIA_H100")
     assert facts.quotas[metric] == Quota(16, None)
 
@@ -97,12 +97,12 @@ def test_kinds_of_tpu_are_of_a_family_of_their_own(project: Project) -> None:
     data = fleet_data()
     tpus = {"machineType": "tpu7x-standard-4t", "capacity": {"type": "onDemand"}, "zones": ["us-central1-c"]}
     data["nodePools"][3] |= tpus
-    wanted = needs_of(parse_fleet(data))[0]
+    expected = needs_of(parse_fleet(data))[0]
     here = {"region": "us-central1"}
     limits = [(here, 1), ({**here, "tpu_family": "tpu7x"}, 64), ({**here, "tpu_family": "CT6E"}, 8)]
     project.other_limits = {"tpus_per_tpu_family": limits}
     with project.served() as endpoints:
-        facts = read_facts(wanted, Google(httplib2.Http(timeout=5), endpoints))
+        facts = read_facts(expected, Google(httplib2.Http(timeout=5), endpoints))
     assert facts.quotas[Metric("TPUS_PER_TPU_FAMILY", "us-central1", "tpu7x")] == Quota(64, None)
 
 
@@ -195,9 +195,9 @@ def test_a_read_that_is_refused_is_named_and_the_others_go_on(
     facts = read()
     assert caplog.records == [], "nothing is printed beside what the command says"
     assert {part: str(fault) for part, fault in facts.unread.items()} == {part: f"{wrong}; {fix}"}
-    found = not_fitting(facts)
-    assert {each.part for each in found} == {part}
-    assert {(each.verdict, each.wrong, each.fix) for each in found} == {("unknown", wrong, fix)}
+    result = not_fitting(facts)
+    assert {entry.part for entry in result} == {part}
+    assert {(item.verdict, item.wrong, item.fix) for item in result} == {("unknown", wrong, fix)}
 
 
 class TestRetries:
@@ -227,18 +227,18 @@ class TestRetries:
 
 def test_a_region_whose_quotas_google_does_not_have(project: Project, read: Read) -> None:
     project.region_warnings["us-central1"] = "Quota service is unavailable."
-    found = not_fitting(read())
-    assert {each.wrong for each in found} == {"Google has no quotas for now: Quota service is unavailable."}
-    assert "NVIDIA_L4_GPUS in us-central1" in {each.what for each in found}
-    assert "GPUS_ALL_REGIONS in all regions" not in {each.what for each in found}
+    result = not_fitting(read())
+    assert {item.wrong for item in result} == {"Google has no quotas for now: Quota service is unavailable."}
+    assert "NVIDIA_L4_GPUS in us-central1" in {entry.what for entry in result}
+    assert "GPUS_ALL_REGIONS in all regions" not in {each.what for each in result}
 
 
 def test_a_zone_that_does_not_answer(project: Project, read: Read) -> None:
     project.unreachable = ["https://www.googleapis.com/compute/v1/projects/my-project/zones/us-central1-c"]
     del project.machine_types["us-central1-c"]
-    found = not_fitting(read())
-    assert {each.what for each in found} >= {"g2-standard-24 in us-central1-c", "e2-standard-4 in us-central1-c"}
-    assert {each.verdict for each in found} == {"unknown"}
+    result = not_fitting(read())
+    assert {item.what for item in result} >= {"g2-standard-24 in us-central1-c", "e2-standard-4 in us-central1-c"}
+    assert {entry.verdict for entry in result} == {"unknown"}
 
 
 def test_reservations_and_ranges_of_a_place_that_does_not_answer_are_unknown(project: Project, read: Read) -> None:
@@ -339,11 +339,11 @@ class TestCredentials:
 
         http = Ends()
         with project.served() as endpoints:
-            found = findings(needs(), read_facts(needs(), Google(http, endpoints)))
-        assert {each.verdict for each in found if each.part in ("apis", "quotas")} == {"fits"}
-        rest = [each for each in found if each.part not in ("apis", "quotas") and each.verdict != "fits"]
+            result = findings(needs(), read_facts(needs(), Google(http, endpoints)))
+        assert {item.verdict for item in result if item.part in ("apis", "quotas")} == {"fits"}
+        rest = [each for each in result if each.part not in ("apis", "quotas") and each.verdict != "fits"]
         assert {each.part for each in rest} >= {"machines", "reservations", "permissions"}
-        assert {each.wrong for each in rest} == {"Google cannot be reached: timed out"}
+        assert {entry.wrong for entry in rest} == {"Google cannot be reached: timed out"}
         assert http.calls == 1, "nothing is asked again"
 
 

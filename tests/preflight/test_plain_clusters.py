@@ -28,12 +28,12 @@ POLICY = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
 
 def wrong(facts: ClusterFacts, needs: ClusterNeeds = NEEDS) -> list[str]:
     """What does not fit."""
-    found = plain_cluster_findings(needs, facts)
-    return [f"{each.verdict}: {each.what}: {each.wrong}; {each.fix}" for each in found if each.verdict != "fits"]
+    result = plain_cluster_findings(needs, facts)
+    return [f"{item.verdict}: {item.what}: {item.wrong}; {item.fix}" for item in result if item.verdict != "fits"]
 
 
 def test_only_clusters_outside_gke_are_asked_by_the_context_of_pulumi() -> None:
-    assert [(each.cluster, each.context) for each in plain_cluster_needs(mixed())] == [("paris", "admin@paris")]
+    assert [(item.cluster, item.context) for item in plain_cluster_needs(mixed())] == [("paris", "admin@paris")]
 
 
 def test_the_kinds_are_those_of_kubernetes_itself() -> None:
@@ -70,16 +70,16 @@ def test_an_old_kubernetes_does_not_serve_a_kind() -> None:
 def test_a_check_of_the_autoscaler_needs_its_requests() -> None:
     check = {"name": "room", "provisioningRequest": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io"}}
     [needs] = plain_cluster_needs(alone(admissionChecks=[check]))
-    [said] = wrong(READY, needs)
-    assert said.endswith(
+    [output] = wrong(READY, needs)
+    assert output.endswith(
         "ProvisioningRequest of autoscaling.x-k8s.io/v1; install the cluster autoscaler with ProvisioningRequests"
     )
 
 
 @pytest.mark.parametrize(("release", "fits"), [(None, True), ("kueue-system/kueue", True), ("", False), ("a/b", False)])
 def test_the_kueue_of_another_is_not_taken_over(release: str | None, fits: bool) -> None:
-    found = wrong(replace(READY, release=release))
-    assert found == ([] if fits else [
+    result = wrong(replace(READY, release=release))
+    assert result == ([] if fits else [
         "ask: paris: Kueue: Kueue is there, and Helm takes over no objects that are not of release kueue-system/kueue; "
         "set upsertExistingObjects: true on the cluster, which takes it over, or remove it"
     ])  # fmt: skip
@@ -98,12 +98,12 @@ def test_rights_that_are_missing_are_named() -> None:
 
 
 def test_rights_are_to_what_charts_and_the_fleet_make() -> None:
-    wanted = rights(NEEDS, {POLICY: "validatingadmissionpolicies"})
+    expected = rights(NEEDS, {POLICY: "validatingadmissionpolicies"})
     assert {
         Right("", "secrets"),
         Right("admissionregistration.k8s.io", "validatingadmissionpolicies"),
         Right("kueue.x-k8s.io", "*"),
-    } <= set(wanted)
+    } <= set(expected)
 
 
 def test_a_fleet_without_gke_asks_no_project() -> None:

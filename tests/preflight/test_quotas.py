@@ -123,42 +123,42 @@ def test_a_reservation_takes_up_what_its_machines_do() -> None:
     gpus = {"type": "nvidia-tesla-t4", "count": 4}
     entry = {"name": "r", "zone": "us-central1-a", "machineType": "n1-standard-4", "count": 3, "accelerator": gpus}
     data = projects.fleet_data() | {"nodePools": [], "reservations": [{**entry, "localSsdCount": 1}]}
-    found = amounts(data)
-    assert found["NVIDIA_T4_GPUS us-central1"] == found["GPUS_ALL_REGIONS"] == 12
-    assert found["CPUS us-central1"] == 3 * 4 + 3 * 4, "and the system pool"
-    assert (found["LOCAL_SSD_TOTAL_GB us-central1"], found["RESERVATIONS us-central1"]) == (1125, 1)
+    result = amounts(data)
+    assert result["NVIDIA_T4_GPUS us-central1"] == result["GPUS_ALL_REGIONS"] == 12
+    assert result["CPUS us-central1"] == 3 * 4 + 3 * 4, "and the system pool"
+    assert (result["LOCAL_SSD_TOTAL_GB us-central1"], result["RESERVATIONS us-central1"]) == (1125, 1)
 
 
 def test_flavors_without_pools_take_up_what_queues_may_use() -> None:
-    found = amounts(fleet_data())
-    assert found["NVIDIA_L4_GPUS us-east4"] == found["NVIDIA_L4_GPUS europe-west4"] == 12
-    assert found["PREEMPTIBLE_NVIDIA_T4_GPUS europe-west4"] == 2, "its jobs get nodes by DWS"
-    assert found["GPUS_ALL_REGIONS"] == 26
+    result = amounts(fleet_data())
+    assert result["NVIDIA_L4_GPUS us-east4"] == result["NVIDIA_L4_GPUS europe-west4"] == 12
+    assert result["PREEMPTIBLE_NVIDIA_T4_GPUS europe-west4"] == 2, "its jobs get nodes by DWS"
+    assert result["GPUS_ALL_REGIONS"] == 26
     spot = standalone_data()
     spot["flavors"][0]["nodeLabels"]["cloud.google.com/gke-spot"] = "true"
     assert amounts(spot)["PREEMPTIBLE_NVIDIA_L4_GPUS us-central1"] == 4
 
 
 def test_preemptible_amounts_know_what_they_count_as_without_such_a_quota() -> None:
-    found = {need.metric: need for need in quota_needs(projects.fleet(), "my-project")}
-    spot = found[Metric("PREEMPTIBLE_NVIDIA_L4_GPUS", "us-central1")]
+    result = {need.metric: need for need in quota_needs(projects.fleet(), "my-project")}
+    spot = result[Metric("PREEMPTIBLE_NVIDIA_L4_GPUS", "us-central1")]
     assert (spot.amount, spot.standard) == (16, Metric("NVIDIA_L4_GPUS", "us-central1"))
     assert spot.reasons == {"only/l4-spot": 16}
-    h100 = found[Metric("PREEMPTIBLE_NVIDIA_H100_GPUS", "us-central1")]
+    h100 = result[Metric("PREEMPTIBLE_NVIDIA_H100_GPUS", "us-central1")]
     assert h100.standard == Metric("GPUS_PER_GPU_FAMILY", "us-central1", "NVIDIA_H100")
 
 
 def test_networks_and_commitments() -> None:
     data = company_data()
-    found = amounts(data)
-    assert (found["NETWORKS"], found["SUBNETWORKS"], found["ROUTERS"]) == (1, 3, 3)
+    result = amounts(data)
+    assert (result["NETWORKS"], result["SUBNETWORKS"], result["ROUTERS"]) == (1, 3, 3)
     for entry in data["commitments"]:
-        assert found[f"COMMITMENTS {entry['region']}"] >= 1
+        assert result[f"COMMITMENTS {entry['region']}"] >= 1
 
 
 def test_what_is_made_for_storage_counts_and_what_exists_does_not() -> None:
     data = yaml.safe_load((EXAMPLES / "data" / "fleet.yaml").read_text())
-    there = {each.metric: each.amount for each in quota_needs(parse_fleet(data), data["project"])}
+    there = {item.metric: item.amount for item in quota_needs(parse_fleet(data), data["project"])}
     of_storage = {metric: amount for metric, amount in there.items() if metric.unread or "HDML" in metric.name}
     assert of_storage == STORAGE
 
@@ -166,11 +166,11 @@ def test_what_is_made_for_storage_counts_and_what_exists_does_not() -> None:
 def test_networks_for_gpus_count_beside_those_of_the_fleet() -> None:
     data = yaml.safe_load((EXAMPLES / "gpu-networks" / "fleet.yaml").read_text())
     fleet = parse_fleet(data)
-    found = {need.metric.name: need.reasons for need in quota_needs(fleet, fleet.project)}
-    made = list(resources_on(fleet))
+    results = {need.metric.name: need.reasons for need in quota_needs(fleet, fleet.project)}
+    result = list(resources_on(fleet))
     for metric, kind in (("NETWORKS", "network:Network"), ("SUBNETWORKS", "subnetwork:Subnetwork")):
-        assert sum(found[metric].values()) == sum(each.type == f"gcp:compute/{kind}" for each in made)
-    assert len(found["NETWORKS"]) > 1
+        assert sum(results[metric].values()) == sum(item.type == f"gcp:compute/{kind}" for item in result)
+    assert len(results["NETWORKS"]) > 1
 
 
 def test_metrics_are_those_of_the_api() -> None:
@@ -186,7 +186,7 @@ def test_metrics_are_those_of_the_api() -> None:
 
 def test_a_cluster_that_exists_asks_for_no_network() -> None:
     data = projects.fleet_data()
-    made, there = (
+    result, there = (
         needs_of(parse_fleet(data | {"clusters": [{**data["clusters"][0], **more}]}))[0]
         for more in ({}, {"existing": True})
     )
@@ -197,5 +197,5 @@ def test_a_cluster_that_exists_asks_for_no_network() -> None:
         creates = {"container.clusters.create", "compute.networks.create", "compute.subnetworks.create"}
         return network, len(needs.ranges), permissions & creates
 
-    assert all(asked(made))
+    assert all(asked(result))
     assert not any(asked(there))

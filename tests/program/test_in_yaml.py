@@ -33,8 +33,8 @@ resources:
 def declared(folder: Path, late: str = "", project: str = "acme-batch-1") -> tuple[object, object, object]:
     (folder / "Pulumi.yaml").write_text(PROGRAM.replace("LATE", late).replace("PROJECT", project))
     (folder / "Pulumi.dev.yaml").write_text("config: { platform:quota: { team: vision } }\n")
-    [found] = fleets_of(Project.read(folder), "dev")
-    return found
+    [result] = fleets_of(Project.read(folder), "dev")
+    return result
 
 
 def test_config_variables_and_the_stack_are_put_in(tmp_path: Path) -> None:
@@ -66,5 +66,5 @@ def test_what_only_pulumi_knows_is_said(tmp_path: Path, late: str, what: str) ->
 
 
 def test_the_example_declares_its_fleet() -> None:
-    [found] = fleets_of(Project.read(EXAMPLES / "pulumi-yaml"), "dev")
-    assert (found.name, found.data["name"]) == ("platform", "yaml-fleet")
+    [result] = fleets_of(Project.read(EXAMPLES / "pulumi-yaml"), "dev")
+    assert (result.name, result.data["name"]) == ("platform", "yaml-fleet")

@@ -59,16 +59,16 @@ def test_what_kueue_cannot_count_is_in_no_queue(request_: Json, problem: str) ->
 
 
 def test_a_claim_by_its_name_is_in_no_queue() -> None:
-    found = read(template(), resourceClaimName="mine")
-    assert found.claims_problem == "KueueDRAIntegration feature does not support use of resource claims"
+    result = read(template(), resourceClaimName="mine")
+    assert result.claims_problem == "KueueDRAIntegration feature does not support use of resource claims"
 
 
 def test_a_release_without_the_gate_counts_none() -> None:
-    found = read(template(a={"deviceClassName": "big"}), version="0.17.1")
-    assert (dict(found.pod_sets[0].requests), found.claims_problem) == ({"cpu": 1000}, "")
+    result = read(template(a={"deviceClassName": "big"}), version="0.17.1")
+    assert (dict(result.pod_sets[0].requests), result.claims_problem) == ({"cpu": 1000}, "")
     off = {**MAPPINGS, "featureGates": {"KueueDRAIntegration": False}}
-    found = read(template(a={"deviceClassName": "big"}), configuration=off)
-    assert "KueueDRAIntegration feature gate is not enabled" in found.claims_problem
+    result = read(template(a={"deviceClassName": "big"}), configuration=off)
+    assert "KueueDRAIntegration feature gate is not enabled" in result.claims_problem
 
 
 def test_a_template_that_is_not_there_is_reported() -> None:
@@ -92,9 +92,9 @@ def asking(*classes: Json, version: str = "0.19.2", **kinds: str) -> Json:
     spec = {"queueName": "lq", "podSets": [{"name": "main", "count": 2, "template": {"spec": pod}}]}
     workload = {"kind": "Workload", "metadata": {"name": "w", "namespace": "default"}, "spec": spec}
     settings = parse_configuration(copy.deepcopy(MAPPINGS), release(version))
-    [found] = parse_objects([*classes, workload], settings).workloads
-    assert dict(found.pod_sets[0].node_requests) == {"cpu": 2000, "example.com/gpu": 5}
-    return dict(found.pod_sets[0].requests)
+    [result] = parse_objects([*classes, workload], settings).workloads
+    assert dict(result.pod_sets[0].node_requests) == {"cpu": 2000, "example.com/gpu": 5}
+    return dict(result.pod_sets[0].requests)
 
 
 BOTH = {"requests": "", "limits": ""}
@@ -145,10 +145,10 @@ def test_devices_by_cel_are_refused_where_it_is_not_known_which_there_are(object
 
 
 def test_selectors_choose_among_the_devices_of_their_class() -> None:
-    found = read(CHOSEN, BIG, resource_slice(True, False, True))
-    assert (dict(found.pod_sets[0].requests), found.claims_problem) == ({"cpu": 1000, "gpu": 2}, "")
-    found = read(CHOSEN, BIG, resource_slice(True, False))
-    assert found.claims_problem.endswith("DeviceClass big: 1 device(s) match in the cluster but 2 requested")
+    result = read(CHOSEN, BIG, resource_slice(True, False, True))
+    assert (dict(result.pod_sets[0].requests), result.claims_problem) == ({"cpu": 1000, "gpu": 2}, "")
+    result = read(CHOSEN, BIG, resource_slice(True, False))
+    assert result.claims_problem.endswith("DeviceClass big: 1 device(s) match in the cluster but 2 requested")
     without = {"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"driver": "d", "devices": [{"name": "d"}]}}
     assert read(CHOSEN, BIG, without).claims_problem == "CEL evaluation failed for DeviceClass big: no such key: big"
     other = {**BIG, "metadata": {"name": "other"}}
@@ -163,8 +163,8 @@ def test_a_device_is_for_one_request_of_a_claim() -> None:
 
 def test_a_release_without_selectors_queues_none() -> None:
     configuration = {**MAPPINGS, "featureGates": {"DynamicResourceAllocation": True}}
-    found = read(CHOSEN, version="0.17.1", configuration=configuration)
-    assert found.claims_problem == "CEL selectors are not supported"
+    result = read(CHOSEN, version="0.17.1", configuration=configuration)
+    assert result.claims_problem == "CEL selectors are not supported"
 
 
 def test_devices_that_share_counters_are_refused() -> None:

@@ -42,15 +42,15 @@ def config_map(api: str, **sections: Any) -> dict[str, Any]:
 )
 def test_what_it_says_of_fair_sharing(api: str, section: dict[str, Any] | None, state: str) -> None:
     sections = {} if section is None else {"fairSharing": section}
-    found = dumped_configuration([config_map(api, **sections)], fair_sharing=False)
-    assert found.notes == (f"Kueue's Configuration is that of ConfigMap kueue-system/kueue-manager-config: {state}",)
-    assert (found.configuration.fair_sharing is None) == ("off" in state)
+    result = dumped_configuration([config_map(api, **sections)], fair_sharing=False)
+    assert result.notes == (f"Kueue's Configuration is that of ConfigMap kueue-system/kueue-manager-config: {state}",)
+    assert (result.configuration.fair_sharing is None) == ("off" in state)
 
 
 def test_the_option_keeps_the_strategies() -> None:
     given = config_map(V1BETA2, fairSharing={"preemptionStrategies": ["LessThanInitialShare"]})
-    found = dumped_configuration([given], fair_sharing=True)
-    assert found.configuration.fair_sharing == (FairSharingStrategy.LESS_THAN_INITIAL_SHARE,)
+    result = dumped_configuration([given], fair_sharing=True)
+    assert result.configuration.fair_sharing == (FairSharingStrategy.LESS_THAN_INITIAL_SHARE,)
 
 
 def test_other_settings_that_decide_are_read_too() -> None:
@@ -84,9 +84,9 @@ def test_none_is_said_where_it_matters(cohort: dict[str, Any], fair_sharing: boo
 
 
 def to(name: str, second: int, run: str, local_queue: str) -> dict[str, Any]:
-    made = job(name, second, run)
-    made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = local_queue
-    return made
+    result = job(name, second, run)
+    result["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = local_queue
+    return result
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def two_borrowers(tmp_path: Path) -> list[dict[str, Any]]:
     """Queue a has borrowed already; its second job is older than the first of queue b. Then two cores come free."""
     local = cluster()[2]
     queues = [
-        each
+        item
         for name in ("a", "b")
-        for each in (
+        for item in (
             queue(name, cpu=0, cohortName="c"),
             {**local, "metadata": {"name": name, "namespace": "default"}, "spec": {"clusterQueue": name}},
         )
@@ -123,8 +123,8 @@ def test_explain_decides_by_it(
 ) -> None:
     """With two cores for three jobs: why the turn of the other queue's head comes first."""
     jobs = {each["metadata"]["name"]: each for each in two_borrowers if each["kind"] == "Job"}
-    given = [each for each in two_borrowers if each not in (jobs["own"], jobs["a1"])]
-    next(each for each in given if each["metadata"]["name"] == "cq")["spec"].update(queue(cpu=2)["spec"])
+    given = [item for item in two_borrowers if item not in (jobs["own"], jobs["a1"])]
+    next(entry for entry in given if entry["metadata"]["name"] == "cq")["spec"].update(queue(cpu=2)["spec"])
     dump = tmp_path / "dump.yaml"
     dump.write_text(yaml.safe_dump_all([*given, config_map(V1BETA2, **sections)]))
     result = CliRunner().invoke(app, ["explain", "b1", "--objects", str(dump), "-o", "json"])
@@ -144,9 +144,9 @@ def test_explain_decides_by_it(
 def test_it_is_decided_as_its_release_does(labels: dict[str, str], own_labels: bool, said: str) -> None:
     config = config_map(V1BETA2)
     config["metadata"]["labels"] = labels
-    found = dumped_configuration([config], fair_sharing=False)
-    assert found.configuration.gates.behaviours.looks_at_own_labels_of_flavor is own_labels
-    assert found.notes[0].endswith(f"fair sharing is off{said}")
+    result = dumped_configuration([config], fair_sharing=False)
+    assert result.configuration.gates.behaviours.looks_at_own_labels_of_flavor is own_labels
+    assert result.notes[0].endswith(f"fair sharing is off{said}")
 
 
 def deployment(image: str) -> dict[str, Any]:
@@ -158,9 +158,9 @@ def deployment(image: str) -> dict[str, Any]:
 @pytest.mark.parametrize("more", [[], [config_map(V1BETA1)]])
 def test_a_dump_of_xpk_is_decided_as_its_release_does(more: list[dict[str, Any]]) -> None:
     """Kueue's own manifests give the ConfigMap no version; the image of the Deployment has it."""
-    found = dumped_configuration([*more, deployment("registry.k8s.io/kueue/kueue:v0.17.1")], fair_sharing=False)
-    assert not found.configuration.gates.behaviours.looks_at_own_labels_of_flavor
-    assert found.notes[0].endswith("it is decided as Kueue 0.17 does")
+    result = dumped_configuration([*more, deployment("registry.k8s.io/kueue/kueue:v0.17.1")], fair_sharing=False)
+    assert not result.configuration.gates.behaviours.looks_at_own_labels_of_flavor
+    assert result.notes[0].endswith("it is decided as Kueue 0.17 does")
 
 
 @pytest.mark.parametrize("command", ["explain", "simulate"])
@@ -195,9 +195,9 @@ def test_commands_decide_as_another_release(
     selecting["spec"]["template"]["spec"]["nodeSelector"] = {"kind": "b"}
     dump = tmp_path / "dump.yaml"
     dump.write_text(yaml.safe_dump_all([*objects, selecting]))
-    arguments, said = {
+    arguments, text = {
         "explain": (["explain", "j", "--objects"], "the next cycle admits it"),
         "simulate": (["simulate", "objects"], "Finished"),
     }[command]
     result = CliRunner().invoke(app, [*arguments, str(dump), *asked])
-    assert (said in result.stdout) is admits, result.output
+    assert (text in result.stdout) is admits, result.output

@@ -39,7 +39,7 @@ def unlabelled(name: str, **metadata: Any) -> Json:
 def test_a_job_without_a_queue_is_left_out_and_named() -> None:
     taken = take([unlabelled("backup"), job("train", 0)])
     assert names(taken.manifests) == ["train"]
-    assert [said.endswith(": Job default/backup") for said in taken.left_out] == [True]
+    assert [output.endswith(": Job default/backup") for output in taken.left_out] == [True]
 
 
 def test_a_new_job_gets_the_default_queue_of_its_namespace() -> None:
@@ -52,7 +52,7 @@ def test_a_new_job_gets_the_default_queue_of_its_namespace() -> None:
 @pytest.mark.parametrize("kind", ["AppWrapper", "SparkApplication"])
 def test_a_kind_that_is_not_read_is_named(kind: str) -> None:
     taken = take([thing(kind), thing(kind, "other", labels={})])
-    assert [said.endswith(f": {kind} default/x") for said in taken.left_out] == [True]
+    assert [output.endswith(f": {kind} default/x") for output in taken.left_out] == [True]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
@@ -61,8 +61,8 @@ def test_what_is_live_counts_by_the_workloads_of_its_pods(kind: str) -> None:
     pods = workload("pod-serve-abc", 0)
     pods["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "serve-abc", "uid": "2"}]
     assert take([live, pods]).left_out == []
-    (said,) = take([live, workload("other", 0)]).left_out
-    assert said.endswith(f": {kind} default/serve")
+    (output,) = take([live, workload("other", 0)]).left_out
+    assert output.endswith(f": {kind} default/serve")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_workload_that_waits_for_a_missing_queue_is_left_out() -> None:
         item["spec"]["queueName"] = "gone"
     taken = without_queue([*cluster(), lost, holds, workload("fine", 0)])
     assert names(taken.manifests)[-2:] == ["holds", "fine"]
-    assert [said.endswith(": Workload default/lost") for said in taken.left_out] == [True]
+    assert [output.endswith(": Workload default/lost") for output in taken.left_out] == [True]
 
 
 TOPOLOGY = {"kind": "ResourceFlavor", "metadata": {"name": "rf"}, "spec": {"topologyName": "t"}}
@@ -132,7 +132,7 @@ def test_jobs_of_a_namespace_that_kueue_does_not_manage_are_left_out(selector: s
     default = {"kind": "LocalQueue", "metadata": {"name": "default", "namespace": "default"}}
     taken = take([configured(selector), default, job("train", 0), unlabelled("new")])
     assert "train" not in names(taken.manifests)
-    assert [said.rpartition(": ")[2] for said in taken.left_out] == ["Job default/new", "Job default/train"]
+    assert [output.rpartition(": ")[2] for output in taken.left_out] == ["Job default/new", "Job default/train"]
 
 
 @pytest.mark.parametrize(

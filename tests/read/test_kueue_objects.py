@@ -142,9 +142,9 @@ class TestWhatIsRead:
         node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
         spec = {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": "1500m"}}}]}
         running = {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-        done = {"kind": "Pod", "metadata": {"name": "q"}, "spec": spec, "status": {"phase": "Succeeded"}}
-        (found,) = parse_objects([node, running, done]).objects.nodes
-        assert dict(found.used) == {"cpu": 1500, "pods": 1}
+        result = {"kind": "Pod", "metadata": {"name": "q"}, "spec": spec, "status": {"phase": "Succeeded"}}
+        (results,) = parse_objects([node, running, result]).objects.nodes
+        assert dict(results.used) == {"cpu": 1500, "pods": 1}
 
 
 class TestWhatIsWrong:
@@ -214,8 +214,8 @@ class TestWhatIsWrong:
         ]
 
     def test_an_object_twice(self) -> None:
-        found = problems(cluster_queue(), cluster_queue(stopPolicy="Hold"))
-        assert found == [
+        result = problems(cluster_queue(), cluster_queue(stopPolicy="Hold"))
+        assert result == [
             "ClusterQueue cq: is listed twice, and not the same; keep one of them; of several clusters, give each by "
             "itself"
         ]
@@ -262,14 +262,14 @@ class TestWhatIsRefused:
 
 class TestConfiguration:
     def test_defaults_are_those_of_kueue(self) -> None:
-        found = parse_configuration({})
-        assert found.fair_sharing is None
-        assert found.wait_for_pods_ready is not None
-        assert found.wait_for_pods_ready.timeout == 1800
-        assert found.gates == Gates()
+        result = parse_configuration({})
+        assert result.fair_sharing is None
+        assert result.wait_for_pods_ready is not None
+        assert result.wait_for_pods_ready.timeout == 1800
+        assert result.gates == Gates()
 
     def test_durations_strategies_and_gates(self) -> None:
-        found = parse_configuration(
+        result = parse_configuration(
             {
                 "waitForPodsReady": {"timeout": "1h30m", "blockAdmission": True},
                 "fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]},
@@ -277,11 +277,11 @@ class TestConfiguration:
                 "featureGates": {"PartialAdmission": False},
             }
         )
-        assert found.wait_for_pods_ready is not None
-        assert (found.wait_for_pods_ready.timeout, found.wait_for_pods_ready.recovery_timeout) == (5400, 5400)
-        assert found.fair_sharing == ("LessThanInitialShare",)
-        assert found.ignore_undeclared_resources
-        assert found.gates.partial_admission is False
+        assert result.wait_for_pods_ready is not None
+        assert (result.wait_for_pods_ready.timeout, result.wait_for_pods_ready.recovery_timeout) == (5400, 5400)
+        assert result.fair_sharing == ("LessThanInitialShare",)
+        assert result.ignore_undeclared_resources
+        assert result.gates.partial_admission is False
 
     def test_pods_ready_is_off_only_by_its_gate(self) -> None:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
@@ -291,9 +291,9 @@ class TestConfiguration:
         assert not parse_configuration(given).ignore_undeclared_resources
 
     def test_a_timeout_of_zero_is_the_default(self) -> None:
-        found = parse_configuration({"waitForPodsReady": {"timeout": "0s"}}).wait_for_pods_ready
-        assert found is not None
-        assert (found.timeout, found.recovery_timeout) == (1800, 1800)
+        result = parse_configuration({"waitForPodsReady": {"timeout": "0s"}}).wait_for_pods_ready
+        assert result is not None
+        assert (result.timeout, result.recovery_timeout) == (1800, 1800)
 
     def test_an_unknown_strategy(self) -> None:
         with pytest.raises(ObjectError, match=r"fairSharing\.preemptionStrategies: 'Most' is not a valid"):
@@ -305,5 +305,5 @@ class TestConfiguration:
 
 
 def test_every_cluster_has_the_priority_classes_of_the_system() -> None:
-    [found] = parse_objects([batch_job({"spec": {"priorityClassName": "system-node-critical"}})]).workloads
-    assert found.priority == 2_000_001_000
+    [result] = parse_objects([batch_job({"spec": {"priorityClassName": "system-node-critical"}})]).workloads
+    assert result.priority == 2_000_001_000

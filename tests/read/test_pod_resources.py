@@ -31,8 +31,8 @@ def container(requests: Json | None = None, limits: Json | None = None, **more: 
 def workload(objects: list[Json], *containers: Json, namespace: str = "ns", **pod: Any) -> Workload:
     spec = {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": list(containers), **pod}}}]}
     item = {"kind": "Workload", "metadata": {"name": "w", "namespace": namespace}, "spec": {"queueName": "q", **spec}}
-    (found,) = parse_objects([*objects, item]).workloads
-    return found
+    (result,) = parse_objects([*objects, item]).workloads
+    return result
 
 
 def requests(found: Workload) -> dict[str, int]:
@@ -48,8 +48,8 @@ class TestOverhead:
         assert requests(workload([RUNTIME], container({"cpu": "2"}), runtimeClassName="gvisor")) == {"cpu": 3000}
 
     def test_the_pods_own_comes_first(self) -> None:
-        found = workload([RUNTIME], container({"cpu": "2"}), runtimeClassName="gvisor", overhead={"cpu": "500m"})
-        assert requests(found) == {"cpu": 2500}
+        result = workload([RUNTIME], container({"cpu": "2"}), runtimeClassName="gvisor", overhead={"cpu": "500m"})
+        assert requests(result) == {"cpu": 2500}
 
     @pytest.mark.parametrize("name", ["runc", None])
     def test_none_without_that_runtime_class(self, name: str | None) -> None:
@@ -71,8 +71,8 @@ class TestDefaults:
         assert requests(workload([BOUNDS], container(given_requests, given_limits)))["cpu"] == expected
 
     def test_of_an_init_container(self) -> None:
-        found = workload([BOUNDS], container({"cpu": "2"}), initContainers=[container()])
-        assert requests(found) == {"cpu": 3000}
+        result = workload([BOUNDS], container({"cpu": "2"}), initContainers=[container()])
+        assert requests(result) == {"cpu": 3000}
 
     @pytest.mark.parametrize(
         ("bounds", "expected"),
@@ -109,8 +109,8 @@ class TestDefaults:
         template = {"spec": {"containers": [container()], "runtimeClassName": "gvisor"}}
         labels = {"kueue.x-k8s.io/queue-name": "q"}
         job = {"kind": "Job", "metadata": {"name": "j", "namespace": "ns", "labels": labels}}
-        (found,) = parse_objects([BOUNDS, RUNTIME, {**job, "spec": {"template": template}}]).workloads
-        assert requests(found) == {"cpu": 4000}
+        (result,) = parse_objects([BOUNDS, RUNTIME, {**job, "spec": {"template": template}}]).workloads
+        assert requests(result) == {"cpu": 4000}
 
 
 POD = "spec.podSets[0].template.spec"
@@ -159,8 +159,8 @@ class TestProblems:
         assert workload(limits, *containers).problem == expected
 
     def test_pod_level_requests_above_limits(self) -> None:
-        found = workload([], container(), resources={"requests": {"cpu": "300m"}, "limits": {"cpu": "200m"}})
-        assert found.problem == (
+        result = workload([], container(), resources={"requests": {"cpu": "300m"}, "limits": {"cpu": "200m"}})
+        assert result.problem == (
             f'resources validation failed: {POD}.resources: Invalid value: ["cpu"]: requests must not exceed its limits'
         )
 
@@ -181,14 +181,14 @@ def test_what_is_admissible_is_within_the_bounds(
 ) -> None:
     """A pod that Kueue takes has requests from `min` to `max`, and a request wherever the LimitRange says anything."""
     names = ("min", "defaultRequest", "default", "max")
-    given_bounds = {name: each for name, each in zip(names, bounds, strict=True) if each is not None}
+    given_bounds = {name: entry for name, entry in zip(names, bounds, strict=True) if entry is not None}
     if list(given_bounds.values()) != sorted(given_bounds.values()):
         return  # The API server refuses it.
     item = limit_range("limits", "ns", **{name: {"cpu": each} for name, each in given_bounds.items()})
-    found = workload(
+    result = workload(
         [item], container({} if asked is None else {"cpu": asked}, {} if limited is None else {"cpu": limited})
     )
-    amount = requests(found).get("cpu")
+    amount = requests(result).get("cpu")
     assert (amount is None) == (not given_bounds and asked is None and limited is None)
-    if amount is not None and not found.problem:
+    if amount is not None and not result.problem:
         assert given_bounds.get("min", 0) * 1000 <= amount <= given_bounds.get("max", 6) * 1000

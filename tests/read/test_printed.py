@@ -70,7 +70,7 @@ def test_what_people_wrote_wrong_is_reported_with_its_path() -> None:
     printed = PrintedWorkload(Fields({"status": {"conditions": JUNK[0]}}, "Workload ns/w", problems))
     assert not printed.is_true("Admitted")
     assert printed.since("Finished") == 0.0
-    assert [str(each) for each in dict.fromkeys(problems)] == [
+    assert [str(item) for item in dict.fromkeys(problems)] == [
         "Workload ns/w.status.conditions[0]: is the number 1, not an object; write fields under it",
         "Workload ns/w.status.conditions[1].status: is true, not text; put it in quotes",
         "Workload ns/w.status.conditions[2].lastTransitionTime: 'noon' is not a time; write it as 2026-01-31T12:00:00Z",

@@ -63,8 +63,8 @@ class ForkedSupervisor:
         self.returncode: int | None = None
         self._server = socket.socket(socket.AF_UNIX)
         self._server.connect(_server())
-        said = [str(cwd), str(len(arguments)), *arguments, *(f"{name}={value}" for name, value in env.items())]
-        content = "\0".join(said).encode(errors="surrogateescape")
+        output = [str(cwd), str(len(arguments)), *arguments, *(f"{name}={value}" for name, value in env.items())]
+        content = "\0".join(output).encode(errors="surrogateescape")
         sent = socket.send_fds(self._server, [content], [read, stdout.fileno(), stderr.fileno()])
         self._server.sendall(content[sent:])
         self._server.shutdown(socket.SHUT_WR)

@@ -13,9 +13,9 @@ from rehearse_command import fleet
 
 def with_kueue(version: str, **clusters: str) -> dict[str, Any]:
     data = {**fleet(), "kueue": {"version": version}}
-    for each in data["clusters"]:
-        if each["name"] in clusters:
-            each["kueue"] = {"version": clusters[each["name"]]}
+    for item in data["clusters"]:
+        if item["name"] in clusters:
+            item["kueue"] = {"version": clusters[item["name"]]}
     return data
 
 
@@ -24,15 +24,15 @@ def test_grafana_is_left_out_and_named() -> None:
     assert problem.path == "observability.grafana"
     assert problem.severity == "warning"
     off = {"grafana": {"enabled": False}}, {"grafana": {"existing": True}}
-    assert all(runs_otherwise(parse_fleet({**fleet(), "observability": each})) == [] for each in off)
+    assert all(runs_otherwise(parse_fleet({**fleet(), "observability": item})) == [] for item in off)
 
 
 def test_an_operator_of_another_version_than_runs_here_is_named() -> None:
     operators = {"kubeRay": {"version": "1.6.3"}, "leaderWorkerSet": {}, "trainer": {"version": "2.3.0"}}
     data = {**fleet(), "jobSet": {"enabled": True}, "operators": operators}
-    found = [str(problem) for problem in runs_otherwise(parse_fleet(data))]
+    result = [str(problem) for problem in runs_otherwise(parse_fleet(data))]
     fix = "do not rely on it for what changed between them"
-    assert found == [
+    assert result == [
         f"operators.kubeRay.version: is 1.6.3, but a rehearsal runs 1.6.2; {fix}",
         f"operators.trainer.version: is 2.3.0, but a rehearsal runs 2.2.1; {fix}",
     ]

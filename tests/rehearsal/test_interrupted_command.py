@@ -34,18 +34,18 @@ PROGRAMS = (*NAMES, "kueue", "jobset", "pulumi", "pulumi-resource-kubernetes")
 @pytest.fixture
 def engines(tmp_path: Path) -> FakeEngines:
     """With a Pulumi that takes long over a release."""
-    made = FakeEngines(tmp_path / "engines")
-    write_fake_pulumi(made.folder)
-    made.misbehaves("pulumi", "slow 600")
-    return made
+    result = FakeEngines(tmp_path / "engines")
+    write_fake_pulumi(result.folder)
+    result.misbehaves("pulumi", "slow 600")
+    return result
 
 
 @pytest.fixture
 def tiny(engines: FakeEngines, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     command = COMMAND.format(folder=str(engines.folder), programs=PROGRAMS)
     environ = {"KUBEBUILDER_ASSETS": str(engines.folder), "KUEUE_FLEET_CACHE_DIR": str(tmp_path / "cache")}
-    with project(tmp_path / "p", tmp_path_factory.mktemp("s"), command, **environ) as made:
-        yield made
+    with project(tmp_path / "p", tmp_path_factory.mktemp("s"), command, **environ) as result:
+        yield result
 
 
 def supervisor_begins(command: Command, tiny: Project) -> None:

@@ -313,9 +313,9 @@ def test_equal_errors_are_shown_once_with_what_they_are_about() -> None:
 
 
 def test_many_and_long_errors_are_cut() -> None:
-    shown = summarize_diagnostics([("", f"{number}{'x' * 5000}") for number in range(8)]).splitlines()
-    assert [len(line) for line in shown[:-1]] == [1204] * 5
-    assert shown[-1] == "and 3 more errors"
+    output = summarize_diagnostics([("", f"{number}{'x' * 5000}") for number in range(8)]).splitlines()
+    assert [len(line) for line in output[:-1]] == [1204] * 5
+    assert output[-1] == "and 3 more errors"
 
 
 def test_the_stacks_own_failure_is_shown_where_there_is_no_other() -> None:

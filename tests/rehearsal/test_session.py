@@ -40,8 +40,8 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_supervisors:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(engines.folder))
     monkeypatch.setenv("KUEUE_FLEET_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "s"))
-    made = Session.for_stack("dev", tmp_path)
-    yield made
+    result = Session.for_stack("dev", tmp_path)
+    yield result
     take_down("dev")
 
 

@@ -17,7 +17,7 @@ def test_what_is_left_out_keeps_its_default() -> None:
 
 
 def test_every_section_is_read() -> None:
-    made = parse_settings(
+    result = parse_settings(
         {
             "seed": 7,
             "nodes": {"provisionSeconds": 2, "idleSeconds": 5.5},
@@ -32,11 +32,11 @@ def test_every_section_is_read() -> None:
         },
         "f",
     )
-    assert (made.nodes.provision_seconds, made.nodes.idle_seconds) == (2, 5.5)
-    assert (made.seed, made.spot.reclaims_per_hour) == (7, 4)
+    assert (result.nodes.provision_seconds, result.nodes.idle_seconds) == (2, 5.5)
+    assert (result.seed, result.spot.reclaims_per_hour) == (7, 4)
     stock = {"us-east4": StockRange(low=0, high=0)}
-    assert made.dws == DwsSection(low=1, high=2, stock=stock, fail_percent_in={"us-east4": 100})
-    assert [(one.name, one.count) for one in made.reservations] == [("r", 4)]
+    assert result.dws == DwsSection(low=1, high=2, stock=stock, fail_percent_in={"us-east4": 100})
+    assert [(one.name, one.count) for one in result.reservations] == [("r", 4)]
 
 
 @pytest.mark.parametrize(

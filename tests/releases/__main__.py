@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[2] / "components" / "kueue_admission" / "release
 def main(given: list[str]) -> None:
     modules = {
         version: Path(folder) if folder else _module(version)
-        for version, _, folder in (each.partition("=") for each in given)
+        for version, _, folder in (item.partition("=") for item in given)
     }
     newest = given[-1].partition("=")[0]
     major, minor = newest.split(".")[:2]
@@ -40,11 +40,11 @@ def main(given: list[str]) -> None:
         old = (FOLDER / before / "configuration.yaml").read_text().splitlines()[1:]
         print("\n".join(unified_diff(old, text.splitlines(), before, folder, "configuration.yaml", lineterm="", n=1)))
     for name, table in TABLES.items():
-        made = rows(table, modules)
-        _write(FOLDER / folder / f"{name}.csv", source.format(table.sources), made)
+        result = rows(table, modules)
+        _write(FOLDER / folder / f"{name}.csv", source.format(table.sources), result)
         if (FOLDER / before).is_dir():
             print(f"{name}: {before} -> {folder}")
-            for line in sorted(changes(table, read_table(PACKAGE, f"{before}/{name}.csv"), made)):
+            for line in sorted(changes(table, read_table(PACKAGE, f"{before}/{name}.csv"), result)):
                 print(f"  {line}")
 
 
@@ -52,10 +52,10 @@ def _module(version: str) -> Path:
     """The source of Kueue, which Go downloads and checks."""
     go = find_go(os.environ) or install_go(EngineCache(engines_dir()), os.environ)
     command = [str(go.executable), "mod", "download", "-json", f"sigs.k8s.io/kueue@v{version}"]
-    done = subprocess.run(command, env=dict(go.environment), cwd="/", capture_output=True, text=True, check=False)
-    answer = json.loads(done.stdout or "{}")
+    result = subprocess.run(command, env=dict(go.environment), cwd="/", capture_output=True, text=True, check=False)
+    answer = json.loads(result.stdout or "{}")
     if "Dir" not in answer:
-        sys.exit(f"kueue {version}: {answer.get('Error') or done.stderr}")
+        sys.exit(f"kueue {version}: {answer.get('Error') or result.stderr}")
     return Path(answer["Dir"])
 
 

@@ -54,16 +54,16 @@ def rows(table: Table, modules: Mapping[str, Path]) -> Rows:
     """
     versions = list(modules)
     has = {version: {_key(table, row) for row in table.read(modules[version])} for version in versions}
-    found = table.read(modules[versions[-1]])
-    for row in found:
+    result = table.read(modules[versions[-1]])
+    for row in result:
         first = next(version for version in versions if _key(table, row) in has[version])
         row["since"] = "" if first == versions[0] else first
-    return found
+    return result
 
 
 def changes(table: Table, old: Rows, new: Rows) -> Iterator[str]:
     """What is different between two releases, a line for each row."""
-    before, after = ({_key(table, row): row for row in each} for each in (old, new))
+    before, after = ({_key(table, row): row for row in item} for item in (old, new))
     for key in before.keys() - after.keys():
         yield f"{' '.join(key)}: gone"
     for key in after.keys() - before.keys():
@@ -87,7 +87,7 @@ def gates(module: Path) -> Rows:
     text = (module / GATES).read_text()
     names = dict(re.findall(r"^\t(\w+) +featuregate\.Feature = \"(\w+)\"", text, re.M))
     needs = _needs(text, (module / _VALIDATION).read_text())
-    found = [
+    result = [
         {"gate": name, "stage": "", "default": "false", "locked": "", "needs": ""} for name in ("AllAlpha", "AllBeta")
     ]
     for constant, specs in re.findall(r"^\t(\w+): \{\n((?:\t\t\{Version.*\n|\t\t//.*\n)+)\t\}", text, re.M):
@@ -95,7 +95,7 @@ def gates(module: Path) -> Rows:
         stage, default = re.search(r"featuregate\.(\w+)", last), re.search(r"Default: (\w+)", last)
         assert stage, last
         assert default, last
-        found.append(
+        result.append(
             {
                 "gate": names[constant],
                 "stage": stage[1],
@@ -104,9 +104,9 @@ def gates(module: Path) -> Rows:
                 "needs": " ".join(needs.get(names[constant], ())),
             }
         )
-    missing = set(names.values()) - {row["gate"] for row in found}
+    missing = set(names.values()) - {row["gate"] for row in result}
     assert not missing, missing
-    return sorted(found, key=lambda row: row["gate"])
+    return sorted(result, key=lambda row: row["gate"])
 
 
 def _needs(features: str, validation: str) -> dict[str, list[str]]:
@@ -124,15 +124,15 @@ def _needs(features: str, validation: str) -> dict[str, list[str]]:
     listed = re.search(r"^var defaultFeatureGateDependencies = .*?\{\n(.*?)^\}", features, re.M | re.S)
     for gate, others in re.findall(r"^\t(\w+): +\{(.*)\}", listed[1] if listed else "", re.M):
         pairs += [(gate, other) for other in others.split(", ")]
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for gate, other in dict.fromkeys(pairs):
-        found.setdefault(gate, []).append(other)
-    return found
+        result.setdefault(gate, []).append(other)
+    return result
 
 
 def fields(module: Path) -> Rows:
     """Every field of Kueue's objects and of its Configuration, in each version that is served."""
-    found: Rows = []
+    result: Rows = []
     for file in sorted((module / _CRDS).glob("*.yaml")):
         crd = yaml.safe_load(file.read_text())["spec"]
         for version in crd["versions"]:
@@ -140,24 +140,24 @@ def fields(module: Path) -> Rows:
             rows = [
                 row for part in ("spec", "status", "value") if part in schema for row in _schema(part, schema[part])
             ]
-            found += [
+            result += [
                 {"of": crd["names"]["kind"], "version": version["name"], "field": path, "values": values}
                 for path, values in rows
             ]
     for folder in sorted((module / "apis/config").glob("v1*")):
         structs = _structs("\n".join(file.read_text() for file in sorted(folder.glob("*_types.go"))))
-        found += [
+        result += [
             {"of": "Configuration", "version": folder.name, "field": path, "values": ""}
             for path in _of_struct("", "Configuration", structs)
         ]
-    return found
+    return result
 
 
 def _schema(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The path of each field, with the values that it may have; what Kubernetes defines is not looked into."""
     if schema.get("type") == "array":
         path, schema = f"{path}[]", schema["items"]
-    yield path, " ".join(str(each) for each in schema.get("enum", ()))
+    yield path, " ".join(str(item) for item in schema.get("enum", ()))
     inner = schema.get("properties", {})
     if path.endswith((".template", ".conditions[]")) or {"matchExpressions", "matchLabels"} <= set(inner):
         return
@@ -167,11 +167,11 @@ def _schema(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _structs(text: str) -> dict[str, list[tuple[str, str]]]:
     """The fields of each struct: name in JSON, none for an embedded one, and type."""
-    found = {}
+    result = {}
     for name, body in re.findall(r"^type (\w+) struct \{\n(.*?)^\}", text, re.M | re.S):
         tagged = re.findall(r"^\t(?:\w+ +)?(\S+) +`json:\"([\w-]*)[\",]", body, re.M)
-        found[name] = [(json, kind) for kind, json in tagged]
-    return found
+        result[name] = [(json, kind) for kind, json in tagged]
+    return result
 
 
 def _of_struct(above: str, struct: str, structs: Mapping[str, Sequence[tuple[str, str]]]) -> Iterator[str]:
@@ -196,13 +196,13 @@ def defaults(module: Path) -> Rows:
     body = re.sub(r"^\tif [^\n]*(?:ptr\.Deref|\*cfg).*?^\t\}$", "", body, flags=re.M | re.S)
     # A statement that has several lines, on one.
     body = re.sub(r"(?:(?<=[(,])|(?<=Duration{)|(?<=Selector{))\n\t+", "", re.sub(r",\n\t+(?=[)}])", "", body))
-    found = {}
+    result = {}
     for field, value in re.findall(r"^\t+cfg\.([\w.]+) = (.+)$", body, re.M):
         path = ".".join(
-            re.sub(r"^([A-Z]+(?=[A-Z][a-z]|$)|[A-Z])", lambda m: m[0].lower(), each) for each in field.split(".")
+            re.sub(r"^([A-Z]+(?=[A-Z][a-z]|$)|[A-Z])", lambda m: m[0].lower(), item) for item in field.split(".")
         )
-        found[path] = _default(value, constants)
-    return [{"field": path, "value": found[path]} for path in sorted(found) if not re.search(r"[(&]", found[path])]
+        result[path] = _default(value, constants)
+    return [{"field": path, "value": result[path]} for path in sorted(result) if not re.search(r"[(&]", result[path])]
 
 
 def _default(value: str, constants: Mapping[str, str]) -> str:
@@ -215,7 +215,9 @@ def _default(value: str, constants: Mapping[str, str]) -> str:
         r'"(.*)"',
     )
     for _ in range(10):
-        inner = next((found[1] for each in around if (found := re.fullmatch(each, value))), constants.get(value, value))
+        inner = next(
+            (result[1] for item in around if (result := re.fullmatch(item, value))), constants.get(value, value)
+        )
         if inner == value:
             break
         value = inner
@@ -229,14 +231,14 @@ def _default(value: str, constants: Mapping[str, str]) -> str:
 def frameworks(module: Path) -> Rows:
     """The kinds of job that the release integrates, with the version of the API that it was built with."""
     versions = dict(re.findall(r"^\t(\S+) (v\S+)", (module / "go.mod").read_text(), re.M))
-    found = []
+    result = []
     for file in sorted((module / "pkg/controller/jobs").rglob("*_controller.go")):
         name = re.search(r"^\tFrameworkName +(?:= )?= *\"(.*)\"", file.read_text(), re.M)
         if name is None:
             continue
         of = _MODULES.get(name[1], "")
         adapter = any(file.parent.glob("*multikueue*.go"))
-        found.append(
+        result.append(
             {
                 "framework": name[1],
                 "multikueue": "true" if adapter else "",
@@ -244,29 +246,29 @@ def frameworks(module: Path) -> Rows:
                 "version": versions[of] if of else "",
             }
         )
-    return sorted(found, key=lambda row: row["framework"])
+    return sorted(result, key=lambda row: row["framework"])
 
 
 def chart(module: Path) -> Rows:
     """The chart's values, and what Kueue may do and is asked in a cluster."""
     values = _values(module)
     del values["managerConfig"]
-    found = [{"part": "value", "name": name, "value": value} for name, value in _flat("", values)]
+    result = [{"part": "value", "name": name, "value": value} for name, value in _flat("", values)]
     allowed: dict[str, set[str]] = {}
     for document in yaml.safe_load_all((module / "config/components/rbac/role.yaml").read_text()):
         for rule in document["rules"]:
-            for resource in (f"{group}/{each}" for group in rule.get("apiGroups", ()) for each in rule["resources"]):
+            for resource in (f"{group}/{item}" for group in rule.get("apiGroups", ()) for item in rule["resources"]):
                 allowed.setdefault(resource, set()).update(rule["verbs"])
-    found += [
+    result += [
         {"part": "permission", "name": name, "value": " ".join(sorted(allowed[name]))} for name in sorted(allowed)
     ]
     for document in yaml.safe_load_all((module / "config/components/webhook/manifests.yaml").read_text()):
         kind = document["kind"].removesuffix("WebhookConfiguration").lower()
-        found += [
-            {"part": f"{kind} webhook", "name": each["name"], "value": each["failurePolicy"]}
-            for each in sorted(document["webhooks"], key=lambda each: str(each["name"]))
+        result += [
+            {"part": f"{kind} webhook", "name": entry["name"], "value": entry["failurePolicy"]}
+            for entry in sorted(document["webhooks"], key=lambda entry: str(entry["name"]))
         ]
-    return found
+    return result
 
 
 def configuration(module: Path) -> str:
@@ -282,10 +284,10 @@ def _values(module: Path) -> Any:
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and value:
-        for name, each in value.items():
-            yield from _flat(f"{path}.{name}" if path else name, each)
+        for name, entry in value.items():
+            yield from _flat(f"{path}.{name}" if path else name, entry)
     elif isinstance(value, list):
-        yield path, " ".join(str(each) for each in value)
+        yield path, " ".join(str(item) for item in value)
     else:
         yield path, "" if value in (None, {}) else str(value).lower() if isinstance(value, bool) else str(value)
 

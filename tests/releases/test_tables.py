@@ -39,9 +39,9 @@ def test_a_gate_has_what_the_last_of_its_specs_says(tmp_path: Path) -> None:
         file = tmp_path / "pkg" / name
         file.parent.mkdir(parents=True)
         file.write_text(text)
-    found = {row["gate"]: row for row in gates(tmp_path)}
-    assert found["OldGate"] == {"gate": "OldGate", "stage": "GA", "default": "true", "locked": "true", "needs": ""}
-    assert found["New"]["needs"] == "Old"
+    result = {row["gate"]: row for row in gates(tmp_path)}
+    assert result["OldGate"] == {"gate": "OldGate", "stage": "GA", "default": "true", "locked": "true", "needs": ""}
+    assert result["New"]["needs"] == "Old"
 
 
 DEFAULTS = """
@@ -89,8 +89,8 @@ def table(*names: str) -> Table:
 
 def test_a_row_says_which_version_has_it_first() -> None:
     of = Table(("gate",), "", lambda folder: [{"gate": name} for name in folder.name.split("-")])
-    found = rows(of, {"0.1.0": Path("a"), "0.1.1": Path("a-b")})
-    assert found == [{"gate": "a", "since": ""}, {"gate": "b", "since": "0.1.1"}]
+    result = rows(of, {"0.1.0": Path("a"), "0.1.1": Path("a-b")})
+    assert result == [{"gate": "a", "since": ""}, {"gate": "b", "since": "0.1.1"}]
 
 
 def test_changes_name_what_is_new_gone_and_different() -> None:
@@ -153,9 +153,9 @@ def test_the_page_has_the_behaviours_of_each_release(request: pytest.FixtureRequ
     ]
     text = PAGE.read_text()
     before, _, rest = text.partition("| behaviour of Kueue | in |\n|---|---|\n")
-    made = "\n".join([f"{before}| behaviour of Kueue | in |", "|---|---|", *rows, ""]) + re.sub(
+    result = "\n".join([f"{before}| behaviour of Kueue | in |", "|---|---|", *rows, ""]) + re.sub(
         r"\A(\|.*\n)+", "", rest
     )
     if request.config.getoption("update_snapshots"):
-        PAGE.write_text(made)
-    assert made == text
+        PAGE.write_text(result)
+    assert result == text

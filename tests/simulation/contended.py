@@ -27,8 +27,8 @@ def _case(setting: str, queues: Json) -> Json:
 
 def _queue(group: Json, weight: int = 1, fungibility: Json = SEARCH, reclaim: str = "Any") -> Json:
     preemption = {"reclaimWithinCohort": reclaim}
-    made = {"groups": [group], "cohortName": "all", "preemption": preemption, "flavorFungibility": fungibility}
-    return {**made, "weight": weight}
+    result = {"groups": [group], "cohortName": "all", "preemption": preemption, "flavorFungibility": fungibility}
+    return {**result, "weight": weight}
 
 
 def _job(queue: str, priority: int = 0, pods: int = 1, **requests: str) -> Json:

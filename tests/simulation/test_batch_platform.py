@@ -72,19 +72,19 @@ def objects(as_published: bool) -> list[dict[str, Any]]:
     path = ROOT / "stacks/Pulumi.batch-platform.yaml"
     fleet = parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
     kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "Cohort", "PriorityClass", "AdmissionCheck")
-    found: list[Any] = [item for item in render_cluster(fleet, "batch-dev") if item["kind"] in kinds]
-    for item in found:
+    result: list[Any] = [item for item in render_cluster(fleet, "batch-dev") if item["kind"] in kinds]
+    for item in result:
         if as_published and item["kind"] == "ClusterQueue" and item["metadata"]["name"].endswith("-hp"):
             del item["spec"]["preemption"]["borrowWithinCohort"]
             reserved, on_demand = item["spec"]["resourceGroups"][0]["flavors"]
             reserved["resources"] = [{**quota, "borrowingLimit": "0"} for quota in on_demand["resources"]]
-    return found
+    return result
 
 
 def jobs() -> list[dict[str, Any]]:
     """The jobs but those of DWS, each with the time it arrives and how long it runs."""
     arrived: Counter[str] = Counter()
-    made = []
+    result = []
     for item in yaml.safe_load((ROOT / "examples/batch-platform/jobs.yaml").read_text(encoding="utf-8"))["items"]:
         job = copy.deepcopy(item)
         step = job["metadata"]["labels"]["kueue-fleet.dev/step"]
@@ -94,16 +94,16 @@ def jobs() -> list[dict[str, Any]]:
         arrived[step] += 1
         job["metadata"]["creationTimestamp"] = at.strftime("%Y-%m-%dT%H:%M:%SZ")
         job["metadata"]["annotations"] = {"kueue-fleet.dev/run-seconds": str(RUN_SECONDS[step])}
-        made.append(job)
-    return made
+        result.append(job)
+    return result
 
 
 @cache
 def simulated(as_published: bool) -> Sequence[dict[str, Any]]:
     """Every job's record."""
     documents = [Document(f"{index}", item) for index, item in enumerate([*objects(as_published), *jobs()])]
-    found: list[dict[str, Any]] = prepare_objects(read_raw(documents), Delays()).run().as_json()["workloads"]
-    return found
+    result: list[dict[str, Any]] = prepare_objects(read_raw(documents), Delays()).run().as_json()["workloads"]
+    return result
 
 
 def table(as_published: bool, second: float) -> Row:
@@ -139,7 +139,7 @@ def test_every_job_ends() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_jobs_wait_and_run_as_counted(step: str) -> None:
-    as_published, here = (table(each, SHOWN[step]) for each in (True, False))
+    as_published, here = (table(item, SHOWN[step]) for item in (True, False))
     assert {kind: (as_published[kind], here[kind]) for kind in here} == {
         kind: (theirs, ours) for kind, (_, theirs, ours) in COUNTED[step].items()
     }
@@ -162,9 +162,9 @@ def test_low_priority_jobs_run_on_reserved_nodes_until_high_priority_jobs_come()
 
 def test_high_priority_jobs_run_on_reserved_and_on_demand_nodes() -> None:
     for as_published in (True, False):
-        found = flavors_of(as_published, "high-priority")
-        assert set(found) == {"gpu-l4-reserved", "gpu-l4-ondemand"}
-        assert sum(found.values()) == 16
+        result = flavors_of(as_published, "high-priority")
+        assert set(result) == {"gpu-l4-reserved", "gpu-l4-ondemand"}
+        assert sum(result.values()) == 16
 
 
 def test_no_more_jobs_than_fit_are_ever_on_reserved_nodes() -> None:
@@ -195,9 +195,9 @@ def test_nodes_and_the_queue_of_dws_are_as_published_at_each_step() -> None:
     given = [str(ROOT / "stacks/Pulumi.batch-platform.yaml"), "--jobs", str(examples / "jobs.yaml")]
     walk = ["--workload", str(examples / "walk-through.yaml"), "--output", "json"]
     printed = CliRunner().invoke(app, ["simulate", "fleet", *given, *walk], catch_exceptions=False).stdout
-    found = {each["at"]: each for each in json.loads(printed)["snapshots"]}
+    result = {each["at"]: each for each in json.loads(printed)["snapshots"]}
     pools = "spot-np", "ondemand-np", "reserved-np", "gpu-a100-compact-spot", "dws-a100-np", "dws-h100-np"
-    assert {at: [each["nodes"].get(pool, 0) for pool in pools] for at, each in found.items()} == {
+    assert {at: [item["nodes"].get(pool, 0) for pool in pools] for at, item in result.items()} == {
         2: [24, 0, 4, 0, 0, 0],
         12: [24, 8, 4, 0, 0, 0],
         34: [8, 8, 4, 8, 0, 0],
@@ -206,6 +206,6 @@ def test_nodes_and_the_queue_of_dws_are_as_published_at_each_step() -> None:
         106: [0, 0, 4, 0, 1, 1],
         120: [0, 0, 4, 0, 0, 0],
     }
-    dws = {at: each["queues"]["dws-cluster-queue"] for at, each in found.items()}
+    dws = {at: entry["queues"]["dws-cluster-queue"] for at, entry in result.items()}
     assert dws[88] == {"pending": 0, "admitted": 0}
     assert dws[106] == {"pending": 0, "admitted": 2}

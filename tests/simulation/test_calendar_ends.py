@@ -33,27 +33,27 @@ def entry(**fields: Any) -> dict[str, Any]:
 def run(data: dict[str, Any], *jobs: dict[str, Any], manifests: Any = (), until: float = 20_000) -> list[Any]:
     file = WorkloadFile.model_validate({"jobs": jobs, "begin": BEGIN})
     simulated = prepare_fleet(parse_fleet(data), file, Delays(), until=until, manifests=manifests).run()
-    found: list[Any] = simulated.as_json()["workloads"]
-    return found
+    result: list[Any] = simulated.as_json()["workloads"]
+    return result
 
 
 def test_kueue_takes_the_job_back_after_its_patience_and_gives_it_the_same_flavor() -> None:
     """The quota is there until `pulumi up` closes the pool, the nodes are not."""
-    [found] = run(calendar_data(), entry(pods=2), until=6000)
-    first, second = found["runs"]
+    [result] = run(calendar_data(), entry(pods=2), until=6000)
+    first, second = result["runs"]
     assert (first["startedAt"], first["reclaimedAt"], first["endedAt"], first["end"]) == (
         0,
         [END],
         END + 1800,
         "PodsReadyTimeout",
     )
-    assert (second["flavors"], second["startedAt"], found["state"]) == (["week"], None, "Admitted")
-    assert found["message"] == "its pods do not all fit on node pool week (0 of 0 nodes in use)"
+    assert (second["flavors"], second["startedAt"], result["state"]) == (["week"], None, "Admitted")
+    assert result["message"] == "its pods do not all fit on node pool week (0 of 0 nodes in use)"
 
 
 def test_with_a_patience_it_goes_on_to_other_nodes() -> None:
-    [found] = run(calendar_data(fallback=[{"flavor": "week", "patience": "10m"}]), entry())
-    assert [(each["flavors"], each["end"]) for each in found["runs"]] == [
+    [result] = run(calendar_data(fallback=[{"flavor": "week", "patience": "10m"}]), entry())
+    assert [(item["flavors"], item["end"]) for item in result["runs"]] == [
         (["week"], "PodsReadyTimeout"),
         (["week"], "AdmissionCheck"),
         (["later"], "Succeeded"),
@@ -61,15 +61,15 @@ def test_with_a_patience_it_goes_on_to_other_nodes() -> None:
 
 
 def test_a_job_that_ends_at_that_moment_is_done() -> None:
-    [found] = run(calendar_data(), entry(runSeconds=END))
-    assert [each["end"] for each in found["runs"]] == ["Succeeded"]
+    [result] = run(calendar_data(), entry(runSeconds=END))
+    assert [item["end"] for item in result["runs"]] == ["Succeeded"]
 
 
 def test_a_job_fails_whose_pods_may_not_fail_so_often() -> None:
     """Eight pods, and Kubernetes lets six fail by default."""
-    [found] = run(calendar_data(), entry(pods=8))
-    assert (found["state"], found["reason"], found["finishedAt"]) == ("Finished", "Failed", END)
-    assert [each["end"] for each in found["runs"]] == ["Failed"]
+    [result] = run(calendar_data(), entry(pods=8))
+    assert (result["state"], result["reason"], result["finishedAt"]) == ("Finished", "Failed", END)
+    assert [item["end"] for item in result["runs"]] == ["Failed"]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_its_manifest_says_how_often(spec: dict[str, Any], ends: list[str | None
         "metadata": {"name": "j", "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "q"}},
         "spec": {"suspend": True, **spec, "template": {"metadata": {"annotations": annotations}, "spec": pod}},
     }
-    [found] = run(calendar_data(), manifests=[Document("job.yaml:1", job)], until=6000)
-    assert [each["end"] for each in found["runs"]] == ends
+    [result] = run(calendar_data(), manifests=[Document("job.yaml:1", job)], until=6000)
+    assert [item["end"] for item in result["runs"]] == ends
 
 
 @pytest.mark.parametrize(("begin", "state"), [(BEGIN, "Admitted"), ("2026-11-30T00:00:00Z", "Pending")])
@@ -111,7 +111,7 @@ def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: 
     (tmp_path / "fleet.yaml").write_text(json.dumps(data))
     (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": [entry()], "begin": begin}))
     for change in ((), ("--what-if", "name=other")):
-        done = call(
+        result = call(
             "simulate",
             "fleet",
             tmp_path / "fleet.yaml",
@@ -123,16 +123,16 @@ def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: 
             "json",
             *change,
         )
-        assert done.returncode == 0, done.stderr
-        printed = json.loads(done.stdout)
-        for each in (printed,) if not change else (printed["before"], printed["after"]):
-            assert [one["state"] for one in each["workloads"]] == [state]
+        assert result.returncode == 0, result.stderr
+        printed = json.loads(result.stdout)
+        for item in (printed,) if not change else (printed["before"], printed["after"]):
+            assert [one["state"] for one in item["workloads"]] == [state]
 
 
 def test_without_a_pool_the_window_opens_the_reservation_by_itself() -> None:
     """The settings of the page, on Autopilot: nothing to say of them, and the job starts with the reservation."""
     page = (Path(__file__).parents[2] / "docs/tasks/dws.md").read_text(encoding="utf-8")
-    [block] = [each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "reservation-affinity" in each]
+    [block] = [item for item in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "reservation-affinity" in item]
     reserved = {"name": "h100-december", "zone": "us-central1-a", "machineType": "a3-highgpu-8g", "count": 4}
     asked = {"start": "2026-12-01T00:00:00Z", "duration": "336h", "planningStatus": "SUBMITTED"}
     data = {
@@ -148,5 +148,5 @@ def test_without_a_pool_the_window_opens_the_reservation_by_itself() -> None:
     requests = {GPU: 8, "cpu": 8, "memory": "10Gi", "ephemeral-storage": "1Gi"}
     job = {"name": "j", "namespace": "team", "queue": "december", "requests": requests, "runSeconds": 600}
     file = WorkloadFile.model_validate({"jobs": [{**job, "maxRunSeconds": 7200}], "begin": "2026-11-30T23:00:00Z"})
-    [found] = prepare_fleet(fleet, file, Delays()).run().as_json()["workloads"]
-    assert (found["quotaReservedAt"], found["admittedAt"], found["finishedAt"]) == (0, 3600, 4200)
+    [result] = prepare_fleet(fleet, file, Delays()).run().as_json()["workloads"]
+    assert (result["quotaReservedAt"], result["admittedAt"], result["finishedAt"]) == (0, 3600, 4200)

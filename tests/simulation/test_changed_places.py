@@ -52,7 +52,7 @@ def workload(name: str, second: int, count: int, *, held: bool = False, **more: 
 
 
 def simulated(objects: list[Json]) -> dict[str, Record]:
-    raw = read_raw([Document("a.yaml", each) for each in objects])
+    raw = read_raw([Document("a.yaml", item) for item in objects])
     result: Result = prepare_objects(raw, Delays(), until=1000).run()
     return {record.key.partition("/")[2]: record for record in result.records}
 
@@ -74,26 +74,26 @@ def slices(count: int) -> list[Json]:
 
 
 def test_a_slice_takes_the_place_of_a_smaller_one_and_only_needs_the_rest() -> None:
-    found = simulated(slices(6))
-    assert (found["small"].reason, found["small"].evictions) == ("WorkloadSliceReplaced", [])
-    assert found["large"].admitted_at == found["small"].finished_at
-    assert found["large"].finished_at is not None
-    assert found["small"].runs[0].started_at is not None
-    assert found["large"].finished_at - found["small"].runs[0].started_at == pytest.approx(100)
+    result = simulated(slices(6))
+    assert (result["small"].reason, result["small"].evictions) == ("WorkloadSliceReplaced", [])
+    assert result["large"].admitted_at == result["small"].finished_at
+    assert result["large"].finished_at is not None
+    assert result["small"].runs[0].started_at is not None
+    assert result["large"].finished_at - result["small"].runs[0].started_at == pytest.approx(100)
 
 
 def test_a_slice_that_does_not_fit_leaves_the_smaller_one_running() -> None:
-    found = simulated(slices(7))
-    assert found["small"].reason == "Succeeded"
-    assert found["large"].first_admitted_at is not None
-    assert found["small"].finished_at is not None
-    assert found["large"].first_admitted_at >= found["small"].finished_at
+    result = simulated(slices(7))
+    assert result["small"].reason == "Succeeded"
+    assert result["large"].first_admitted_at is not None
+    assert result["small"].finished_at is not None
+    assert result["large"].first_admitted_at >= result["small"].finished_at
 
 
 def test_explain_counts_what_a_slice_needs_beyond_the_one_it_replaces() -> None:
-    made = explained(slices(7), "large")
-    [figures] = made.flavors[0].resources
-    assert (made.replaces, figures.asked, figures.free, figures.missing) == ("default/small", 3000, 2000, 1000)
+    result = explained(slices(7), "large")
+    [figures] = result.flavors[0].resources
+    assert (result.replaces, figures.asked, figures.free, figures.missing) == ("default/small", 3000, 2000, 1000)
 
 
 def nodes(*names: str) -> list[Json]:
@@ -101,7 +101,7 @@ def nodes(*names: str) -> list[Json]:
     objects = cluster(cpu=8)
     objects[0]["spec"] = {"topologyName": "hosts", "nodeLabels": {"pool": "p"}}
     ready = [{"type": "Ready", "status": "True"}]
-    found = [
+    result = [
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {HOST: name, "pool": "p"}},
          "status": {"allocatable": {"cpu": "2", "pods": "9"}, "conditions": ready}}
         for name in names
@@ -111,7 +111,7 @@ def nodes(*names: str) -> list[Json]:
     failed = {"unhealthyNodes": [{"name": "a"}]}
     job = workload("job", 0, 4, held=True, places={"a": 2, "b": 2})
     job["status"] |= failed
-    return [*objects, topology, *found, job]
+    return [*objects, topology, *result, job]
 
 
 def test_pods_of_a_failed_node_get_another_place() -> None:
@@ -121,12 +121,12 @@ def test_pods_of_a_failed_node_get_another_place() -> None:
     assert record.admission is not None
     places = record.admission.pod_sets[0].topology or ()
     assert {domain.values[-1]: domain.count for domain in places} == {"b": 2, "c": 2}
-    made = explained(nodes("b", "c"), "job")
-    assert made.headline == "Node a failed under its pods, which the next cycle places elsewhere."
+    result = explained(nodes("b", "c"), "job")
+    assert result.headline == "Node a failed under its pods, which the next cycle places elsewhere."
 
 
 def test_a_job_is_evicted_where_there_is_no_other_place() -> None:
     record = simulated(nodes("b"))["job"]
     assert [eviction.reason for eviction in record.evictions] == ["NodeFailures"]
-    made = explained(nodes("b"), "job")
-    assert made.headline == "Node a failed under its pods, and there is no other place for them: Kueue evicts it."
+    result = explained(nodes("b"), "job")
+    assert result.headline == "Node a failed under its pods, and there is no other place for them: Kueue evicts it."

@@ -78,16 +78,16 @@ def test_run_of_which_the_same_happens_too_often_ends(
 
 def test_run_goes_on_to_what_is_still_to_come() -> None:
     data, jobs = occupied()
-    found = run(data, [*jobs, job("late", start=3 * DAY)], outages=[{"cluster": US, "at": 4 * DAY, "seconds": 60}])
-    assert [record.name for record in found.records if record.finished_at is not None] == ["small", "late"]
-    assert found.end.reason is EndReason.REPEATS
-    assert found.end.at > REPEATS_SECONDS + 4 * DAY
+    result = run(data, [*jobs, job("late", start=3 * DAY)], outages=[{"cluster": US, "at": 4 * DAY, "seconds": 60}])
+    assert [record.name for record in result.records if record.finished_at is not None] == ["small", "late"]
+    assert result.end.reason is EndReason.REPEATS
+    assert result.end.at > REPEATS_SECONDS + 4 * DAY
 
 
 def test_long_run_is_no_repetition() -> None:
     data, jobs = occupied()
-    found = run(data, [*jobs, job("long", runSeconds=1.5 * DAY)])
-    assert [record.name for record in found.records if record.finished_at is not None] == ["small", "long"]
+    result = run(data, [*jobs, job("long", runSeconds=1.5 * DAY)])
+    assert [record.name for record in result.records if record.finished_at is not None] == ["small", "long"]
 
 
 def test_what_plans_itself_again_at_the_same_moment_is_stopped() -> None:
@@ -125,10 +125,10 @@ def test_what_plans_itself_again_a_little_later_each_time_is_stopped() -> None:
 
 def test_interrupted_run_knows_what_happened_before() -> None:
     data, file = parse_fleet(fleet_data()), workload_file([job("a", count=50, interval=100)])
-    found = prepare_fleet(data, file, Delays()).run(lambda now: now < 1000)
-    assert found.end == End(EndReason.INTERRUPTED, 1000.0)
-    assert len(found.records) == 11
-    assert sum(record.finished_at is not None for record in found.records) == 10
+    result = prepare_fleet(data, file, Delays()).run(lambda now: now < 1000)
+    assert result.end == End(EndReason.INTERRUPTED, 1000.0)
+    assert len(result.records) == 11
+    assert sum(record.finished_at is not None for record in result.records) == 10
 
 
 def test_incremental_asks_more_workers_although_times_are_rounded() -> None:
@@ -136,8 +136,8 @@ def test_incremental_asks_more_workers_although_times_are_rounded() -> None:
     data = fleet_data()
     data["multiKueue"] |= {"dispatcher": "Incremental", "incremental": {"stepSize": 1}}
     jobs = [job("filler", count=9, runSeconds=5000, requests={"cpu": 10}), job("a", start=212.3, requests={"cpu": 10})]
-    (found,) = (record for record in run(data, jobs).records if record.name == "a")
-    assert found.first_admitted_at == 512.3
+    (result,) = (record for record in run(data, jobs).records if record.name == "a")
+    assert result.first_admitted_at == 512.3
 
 
 def test_window_that_opens_between_two_numbers_opens() -> None:
@@ -149,6 +149,6 @@ def test_window_that_opens_between_two_numbers_opens() -> None:
     data["clusterQueues"][0]["admissionChecksStrategy"] = {"admissionChecks": [{"name": "ours"}]}
     window = {"name": "march", "start": "2027-03-01T02:51:57.7Z", "duration": "1h"}
     data["controller"]["checks"] = [{"name": "ours", "windows": [window]}]
-    found = run(data, [job("a")], begin="1980-04-13T09:25:53.1Z")
-    assert found.end.reason is EndReason.NOTHING_MORE
-    assert found.records[0].finished_at is not None
+    result = run(data, [job("a")], begin="1980-04-13T09:25:53.1Z")
+    assert result.end.reason is EndReason.NOTHING_MORE
+    assert result.records[0].finished_at is not None

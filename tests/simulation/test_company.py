@@ -26,11 +26,11 @@ stockOuts: [{ flavor: l4-spot, seconds: 1000000 }]
 def flavors(stack: str, workload: str = "examples/dev/workload.yaml", **given: Any) -> dict[str, list[str]]:
     """The flavors each job ran on, in order."""
     arguments = [f"stacks/Pulumi.{stack}.yaml", "--workload", workload, "--output", "json"]
-    done = CliRunner().invoke(app, ["simulate", "fleet", *arguments], **given)
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["workloads"]
-    assert {job["state"] for job in found} == {"Finished"}
-    return {job["name"]: [flavor for run in job["runs"] for flavor in run["flavors"]] for job in found}
+    result = CliRunner().invoke(app, ["simulate", "fleet", *arguments], **given)
+    assert result.exit_code == 0, result.output
+    results = json.loads(result.stdout)["workloads"]
+    assert {job["state"] for job in results} == {"Finished"}
+    return {job["name"]: [flavor for run in job["runs"] for flavor in run["flavors"]] for job in results}
 
 
 @pytest.fixture(autouse=True)
@@ -39,19 +39,19 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_jobs_overflow_from_the_reserved_nodes_of_each_region_to_flex_start_to_spot() -> None:
-    found = flavors("dev")
-    tilers = [found[f"tiler-{number}"] for number in (1, 2, 3, 4)]
+    result = flavors("dev")
+    tilers = [result[f"tiler-{number}"] for number in (1, 2, 3, 4)]
     assert tilers == [["l4-reserved"], ["l4-reserved"], ["l4-flex"], ["l4-spot"]]
-    assert found["foundation"] == ["h100-flex"]
+    assert result["foundation"] == ["h100-flex"]
 
 
 def test_in_production_the_same_jobs_fit_the_reserved_nodes() -> None:
-    found = flavors("prod")
-    assert found.pop("foundation") == ["h100-flex"]
-    assert set(map(tuple, found.values())) == {("l4-reserved",)}
+    result = flavors("prod")
+    assert result.pop("foundation") == ["h100-flex"]
+    assert set(map(tuple, result.values())) == {("l4-reserved",)}
 
 
 def test_without_machines_by_dws_and_on_spot_a_job_goes_on_to_on_demand() -> None:
-    found = flavors("dev", "-", input=WITHOUT_STOCK)
-    assert [found[f"tiler-{number}"] for number in (1, 2, 3)] == [["l4-reserved"]] * 3
-    assert found["tiler-4"] == ["l4-spot", "l4-on-demand"]
+    result = flavors("dev", "-", input=WITHOUT_STOCK)
+    assert [result[f"tiler-{number}"] for number in (1, 2, 3)] == [["l4-reserved"]] * 3
+    assert result["tiler-4"] == ["l4-spot", "l4-on-demand"]

@@ -24,8 +24,8 @@ def test_without_seconds_everything_is_through_at_once() -> None:
 
 def test_delays_are_read_by_name() -> None:
     given = Delays(decision=0.02, burst=100)
-    found = parse_delays(["burst=7", "release=exponential(0.5)", "stop=3", "workers=2", "cycle=1"], given)
-    assert found == Delays(
+    result = parse_delays(["burst=7", "release=exponential(0.5)", "stop=3", "workers=2", "cycle=1"], given)
+    assert result == Delays(
         decision=0.02, burst=7, cycle=constant(1), release=exponential(0.5), workers=2, stop=constant(3)
     )
 

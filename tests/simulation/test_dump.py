@@ -46,14 +46,14 @@ def held(item: dict[str, Any], seconds: int) -> dict[str, Any]:
 
 def test_what_holds_quota_now_holds_it_before_what_is_older() -> None:
     low = looked_at(workload("low", 60), 121)
-    found = run(*cluster(cpu=4), low, workload("high", 90, since=120, priority=100))
-    assert [found[name]["state"] for name in ("low", "high")] == ["Pending", "Admitted"]
-    assert (found["low"]["arrivedAt"], found["low"]["reason"]) == (0, "WaitingForQuota")
+    result = run(*cluster(cpu=4), low, workload("high", 90, since=120, priority=100))
+    assert [result[name]["state"] for name in ("low", "high")] == ["Pending", "Admitted"]
+    assert (result["low"]["arrivedAt"], result["low"]["reason"]) == (0, "WaitingForQuota")
 
 
 def test_what_waits_gets_the_quota_when_it_comes_free() -> None:
-    found = run(*cluster(cpu=4), looked_at(workload("low", 60), 121), held(workload("high", 90, since=120), 30))
-    assert (found["high"]["finishedAt"], found["low"]["admittedAt"]) == (90, 91)
+    result = run(*cluster(cpu=4), looked_at(workload("low", 60), 121), held(workload("high", 90, since=120), 30))
+    assert (result["high"]["finishedAt"], result["low"]["admittedAt"]) == (90, 91)
 
 
 def test_what_a_cycle_put_aside_stays_so_until_something_happens() -> None:
@@ -131,24 +131,24 @@ def test_a_backoff_that_is_over_by_the_dumps_moment_holds_nothing_back() -> None
     back = workload("back", 0)
     requeued = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "lastTransitionTime": at(10)}
     back["status"] = {"conditions": [requeued], "requeueState": {"count": 1, "requeueAt": at(70)}}
-    found = run(*cluster(cpu=4), back, workload("other", 80, cpu="1", since=90))
-    assert found["back"]["admittedAt"] == 90
+    result = run(*cluster(cpu=4), back, workload("other", 80, cpu="1", since=90))
+    assert result["back"]["admittedAt"] == 90
 
 
 def test_a_job_without_a_workload_comes_after_those_that_are_there() -> None:
     late = job("late", 0, cpu="3")
     del late["metadata"]["creationTimestamp"]
     first, later = job("first", 60, cpu="3"), workload("holder", 0, since=90)
-    found = run(*cluster(cpu=4), late, first, later)
-    assert [found[name]["state"] for name in ("holder", "first", "late")] == ["Admitted", "Pending", "Pending"]
-    assert [found[name]["arrivedAt"] for name in ("first", "late")] == [60, 90]
+    result = run(*cluster(cpu=4), late, first, later)
+    assert [result[name]["state"] for name in ("holder", "first", "late")] == ["Admitted", "Pending", "Pending"]
+    assert [result[name]["arrivedAt"] for name in ("first", "late")] == [60, 90]
 
 
 def test_an_end_before_the_dumps_moment_shows_its_state() -> None:
-    found = run(*cluster(cpu=4), looked_at(workload("low", 60), 121), workload("high", 90, since=120), until=5)
-    assert [found[name]["state"] for name in ("low", "high")] == ["Pending", "Admitted"]
+    result = run(*cluster(cpu=4), looked_at(workload("low", 60), 121), workload("high", 90, since=120), until=5)
+    assert [result[name]["state"] for name in ("low", "high")] == ["Pending", "Admitted"]
 
 
 def test_pods_of_a_workload_that_runs_longer_than_pods_may_take_are_ready() -> None:
-    found = run(*cluster(cpu=4), workload("old", 0, since=0), looked_at(workload("waits", 1), 3599), until=9000)
-    assert found["old"]["evictions"] == []
+    result = run(*cluster(cpu=4), workload("old", 0, since=0), looked_at(workload("waits", 1), 3599), until=9000)
+    assert result["old"]["evictions"] == []

@@ -65,8 +65,8 @@ def run(
     jobs = {"name": "j", "namespace": "t", "queue": "q", "count": count, "runSeconds": 60}
     jobs["requests"] = {GPU: gpus, "cpu": cpu}
     file = WorkloadFile.model_validate({"jobs": [jobs], "waits": [{"flavor": "flex", "seconds": wait}]})
-    found: list[dict[str, Any]] = prepare_fleet(spec, file, Delays(), until=until).run().as_json()["workloads"]
-    return found
+    result: list[dict[str, Any]] = prepare_fleet(spec, file, Delays(), until=until).run().as_json()["workloads"]
+    return result
 
 
 def fate(workload: dict[str, Any]) -> tuple[Any, ...]:
@@ -75,28 +75,28 @@ def fate(workload: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_without_stock_a_job_goes_on_when_its_patience_is_over() -> None:
-    [found] = run(fleet(), wait=1e6)
+    [result] = run(fleet(), wait=1e6)
     # A second of back-off lies between the eviction and the next flavor.
-    assert fate(found) == (601, ["od"], ["AdmissionCheck"])
-    assert found["finishedAt"] == 661
-    assert len(found["runs"]) == 1
+    assert fate(result) == (601, ["od"], ["AdmissionCheck"])
+    assert result["finishedAt"] == 661
+    assert len(result["runs"]) == 1
 
 
 def test_nodes_that_come_in_time_are_used() -> None:
-    [found] = run(fleet(), wait=599)
-    assert fate(found) == (599, ["flex"], [])
+    [result] = run(fleet(), wait=599)
+    assert fate(result) == (599, ["flex"], [])
 
 
 def test_without_fallback_it_waits_as_long_as_dws_takes() -> None:
-    [found] = run(fleet(None), wait=1e6)
-    assert fate(found) == (1e6, ["flex"], [])
+    [result] = run(fleet(None), wait=1e6)
+    assert fate(result) == (1e6, ["flex"], [])
 
 
 def test_an_admitted_job_whose_nodes_do_not_come_goes_on_too() -> None:
     """Three jobs have quota on od, where one fits on each of two nodes."""
-    found = run(fleet(patience="30s", quota=4, nodes=2), wait=1e6, count=3, gpus=1, cpu=13)
-    *_, last = sorted(found, key=lambda one: one["finishedAt"])
-    assert sorted(one["flavors"]["main"][GPU] for one in found) == ["last", "od", "od"]
+    result = run(fleet(patience="30s", quota=4, nodes=2), wait=1e6, count=3, gpus=1, cpu=13)
+    *_, last = sorted(result, key=lambda one: one["finishedAt"])
+    assert sorted(one["flavors"]["main"][GPU] for one in result) == ["last", "od", "od"]
     assert [eviction["reason"] for eviction in last["evictions"]] == ["AdmissionCheck", "AdmissionCheck"]
     assert [(run["flavors"], run["end"]) for run in last["runs"]] == [
         (["od"], "AdmissionCheck"),
@@ -121,17 +121,17 @@ def test_dws_makes_no_request_ready_while_it_is_out_of_stock(
     outs = [{"flavor": "flex", "at": at, "seconds": seconds}]
     waits = [{"flavor": "flex", "seconds": 100}]
     file = WorkloadFile.model_validate({"jobs": [ONE], "waits": waits, "stockOuts": outs})
-    [found] = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
-    assert fate(found) == (starts, [flavor], evictions)
-    [ran] = found["runs"]
+    [result] = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
+    assert fate(result) == (starts, [flavor], evictions)
+    [ran] = result["runs"]
     assert (ran["admittedAt"], ran["startedAt"]) == (starts, starts)
 
 
 def test_what_waits_for_dws_has_quota_and_says_why() -> None:
     file = WorkloadFile.model_validate({"jobs": [ONE], "stockOuts": [{"flavor": "flex", "seconds": 1e6}]})
-    [found] = prepare_fleet(fleet(None), file, Delays(), until=5000).run().as_json()["workloads"]
-    assert (found["state"], found["runs"]) == ("QuotaReserved", [])
-    assert found["message"] == (
+    [result] = prepare_fleet(fleet(None), file, Delays(), until=5000).run().as_json()["workloads"]
+    assert (result["state"], result["runs"]) == ("QuotaReserved", [])
+    assert result["message"] == (
         "DWS waits: its pods do not all fit on node pool flex (0 of 4 nodes in use), and there are no more of flex now"
     )
 
@@ -144,15 +144,15 @@ def test_nodes_that_gke_makes_without_a_pool_are_out_of_stock_too() -> None:
         flavor["nodeLabels"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
     out = [{"flavor": "flex", "at": 0, "seconds": 700}]
     file = WorkloadFile.model_validate({"jobs": [ONE], "stockOuts": out})
-    [found] = prepare_fleet(parse_fleet(data), file, Delays()).run().as_json()["workloads"]
-    assert fate(found) == (700, ["flex"], [])
+    [result] = prepare_fleet(parse_fleet(data), file, Delays()).run().as_json()["workloads"]
+    assert fate(result) == (700, ["flex"], [])
 
 
 def test_pods_that_dws_is_not_asked_for_get_no_nodes_of_a_queued_pool_but_those_of_their_own_job() -> None:
     """A driver without GPUs and a worker with two; and a job that has no GPUs at all."""
     limits = {"requests": {"cpu": "1", GPU: "2"}, "limits": {GPU: "2"}}
     roles = {"driver": {"requests": {"cpu": "1"}}, "worker": limits}
-    made = [
+    result = [
         {"name": name, "template": {"spec": {"template": {"spec": {"containers": [
             {"name": "c", "image": "i", "resources": resources}]}}}}}
         for name, resources in roles.items()
@@ -168,12 +168,12 @@ def test_pods_that_dws_is_not_asked_for_get_no_nodes_of_a_queued_pool_but_those_
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
         "metadata": metadata,
-        "spec": {"replicatedJobs": made},
+        "spec": {"replicatedJobs": result},
     }
     file = WorkloadFile.model_validate({"jobs": [{**ONE, "name": "cpus", "requests": {"cpu": 1}}]})
     run = prepare_fleet(fleet(None), file, Delays(), until=1000, manifests=[Document("roles.yaml", jobset)]).run()
-    found = {row["name"]: (row["state"], row["message"]) for row in run.as_json()["workloads"]}
-    assert found == {
+    results = {row["name"]: (row["state"], row["message"]) for row in run.as_json()["workloads"]}
+    assert results == {
         "roles": ("Finished", ""),
         "cpus": ("Admitted", "its pods do not all fit on node pool flex (0 of 4 nodes in use)"),
     }
@@ -183,8 +183,8 @@ def test_dws_waits_for_room_in_its_pool_too() -> None:
     """Four nodes of two GPUs; a request of one GPU has a node of its own."""
     requests = {GPU: 1, "cpu": 1}
     jobs = {"name": "j", "namespace": "t", "queue": "q", "count": 5, "runSeconds": 60, "requests": requests}
-    found = prepare_fleet(fleet(None), WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run()
-    rows = found.as_json()["workloads"]
+    result = prepare_fleet(fleet(None), WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run()
+    rows = result.as_json()["workloads"]
     assert [(fate(row), row["finishedAt"]) for row in rows] == [((0, ["flex"], []), 60)] * 4 + [
         ((60, ["flex"], []), 120)
     ]
@@ -199,14 +199,14 @@ def test_a_node_that_others_left_is_taken_while_its_flavor_is_out_of_stock() -> 
     ]
     outs = [{"flavor": "od", "at": 50, "seconds": 1e6}]
     file = WorkloadFile.model_validate({"jobs": jobs, "stockOuts": outs})
-    found = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
-    assert [one["runs"][0]["startedAt"] for one in found] == [0, 100]
+    result = prepare_fleet(fleet(), file, Delays()).run().as_json()["workloads"]
+    assert [one["runs"][0]["startedAt"] for one in result] == [0, 100]
 
 
 def test_the_quota_of_the_flavor_is_free_again() -> None:
     """Eight GPUs in each flavor, for jobs of eight: what the first one leaves, the second one gets."""
-    found = run(fleet(), wait=1e6, count=4, gpus=8, until=601)
-    assert [one["flavors"].get("main", {}).get(GPU) for one in found] == ["od", "flex", "last", None]
+    result = run(fleet(), wait=1e6, count=4, gpus=8, until=601)
+    assert [one["flavors"].get("main", {}).get(GPU) for one in result] == ["od", "flex", "last", None]
 
 
 def on_workers(*, dispatcher: str = "External", **section: Any) -> FleetSpec:
@@ -235,11 +235,11 @@ def on_workers(*, dispatcher: str = "External", **section: Any) -> FleetSpec:
 def run_on(spec: FleetSpec, **rest: Any) -> dict[str, Any]:
     job = {"name": "a", "namespace": "team-a", "queue": "gpu", "requests": {GPU: 1, "cpu": 10}, "runSeconds": 100}
     file = WorkloadFile.model_validate({"jobs": [job, {**job, "name": "z", "start": 5000}], **rest})
-    [found, later] = prepare_fleet(spec, file, Delays()).run().as_json()["workloads"]
+    [result, later] = prepare_fleet(spec, file, Delays()).run().as_json()["workloads"]
     # Nothing of the first one is left that would hold the second one back.
-    assert len([run for run in found["runs"] if run["end"] == "Succeeded"]) == 1
+    assert len([run for run in result["runs"] if run["end"] == "Succeeded"]) == 1
     assert (later["state"], later["arrivedAt"]) == ("Finished", 5000)
-    return dict(found)
+    return dict(result)
 
 
 OUT = [{"flavor": "flex", "seconds": 1e6}]
@@ -249,31 +249,31 @@ without_dws = pytest.mark.parametrize("how", ["waits", "stockOuts"])
 
 @without_dws
 def test_without_stock_in_one_region_a_job_goes_on_to_another_worker_within_its_patience(how: str) -> None:
-    found = run_on(on_workers(), **{how: [{**OUT[0], "cluster": US}]})
-    assert (found["cluster"], *fate(found)) == (EUROPE, 240, ["flex"], [])
+    result = run_on(on_workers(), **{how: [{**OUT[0], "cluster": US}]})
+    assert (result["cluster"], *fate(result)) == (EUROPE, 240, ["flex"], [])
 
 
 @without_dws
 @pytest.mark.parametrize("dispatcher", ["External", "AllAtOnce", "Incremental"])
 def test_without_stock_in_all_regions_it_goes_on_to_the_next_flavor_on_a_worker(dispatcher: str, how: str) -> None:
-    found = run_on(on_workers(dispatcher=dispatcher), **{how: OUT})
-    assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
+    result = run_on(on_workers(dispatcher=dispatcher), **{how: OUT})
+    assert fate(result) == (601, ["spot"], ["AdmissionCheck"])
 
 
 @without_dws
 def test_what_the_watchdog_takes_back_has_no_new_patience(how: str) -> None:
     watchdog = {"provisioningTimeout": "7m", "retries": 9}
-    found = run_on(on_workers(watchdog=watchdog, dispatch={"widenAfter": "9h"}), **{how: OUT})
-    assert fate(found) == (601, ["spot"], ["AdmissionCheck"])
+    result = run_on(on_workers(watchdog=watchdog, dispatch={"widenAfter": "9h"}), **{how: OUT})
+    assert fate(result) == (601, ["spot"], ["AdmissionCheck"])
 
 
 def test_an_admitted_job_goes_on_from_a_worker_without_nodes() -> None:
     outs = [{"flavor": "spot", "at": 0, "seconds": 1e6}]
-    found = run_on(on_workers(), waits=OUT, stockOuts=outs)
+    result = run_on(on_workers(), waits=OUT, stockOuts=outs)
     # Ten minutes for DWS, ten for Spot, and a second of back-off after each.
-    assert fate(found) == (1202, ["od"], ["AdmissionCheck", "AdmissionCheck"])
-    assert [run["flavors"] for run in found["runs"]] == [["spot"], ["od"]]
-    assert found["finishedAt"] == 1302
+    assert fate(result) == (1202, ["od"], ["AdmissionCheck", "AdmissionCheck"])
+    assert [run["flavors"] for run in result["runs"]] == [["spot"], ["od"]]
+    assert result["finishedAt"] == 1302
 
 
 def test_kueue_may_take_it_back_at_the_same_moment() -> None:
@@ -284,8 +284,8 @@ def test_kueue_may_take_it_back_at_the_same_moment() -> None:
     del queue["admissionChecksStrategy"], data["admissionChecks"]
     del queue["resourceGroups"][0]["flavors"][0], data["flavors"][0], data["nodePools"][0]
     queue["fallback"] = [{"flavor": "spot", "patience": "30m"}]
-    found = run_on(parse_fleet(data), stockOuts=[{"flavor": "spot", "at": 0, "seconds": 3600}])
-    assert fate(found) == (1860, ["od"], ["PodsReadyTimeout"])
+    result = run_on(parse_fleet(data), stockOuts=[{"flavor": "spot", "at": 0, "seconds": 3600}])
+    assert fate(result) == (1860, ["od"], ["PodsReadyTimeout"])
 
 
 def test_jobs_whose_quota_is_used_up_wait_for_it_and_leave_the_backup_alone() -> None:
@@ -293,6 +293,6 @@ def test_jobs_whose_quota_is_used_up_wait_for_it_and_leave_the_backup_alone() ->
     spec = parse_fleet_text(example.read_text(), str(example))
     pair = {"pods": 2, "requests": {GPU: 2, "cpu": 16, "memory": "64Gi"}}
     jobs = {"name": "j", "namespace": "research", "queue": "training", "count": 2, "runSeconds": 60, **pair}
-    found = prepare_fleet(spec, WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run().as_json()["workloads"]
-    assert "l4-backup" not in str([each["flavors"] for each in found])
-    assert all(each["finishedAt"] for each in found)
+    result = prepare_fleet(spec, WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run().as_json()["workloads"]
+    assert "l4-backup" not in str([item["flavors"] for item in result])
+    assert all(entry["finishedAt"] for entry in result)

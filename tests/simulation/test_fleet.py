@@ -51,30 +51,30 @@ def run(
 
 def test_the_first_region_with_capacity_gets_the_job() -> None:
     waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"cluster": ASIA, "seconds": 70}, {"seconds": 900}]
-    found = run([job("a")], waits)["a"]
-    assert (found["cluster"], found["admittedAt"], found["finishedAt"]) == (US, 50, 150)
-    assert found["quotaReservedAt"] == 0
-    assert found["flavors"] == {"main": {"nvidia.com/gpu": "t4-dws"}}
+    result = run([job("a")], waits)["a"]
+    assert (result["cluster"], result["admittedAt"], result["finishedAt"]) == (US, 50, 150)
+    assert result["quotaReservedAt"] == 0
+    assert result["flavors"] == {"main": {"nvidia.com/gpu": "t4-dws"}}
     # Both other workers held quota for their copies.
-    assert found["copiesThrownAway"] == 2
+    assert result["copiesThrownAway"] == 2
 
 
 def test_all_at_once_frees_the_other_workers_for_the_next_job() -> None:
     waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 10}, {"seconds": 5000}]
-    found = run([job("a", pods=4), job("b", pods=4, start=1)], waits)
-    assert [found[name]["cluster"] for name in "ab"] == [US, US]
+    result = run([job("a", pods=4), job("b", pods=4, start=1)], waits)
+    assert [result[name]["cluster"] for name in "ab"] == [US, US]
     # b's copies wait in Asia and Europe from 10 on; the US is free at 110, and looked at again a second later.
-    assert found["b"]["admittedAt"] == 121
+    assert result["b"]["admittedAt"] == 121
 
 
 def test_a_job_without_requests_asks_for_what_the_limit_range_of_its_team_says() -> None:
     limits = "limitRange: { default: { nvidia.com/gpu: 2 } }\n"
     spec = fleet("- name: team-vision\n", f"- name: team-vision\n        {limits}")
-    found = run([job("silent", requests={}), job("large", requests={"nvidia.com/gpu": 8})], spec=spec, until=1000)
-    assert found["silent"]["state"] == "Finished"
-    assert found["silent"]["flavors"]["main"]["nvidia.com/gpu"] == "t4-dws"
-    assert found["large"]["state"] == "Pending"
-    assert found["large"]["message"].endswith("requests must not exceed its limits")
+    result = run([job("silent", requests={}), job("large", requests={"nvidia.com/gpu": 8})], spec=spec, until=1000)
+    assert result["silent"]["state"] == "Finished"
+    assert result["silent"]["flavors"]["main"]["nvidia.com/gpu"] == "t4-dws"
+    assert result["large"]["state"] == "Pending"
+    assert result["large"]["message"].endswith("requests must not exceed its limits")
 
 
 UNORDERED = "configuration: { featureGates: { MultiKueueIncrementalDispatcherRespectConfigOrder: false } }"
@@ -94,14 +94,18 @@ def test_incremental_offers_in_rounds_as_the_release_does(kueue: str, step: int,
         text.replace("    multiKueue:\n", f"    kueue: {{ {kueue} }}\n    multiKueue:\n"), "stack.yaml"
     )
     waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"seconds": 900}]
-    found = run([job("a")], waits, spec)["a"]
-    assert (found["cluster"], found["admittedAt"]) == (US, admitted)
+    result = run([job("a")], waits, spec)["a"]
+    assert (result["cluster"], result["admittedAt"]) == (US, admitted)
 
 
 def test_job_larger_than_any_region_keeps_its_reservation_and_says_why() -> None:
-    found = run([job("a", pods=8)])["a"]
-    assert (found["state"], found["reason"], found["cluster"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks", None)
-    assert f"{ASIA}: ExceedsMaxQuota" in found["message"]
+    result = run([job("a", pods=8)])["a"]
+    assert (result["state"], result["reason"], result["cluster"]) == (
+        "QuotaReserved",
+        "UnsatisfiedAdmissionChecks",
+        None,
+    )
+    assert f"{ASIA}: ExceedsMaxQuota" in result["message"]
 
 
 def test_preempted_copy_sends_the_job_back() -> None:
@@ -109,27 +113,27 @@ def test_preempted_copy_sends_the_job_back() -> None:
         *(job(f"low-{n}", pods=4, runSeconds=1000, priorityClass="normal") for n in range(3)),
         job("urgent", start=100, pods=4, runSeconds=10, priorityClass="urgent"),
     ]
-    found = run(jobs, [{"seconds": 5}], PREEMPTING)
-    assert found["urgent"]["admittedAt"] == 105
-    assert all(found[f"low-{n}"]["state"] == "Finished" for n in range(3))
-    evictions = [e for n in range(3) for e in found[f"low-{n}"]["evictions"]]
+    result = run(jobs, [{"seconds": 5}], PREEMPTING)
+    assert result["urgent"]["admittedAt"] == 105
+    assert all(result[f"low-{n}"]["state"] == "Finished" for n in range(3))
+    evictions = [e for n in range(3) for e in result[f"low-{n}"]["evictions"]]
     assert evictions
     assert {eviction["reason"] for eviction in evictions} == {"Preempted"}
 
 
 def test_preempted_copy_that_waits_for_capacity_keeps_its_quota() -> None:
     jobs = [job("low", pods=4, priorityClass="normal"), job("urgent", start=100, pods=4, priorityClass="urgent")]
-    found = run(jobs, [{"seconds": 5000}], PREEMPTING, until=4000)
-    assert {found[name]["state"] for name in found} == {"QuotaReserved"}
-    assert "never finishes this eviction" in found["low"]["message"]
-    assert f"{US}: WaitingForPreemptedWorkloads" in found["urgent"]["message"]
+    result = run(jobs, [{"seconds": 5000}], PREEMPTING, until=4000)
+    assert {result[name]["state"] for name in result} == {"QuotaReserved"}
+    assert "never finishes this eviction" in result["low"]["message"]
+    assert f"{US}: WaitingForPreemptedWorkloads" in result["urgent"]["message"]
 
 
 def test_jobs_without_gpus_are_admitted_at_once_and_have_no_nodes_where_gke_makes_some_with_gpus() -> None:
     """Nothing of them is asked of DWS; the nodes of the flavor have GKE's taint, which their pods do not tolerate."""
-    found = run([job("a", requests={"cpu": "1"})], [{"seconds": 900}], until=1000)["a"]
-    assert (found["admittedAt"], found["finishedAt"], found["runs"][0]["startedAt"]) == (0, None, None)
-    assert "requests no nvidia.com/gpu, and flavor t4-dws puts it on nodes with nvidia-tesla-t4" in found["message"]
+    result = run([job("a", requests={"cpu": "1"})], [{"seconds": 900}], until=1000)["a"]
+    assert (result["admittedAt"], result["finishedAt"], result["runs"][0]["startedAt"]) == (0, None, None)
+    assert "requests no nvidia.com/gpu, and flavor t4-dws puts it on nodes with nvidia-tesla-t4" in result["message"]
 
 
 def test_the_same_seed_gives_the_same_result_and_another_one_does_not() -> None:
@@ -142,9 +146,9 @@ def test_the_same_seed_gives_the_same_result_and_another_one_does_not() -> None:
 def test_no_region_is_ever_overbooked() -> None:
     jobs = [job("a", count=60, interval="exponential(15)", runSeconds="uniform(50, 200)", pods=2)]
     moments: dict[str, list[tuple[float, int]]] = {}
-    for found in run(jobs, [{"seconds": "exponential(60)"}], seed=3).values():
-        assert found["state"] == "Finished"
-        moments.setdefault(found["cluster"], []).extend([(found["admittedAt"], 2), (found["finishedAt"], -2)])
+    for result in run(jobs, [{"seconds": "exponential(60)"}], seed=3).values():
+        assert result["state"] == "Finished"
+        moments.setdefault(result["cluster"], []).extend([(result["admittedAt"], 2), (result["finishedAt"], -2)])
     for changes in moments.values():
         used = 0
         for _, change in sorted(changes):
@@ -192,9 +196,9 @@ PLAN = (ROOT / "examples/plan/fleet.yaml").read_text()
 
 
 def of_vision(**selector: str) -> dict[str, Any]:
-    spec, wanted = parse_fleet_text(PLAN, "plan"), job("a", namespace="vision", nodeSelector=selector)
-    found: dict[str, Any] = run([wanted], spec=spec)["a"]
-    return found
+    spec, expected = parse_fleet_text(PLAN, "plan"), job("a", namespace="vision", nodeSelector=selector)
+    result: dict[str, Any] = run([expected], spec=spec)["a"]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -212,8 +216,8 @@ def test_a_job_that_no_node_takes_does_not_run(key: str, value: str, said: str) 
 
 
 def test_a_job_that_chooses_its_nodes_gets_them() -> None:
-    found = of_vision(**{"cloud.google.com/gke-nodepool": "l4-ondemand"})
-    assert found["flavors"] == {"main": {"nvidia.com/gpu": "l4-ondemand"}}
+    result = of_vision(**{"cloud.google.com/gke-nodepool": "l4-ondemand"})
+    assert result["flavors"] == {"main": {"nvidia.com/gpu": "l4-ondemand"}}
 
 
 TAINTED = """\
@@ -235,9 +239,9 @@ teams: [{ name: team-vision, localQueues: [{ name: gpu, clusterQueue: gpu }] }]
 
 def test_pods_that_do_not_tolerate_the_taint_of_their_node_pool_never_run() -> None:
     jobs = [job("gpu", requests={"cpu": "1", "nvidia.com/gpu": 1}), job("cpu", requests={"cpu": "1"})]
-    found = run(jobs, spec=parse_fleet_text(TAINTED, "lab"), until=2000)
-    assert found["gpu"]["state"] == "Finished"
-    assert found["cpu"]["finishedAt"] is None
+    result = run(jobs, spec=parse_fleet_text(TAINTED, "lab"), until=2000)
+    assert result["gpu"]["state"] == "Finished"
+    assert result["cpu"]["finishedAt"] is None
 
 
 def as_job(name: str) -> dict[str, Any]:
@@ -261,16 +265,16 @@ def test_an_entry_is_the_workload_that_kueue_makes_of_such_a_job(limits: str) ->
     )
     entry["labels"] = {f"{PREFIX}max-exec-time-seconds": "60"}
     file = read_workload_file(json.dumps({"jobs": [entry]}), "w.yaml")
-    read, made = parse_fleet_objects(spec, spec.home, [as_job("b")], first_of_each(file.jobs))[spec.home].workloads
-    assert made.key == "team-vision/a"
-    assert made == replace(read, name="a", uid=made.key, job_uid=made.key)
+    read, result = parse_fleet_objects(spec, spec.home, [as_job("b")], first_of_each(file.jobs))[spec.home].workloads
+    assert result.key == "team-vision/a"
+    assert result == replace(read, name="a", uid=result.key, job_uid=result.key)
 
 
 def test_a_job_of_both_files_is_listed_twice() -> None:
     file = read_workload_file(json.dumps({"jobs": [job("a", count=2)]}), "w.yaml")
     with pytest.raises(SimulationError) as refused:
         fleet_run(fleet(), file, Delays(), manifests=[Document("jobs.yaml:1", as_job("a-2"))])
-    assert [str(each) for each in refused.value.problems] == [
+    assert [str(item) for item in refused.value.problems] == [
         "jobs[a].name: team-vision/a-2 is listed twice; name it differently"
     ]
 

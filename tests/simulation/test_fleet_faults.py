@@ -19,58 +19,60 @@ def run(jobs: list[dict[str, Any]], *, until: float | None = None, seed: int = 0
 
 
 def test_quota_without_nodes_is_waiting_for_nodes() -> None:
-    found = run([job("a", count=6, requests={"cpu": 10})])
-    runs = [workload["runs"][0] for workload in found.values()]
+    result = run([job("a", count=6, requests={"cpu": 10})])
+    runs = [workload["runs"][0] for workload in result.values()]
     # All are admitted in Europe at once, which has quota for nine of them and nodes for two.
-    assert {(each["cluster"], each["admittedAt"]) for each in runs} == {(EUROPE, 0.0)}
-    assert sorted(each["startedAt"] for each in runs) == [0, 0, 100, 100, 200, 200]
-    assert {workload["state"] for workload in found.values()} == {"Finished"}
+    assert {(item["cluster"], item["admittedAt"]) for item in runs} == {(EUROPE, 0.0)}
+    assert sorted(entry["startedAt"] for entry in runs) == [0, 0, 100, 100, 200, 200]
+    assert {workload["state"] for workload in result.values()} == {"Finished"}
 
 
 def test_pods_that_fit_on_no_node_wait_and_say_so() -> None:
-    found = run([job("a", requests={"cpu": 40})], until=600)["a"]
-    assert (found["state"], found["runs"][0]["startedAt"]) == ("Admitted", None)
-    assert "do not all fit on node pool l4-spot (0 of 2 nodes in use)" in found["message"]
+    result = run([job("a", requests={"cpu": 40})], until=600)["a"]
+    assert (result["state"], result["runs"][0]["startedAt"]) == ("Admitted", None)
+    assert "do not all fit on node pool l4-spot (0 of 2 nodes in use)" in result["message"]
 
 
 def test_pods_without_nodes_are_evicted_when_kueue_loses_patience() -> None:
     data = fleet_data()
     data["clusters"].append(data["clusters"].pop(0))
     file = workload_file([job("a", requests={"cpu": 40})])
-    (found,) = prepare_fleet(parse_fleet(data), file, Delays(), until=2000).run().as_json()["workloads"]
+    (result,) = prepare_fleet(parse_fleet(data), file, Delays(), until=2000).run().as_json()["workloads"]
     # The manager and the worker lose it at the same moment; it is one eviction.
-    assert [(eviction["time"], eviction["reason"]) for eviction in found["evictions"]] == [(1800.0, "PodsReadyTimeout")]
-    assert [each["end"] for each in found["runs"]] == ["PodsReadyTimeout", None]
+    assert [(eviction["time"], eviction["reason"]) for eviction in result["evictions"]] == [
+        (1800.0, "PodsReadyTimeout")
+    ]
+    assert [item["end"] for item in result["runs"]] == ["PodsReadyTimeout", None]
 
 
 def test_reclaimed_job_starts_over_on_other_nodes() -> None:
     reclaims = [{"flavor": "l4-spot", "perHour": 30, "back": 60}]
-    found = run([job("a", count=40, interval=200)], reclaims=reclaims, seed=5)
-    hit = [workload for workload in found.values() if workload["runs"][0]["reclaimedAt"]]
+    result = run([job("a", count=40, interval=200)], reclaims=reclaims, seed=5)
+    hit = [workload for workload in result.values() if workload["runs"][0]["reclaimedAt"]]
     assert 10 < len(hit) < 40
     for workload in hit:
         assert workload["evictions"] == []
         assert workload["finishedAt"] >= workload["runs"][0]["reclaimedAt"][-1] + 160
     again = run([job("a", count=40, interval=200)], reclaims=reclaims, seed=5)
-    assert again == found
-    assert run([job("a", count=40, interval=200)], reclaims=reclaims, seed=6) != found
+    assert again == result
+    assert run([job("a", count=40, interval=200)], reclaims=reclaims, seed=6) != result
 
 
 def test_nodes_that_do_not_come_back_send_the_job_back_to_the_manager() -> None:
     reclaims = [{"flavor": "l4-spot", "perHour": 3600, "back": 10_000}]
-    found = run([job("a")], reclaims=reclaims, until=4000)["a"]
+    result = run([job("a")], reclaims=reclaims, until=4000)["a"]
     # Half an hour is Kueue's default patience.
-    assert [eviction["reason"] for eviction in found["evictions"]][:1] == ["PodsReadyTimeout"]
+    assert [eviction["reason"] for eviction in result["evictions"]][:1] == ["PodsReadyTimeout"]
 
 
 def test_short_outage_changes_nothing_for_what_runs() -> None:
-    found = run([job("a", runSeconds=300)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 100}])["a"]
-    assert (found["cluster"], found["finishedAt"], found["evictions"]) == (EUROPE, 300.0, [])
+    result = run([job("a", runSeconds=300)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 100}])["a"]
+    assert (result["cluster"], result["finishedAt"], result["evictions"]) == (EUROPE, 300.0, [])
 
 
 def test_end_of_a_run_is_heard_when_the_worker_is_there_again() -> None:
-    found = run([job("a", runSeconds=150)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 100}])["a"]
-    assert (found["finishedAt"], found["evictions"]) == (200.0, [])
+    result = run([job("a", runSeconds=150)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 100}])["a"]
+    assert (result["finishedAt"], result["evictions"]) == (200.0, [])
 
 
 @pytest.mark.parametrize(("version", "evicted"), [("0.18.3", [1000.0]), ("0.19.2", [])])
@@ -82,19 +84,19 @@ def test_before_0_19_a_short_outage_takes_what_runs_longer_than_the_timeout(vers
 
 
 def test_long_outage_moves_the_job_to_another_worker() -> None:
-    found = run([job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])["a"]
-    assert [eviction["time"] for eviction in found["evictions"]] == [1000.0]
-    assert [each["cluster"] for each in found["runs"]] == [EUROPE, US]
-    assert found["state"] == "Finished"
+    result = run([job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])["a"]
+    assert [eviction["time"] for eviction in result["evictions"]] == [1000.0]
+    assert [item["cluster"] for item in result["runs"]] == [EUROPE, US]
+    assert result["state"] == "Finished"
 
 
 def test_worker_that_comes_back_gives_up_what_it_lost() -> None:
     jobs = [job("a", count=2, runSeconds=3000), job("b", start=2500, count=4, runSeconds=100, requests={"cpu": 10})]
-    found = run(jobs, outages=[{"cluster": EUROPE, "at": 100, "seconds": 1500}])
+    result = run(jobs, outages=[{"cluster": EUROPE, "at": 100, "seconds": 1500}])
     # From 1600 on Europe has two free nodes again, since its copies of a were deleted.
-    late = [workload["runs"][0] for name, workload in found.items() if name.startswith("b")]
-    assert {each["cluster"] for each in late} == {EUROPE}
-    assert sorted(each["startedAt"] for each in late) == [2500, 2500, 2600, 2600]
+    late = [workload["runs"][0] for name, workload in result.items() if name.startswith("b")]
+    assert {entry["cluster"] for entry in late} == {EUROPE}
+    assert sorted(item["startedAt"] for item in late) == [2500, 2500, 2600, 2600]
 
 
 def test_job_without_nodes_on_a_lost_worker_is_taken_back_while_another_one_there_finishes() -> None:
@@ -108,14 +110,14 @@ def test_job_without_nodes_on_a_lost_worker_is_taken_back_while_another_one_ther
 
 
 def test_jobs_are_not_offered_to_a_worker_that_cannot_be_reached() -> None:
-    found = run([job("a", start=10)], outages=[{"cluster": EUROPE, "at": 0, "seconds": 50}])["a"]
-    assert found["cluster"] == US
+    result = run([job("a", start=10)], outages=[{"cluster": EUROPE, "at": 0, "seconds": 50}])["a"]
+    assert result["cluster"] == US
 
 
 def test_jobs_wait_while_no_worker_can_be_reached() -> None:
     outages = [{"cluster": name, "at": 0, "seconds": 50} for name in (EUROPE, US)]
-    found = run([job("a", start=10)], outages=outages)["a"]
-    assert (found["quotaReservedAt"], found["runs"][0]["admittedAt"]) == (10.0, 50.0)
+    result = run([job("a", start=10)], outages=outages)["a"]
+    assert (result["quotaReservedAt"], result["runs"][0]["admittedAt"]) == (10.0, 50.0)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class Fleets:
         key = dispatcher, preemption, gpus
         if key not in self._fleets:
             fleet = parse_fleet(data_of(*key))
-            objects = {name: found.objects for name, found in parse_fleet_objects(fleet, "manager", []).items()}
+            objects = {name: result.objects for name, result in parse_fleet_objects(fleet, "manager", []).items()}
             self._fleets[key] = fleet, objects
         return self._fleets[key]
 
@@ -71,8 +71,8 @@ class Fleets:
             entry = job("x", namespace=team, queue=queue, pods=pods, priorityClass=f"p{priority}")
             file = workload_file([entry])
             fleet, _ = self.get("AllAtOnce", "Never", 4)
-            (found,) = parse_fleet_objects(fleet, "manager", [], first_of_each(file.jobs))["manager"].workloads
-            self._workloads[key] = found
+            (result,) = parse_fleet_objects(fleet, "manager", [], first_of_each(file.jobs))["manager"].workloads
+            self._workloads[key] = result
         return self._workloads[key]
 
 
@@ -148,7 +148,7 @@ class FleetHistory(RuleBasedStateMachine):
         getattr(self.world, step[0])(*step[1:])
 
     def running(self) -> list[str]:
-        return [key for key, found in self.world.run.jobs.items() if found.record.state is State.ADMITTED]
+        return [key for key, result in self.world.run.jobs.items() if result.record.state is State.ADMITTED]
 
     @rule(
         where=st.sampled_from((("team-a", "gpu"), ("team-a", "small"), ("team-eu", "gpu"))),
@@ -204,7 +204,7 @@ class FleetHistory(RuleBasedStateMachine):
     @invariant()
     def nothing_is_admitted_twice(self) -> None:
         run = self.world.run
-        for key, found in run.jobs.items():
+        for key, result in run.jobs.items():
             where = [
                 name
                 for name in WORKERS
@@ -214,26 +214,26 @@ class FleetHistory(RuleBasedStateMachine):
                 and not run.clusters[name].engine.workloads[key].is_evicted
             ]
             assert len(where) <= 1
-            assert sum(each.ended_at is None for each in found.record.runs) <= 1
-            if found.record.state is State.ADMITTED and found.winner not in run.lost:
-                assert where in ([found.winner], [])
+            assert sum(item.ended_at is None for item in result.record.runs) <= 1
+            if result.record.state is State.ADMITTED and result.winner not in run.lost:
+                assert where in ([result.winner], [])
 
     @invariant()
     def nothing_is_lost(self) -> None:
         run = self.world.run
         assert sorted(run.jobs) == sorted(self.submitted)
-        for key, found in run.jobs.items():
+        for key, result in run.jobs.items():
             known = key in run.clusters["manager"].engine.workloads
-            assert known or found.record.finished_at is not None
+            assert known or result.record.finished_at is not None
 
     @invariant()
     def jobs_are_only_offered_to_workers_that_may_have_them(self) -> None:
-        for key, found in self.world.run.jobs.items():
-            allowed = set(self.world.fleet.dispatch_workers(found.record.cluster_queue))
+        for key, result in self.world.run.jobs.items():
+            allowed = set(self.world.fleet.dispatch_workers(result.record.cluster_queue))
             if self.made[0] == "External" and key.startswith("team-eu/"):
                 allowed = {EUROPE}
-            assert set(found.offered) <= allowed
-            assert found.winner is None or found.winner in allowed
+            assert set(result.offered) <= allowed
+            assert result.winner is None or result.winner in allowed
 
     @invariant()
     def the_explanation_agrees_with_the_decision(self) -> None:
@@ -242,12 +242,12 @@ class FleetHistory(RuleBasedStateMachine):
         engine = self.world.run.clusters["manager"].engine
         snapshot = engine.snapshot()
         for key, info in engine.workloads.items():
-            found = diagnose(only_relevant(snapshot, key), key)
+            result = diagnose(only_relevant(snapshot, key), key)
             reserved = "Admitted" if info.is_admitted else "QuotaReserved" if info.is_reserved else "Pending"
-            assert found.state == ("Evicted" if info.is_reserved and info.is_evicted else reserved)
-            shape = engine.pending(info.cluster_queue).parked_for(key) if found.state == "Pending" else None
+            assert result.state == ("Evicted" if info.is_reserved and info.is_evicted else reserved)
+            shape = engine.pending(info.cluster_queue).parked_for(key) if result.state == "Pending" else None
             if shape is not None and not info.is_evicted and engine.next_timer() is None:
-                assert found.reason == shape
+                assert result.reason == shape
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):

@@ -59,9 +59,9 @@ def workload(name: str, *, created: float = -600, priority: int = 0, queue: str 
 
 
 def running(name: str, cluster: str, began: float) -> Object:
-    made = workload(name, QuotaReserved=began, Admitted=began)
-    made["status"]["clusterName"] = cluster
-    return made
+    result = workload(name, QuotaReserved=began, Admitted=began)
+    result["status"]["clusterName"] = cluster
+    return result
 
 
 def full(began: float = -100) -> list[Object]:
@@ -80,9 +80,9 @@ def estimate(
 
 
 def test_it_starts_when_what_runs_has_ended() -> None:
-    found = estimate([*full(), workload("w")], usual=constant(300))
-    assert found.starts == (near(200),) * 5
-    assert (found.place, found.pending, found.cluster_queue) == (1, 1, "gpu")
+    result = estimate([*full(), workload("w")], usual=constant(300))
+    assert result.starts == (near(200),) * 5
+    assert (result.place, result.pending, result.cluster_queue) == (1, 1, "gpu")
 
 
 def test_its_place_is_by_priority_and_then_by_time() -> None:
@@ -93,9 +93,9 @@ def test_its_place_is_by_priority_and_then_by_time() -> None:
         workload("high", created=-1, priority=5),
         workload("off", created=-900) | {"spec": {**workload("off")["spec"], "active": False}},
     ]
-    found = estimate([*full(), *waiting], usual=constant(300))
-    assert (found.place, found.pending) == (3, 4)
-    assert found.starts[0] == near(200)  # Four GPUs are free then.
+    result = estimate([*full(), *waiting], usual=constant(300))
+    assert (result.place, result.pending) == (3, 4)
+    assert result.starts[0] == near(200)  # Four GPUs are free then.
 
 
 def test_a_job_that_is_not_submitted_yet_is_the_last() -> None:
@@ -107,9 +107,9 @@ def test_a_job_that_is_not_submitted_yet_is_the_last() -> None:
         "spec": {"template": {"spec": {**spec["spec"], "restartPolicy": "Never"}}},
     }
     waiting = [workload(f"w{number}", created=-number) for number in range(4)]
-    found = estimate([*full(), *waiting], Document("job.yaml:1", manifest), constant(300))
-    assert (found.workload, found.place, found.pending) == ("team-a/new", 5, 5)
-    assert found.starts[0] == near(500)
+    result = estimate([*full(), *waiting], Document("job.yaml:1", manifest), constant(300))
+    assert (result.workload, result.place, result.pending) == ("team-a/new", 5, 5)
+    assert result.starts[0] == near(500)
 
 
 def test_what_runs_stays_where_it_is() -> None:
@@ -119,24 +119,24 @@ def test_what_runs_stays_where_it_is() -> None:
         annotations = {"kueue-fleet.dev/run-seconds": "10000"}
         long["spec"]["podSets"][0]["template"]["metadata"] = {"annotations": annotations}
     lost = workload_file([], outages=[{"cluster": EUROPE, "at": 1, "seconds": 100_000}])
-    found = estimate([*there, workload("w")], usual=constant(300), file=lost)
-    assert found.starts[0] == near(200)
+    result = estimate([*there, workload("w")], usual=constant(300), file=lost)
+    assert result.starts[0] == near(200)
 
 
 def test_run_times_and_where_they_are_from() -> None:
     finished = [workload(f"f{n}", QuotaReserved=-900, Admitted=-900, Finished=-900 + n) for n in (400, 500)]
-    said = running("said", US, -100)
-    said["spec"]["podSets"][0]["template"]["metadata"] = {"annotations": {"kueue-fleet.dev/run-seconds": "150"}}
+    output = running("said", US, -100)
+    output["spec"]["podSets"][0]["template"]["metadata"] = {"annotations": {"kueue-fleet.dev/run-seconds": "150"}}
     entry = workload_file([{"name": "of-x", "namespace": "team-a", "queue": "gpu", "count": 3, "runSeconds": 170}])
     named = running("named", US, -100)
     named["metadata"]["ownerReferences"][0]["name"] = "of-x-2"
     others = [running("e1", EUROPE, -100), running("e2", EUROPE, -100)]
-    found = estimate([*finished, said, named, *others, workload("w")], file=entry)
-    assert found.starts[0] == near(50)
-    assert "run times of 2 of them from finished jobs of their LocalQueue" in found.rests_on
-    assert "run times of 1 of them from the annotation kueue-fleet.dev/run-seconds" in found.rests_on
-    assert "run times of 1 of them from the workload file" in found.rests_on
-    assert "jobs: 4 that run, on the clusters that run them, and 0 that wait" in found.rests_on
+    result = estimate([*finished, output, named, *others, workload("w")], file=entry)
+    assert result.starts[0] == near(50)
+    assert "run times of 2 of them from finished jobs of their LocalQueue" in result.rests_on
+    assert "run times of 1 of them from the annotation kueue-fleet.dev/run-seconds" in result.rests_on
+    assert "run times of 1 of them from the workload file" in result.rests_on
+    assert "jobs: 4 that run, on the clusters that run them, and 0 that wait" in result.rests_on
 
 
 def test_seeds_differ_and_repeat() -> None:
@@ -153,8 +153,8 @@ def test_seeds_differ_and_repeat() -> None:
 def test_one_that_fits_nowhere_never_starts() -> None:
     large = workload("w")
     large["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"][GPU] = "64"
-    found = estimate([large])
-    assert (found.starts, found.not_started, found.quantile(0.5)) == ((None,) * 5, 5, None)
+    result = estimate([large])
+    assert (result.starts, result.not_started, result.quantile(0.5)) == ((None,) * 5, 5, None)
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_what_is_refused(given: list[Object], says: str) -> None:
 )
 def test_how_long_a_job_still_runs(times: Any, ran: float, least: float, most: float) -> None:
     drawn = [remaining(times, ran, random.Random(seed)) for seed in range(50)]
-    assert all(least <= each <= most for each in drawn)
+    assert all(least <= item <= most for item in drawn)
 
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.1, 10.0), (0.5, 30.0), (0.8, 40.0), (0.9, None)])
 def test_percentiles_count_those_that_do_not_start(share: float, seconds: float | None) -> None:
-    made = Forecast("j", "q", 1, 1, (40.0, 10.0, None, 30.0, 20.0), (), job("j"), {})
-    assert made.quantile(share) == seconds
+    result = Forecast("j", "q", 1, 1, (40.0, 10.0, None, 30.0, 20.0), (), job("j"), {})
+    assert result.quantile(share) == seconds

@@ -21,8 +21,8 @@ def job(arrived: float, waited: float | None, runs: float = HOUR, **more: Any) -
 
 
 def judged(goal: Goal, *jobs: Seen, end: float = WEEK, known: float = math.inf) -> Judged:
-    (found,) = judge([goal], jobs, 0.0, end, known)
-    return found
+    (result,) = judge([goal], jobs, 0.0, end, known)
+    return result
 
 
 def wait(seconds: float, **more: Any) -> Goal:
@@ -68,9 +68,9 @@ def test_a_share_counts_while_jobs_of_the_goal_wait() -> None:
     mine = job(0, 0.0, 2 * HOUR)
     waits = job(0, 4 * HOUR)
     assert judged(share, others, mine).why == "none of its jobs had to wait"
-    found = judged(share, others, mine, waits)
-    assert found.found == pytest.approx(2 / 14)
-    assert found.standing is Standing.MISSED
+    result = judged(share, others, mine, waits)
+    assert result.found == pytest.approx(2 / 14)
+    assert result.standing is Standing.MISSED
 
 
 def test_hours_of_a_week_count_where_they_were_asked_for() -> None:

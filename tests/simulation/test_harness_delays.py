@@ -143,6 +143,6 @@ def test_waits_of_the_baseline_are_within_a_fifth_of_what_kueue_publishes() -> N
 def test_waits_of_the_recorded_run_are_within_a_tenth_of_what_it_measured() -> None:
     """Mean, median and 90th percentile of each class, over three seeds."""
     ran = recorded()
-    found = measure("baseline", ran.delays, ran.creation, seeds=3)
-    assert found["means"] == {label: pytest.approx(mean, rel=0.1) for label, mean in ran.means.items()}
-    assert found["quantiles"] == {label: pytest.approx(both, rel=0.1) for label, both in ran.quantiles.items()}
+    result = measure("baseline", ran.delays, ran.creation, seeds=3)
+    assert result["means"] == {label: pytest.approx(mean, rel=0.1) for label, mean in ran.means.items()}
+    assert result["quantiles"] == {label: pytest.approx(both, rel=0.1) for label, both in ran.quantiles.items()}

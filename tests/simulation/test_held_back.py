@@ -59,13 +59,13 @@ def test_without_enforce_nothing_waits() -> None:
     data = dispatched_data()
     data["teams"][0]["budget"] = {"gpuHours": 1}
     jobs = [job(f"job-{number}", start=at, runSeconds=2 * HOUR) for number, at in enumerate((0, 3 * HOUR))]
-    found = prepare_fleet(parse_fleet(data), workload_file(jobs), Delays()).run()
-    assert [record.admitted_at for record in found.records] == [0.0, 3 * HOUR]
+    result = prepare_fleet(parse_fleet(data), workload_file(jobs), Delays()).run()
+    assert [record.admitted_at for record in result.records] == [0.0, 3 * HOUR]
 
 
 def test_other_teams_do_not_wait() -> None:
     data = dispatched_data()
     data["teams"][0]["budget"] = {"gpuHours": 1, "enforce": "wait"}
     jobs = [job("a", runSeconds=2 * HOUR), job("b", start=3 * HOUR, namespace="team-eu")]
-    found = prepare_fleet(parse_fleet(data), workload_file(jobs), Delays()).run()
-    assert found.records[1].admitted_at == 3 * HOUR
+    result = prepare_fleet(parse_fleet(data), workload_file(jobs), Delays()).run()
+    assert result.records[1].admitted_at == 3 * HOUR

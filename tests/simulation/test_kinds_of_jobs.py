@@ -50,7 +50,7 @@ def pod_sets(*given: Document) -> dict[str, list[tuple[str, int, int]]]:
     jobs = fleet_run(FLEET, WorkloadFile(), Delays(), manifests=given).jobs
     return {
         key.partition("/")[2]: [
-            (each.name, each.count, dict(each.requests).get("nvidia.com/gpu", 0)) for each in job.workload.pod_sets
+            (item.name, item.count, dict(item.requests).get("nvidia.com/gpu", 0)) for item in job.workload.pod_sets
         ]
         for key, job in jobs.items()
     }
@@ -71,8 +71,8 @@ def pod_sets(*given: Document) -> dict[str, list[tuple[str, int, int]]]:
 def test_an_example_has_the_pod_sets_that_kueue_makes(name: str, expected: object) -> None:
     assert check_manifests(FLEET, documents(name)).problems == []
     assert pod_sets(*documents(name)) == expected
-    found = prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=documents(name)).run(None)
-    assert {one.state for one in found.records} == {State.FINISHED}
+    result = prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=documents(name)).run(None)
+    assert {one.state for one in result.records} == {State.FINISHED}
 
 
 def test_each_kind_that_is_read_is_one_of_kueues() -> None:
@@ -85,8 +85,8 @@ def test_submission_modes_of_a_ray_job() -> None:
         mode: ROLES["RayJob"](Fields(changed(job, "spec/submissionMode", mode).data, "", []))
         for mode in ("HTTPMode", "SidecarMode", "InteractiveMode", "K8sJobMode")
     }
-    assert [len(each) for each in roles.values()] == [2, 2, 2, 3]
-    beside = [each["name"] for each in roles["SidecarMode"][0].template.child("spec").data["containers"]]
+    assert [len(entry) for entry in roles.values()] == [2, 2, 2, 3]
+    beside = [item["name"] for item in roles["SidecarMode"][0].template.child("spec").data["containers"]]
     assert beside == ["ray-head", "ray-job-submitter"]
 
 
@@ -95,8 +95,8 @@ ELASTIC = {"kueue.x-k8s.io/elastic-job": "true"}
 
 def head_of(job: Document) -> dict[str, int]:
     """What the head of a RayCluster asks for."""
-    (found,) = fleet_run(FLEET, WorkloadFile(), Delays(), manifests=[job]).jobs.values()
-    return dict(found.workload.pod_sets[0].requests)
+    (result,) = fleet_run(FLEET, WorkloadFile(), Delays(), manifests=[job]).jobs.values()
+    return dict(result.workload.pod_sets[0].requests)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_rays_autoscaler_counts_beside_the_head() -> None:
     elastic = changed(changed(job, "metadata/annotations", ELASTIC), "spec/enableInTreeAutoscaling", True)
     own = changed(elastic, "spec/autoscalerOptions", {"resources": {"requests": {"cpu": "2"}}})
     before = head_of(job)["cpu"]
-    assert [head_of(each)["cpu"] - before for each in (elastic, own)] == [500, 2000]
+    assert [head_of(item)["cpu"] - before for item in (elastic, own)] == [500, 2000]
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_a_train_job_needs_its_runtime() -> None:
     data["spec"]["mlPolicy"]["numNodes"] = 7
     fewer = deepcopy(dict(job.data))
     del fewer["spec"]["trainer"]
-    found = pod_sets(Document("a", data), Document("b", fewer))
-    assert found == {"torch-train": [("node", 7, 0)]}
+    result = pod_sets(Document("a", data), Document("b", fewer))
+    assert result == {"torch-train": [("node", 7, 0)]}
 
 
 def test_a_group_of_pods_is_whole_or_is_not_submitted() -> None:
@@ -210,19 +210,19 @@ def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
         "a.yaml:1: is a TFJob, which the fleet's Kueue does not manage; "
         "add kubeflow.org/tfjob to kueue.configuration.integrations.frameworks"
     )
-    (found,) = map(
+    (result,) = map(
         str, check_manifests(FLEET, [Document("a.yaml:1", {"kind": "Pod", "metadata": {"name": "p"}})]).problems
     )
-    assert "is a Pod; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid" in found
+    assert "is a Pod; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid" in result
 
 
 def test_requests_that_kueue_never_admits_are_a_problem() -> None:
     (job,) = documents("pytorchjob")
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
     above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers/0/resources", resources)
-    (found,) = map(str, check_manifests(FLEET, [above]).problems)
-    assert found.startswith(f"{job.where}: PyTorchJob research/pytorch-train: never starts: Misconfigured: ")
-    assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in found
+    (result,) = map(str, check_manifests(FLEET, [above]).problems)
+    assert result.startswith(f"{job.where}: PyTorchJob research/pytorch-train: never starts: Misconfigured: ")
+    assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in result
 
 
 def test_the_first_priority_class_of_the_roles_counts() -> None:
@@ -236,7 +236,7 @@ def test_the_first_priority_class_of_the_roles_counts() -> None:
     queues = list(yaml.safe_load_all(QUEUES))
 
     def priority() -> int | None:
-        given = [Document("x", each) for each in (*queues, *classes, data)]
+        given = [Document("x", item) for item in (*queues, *classes, data)]
         return read_raw(given).arrivals[0].workload.priority
 
     assert priority() == 3
@@ -249,7 +249,7 @@ def test_a_dump_counts_a_job_once() -> None:
     (job,), (cluster,) = documents("rayjob"), documents("raycluster")
     owned = changed(cluster, "metadata/ownerReferences", [{"kind": "RayJob", "name": "ray-train"}])
     pod = changed(documents("pods")[0], "metadata/uid", "1")
-    queues = [Document("x", each) for each in yaml.safe_load_all(QUEUES)]
+    queues = [Document("x", item) for item in yaml.safe_load_all(QUEUES)]
     arrivals = read_raw([*queues, job, owned, pod, *documents("leaderworkerset")]).arrivals
     assert [(one.name, one.run_seconds) for one in arrivals] == [
         ("ray-train", 1800.0),

@@ -55,13 +55,13 @@ def candidates() -> list[dict[str, Any]]:
 
 
 def small(name: str, **selector: str) -> dict[str, Any]:
-    made = job(name, 0, "10", cpu="1")
-    made["metadata"]["namespace"] = "team-a"
-    made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gpu"
-    container = made["spec"]["template"]["spec"]["containers"][0]
+    result = job(name, 0, "10", cpu="1")
+    result["metadata"]["namespace"] = "team-a"
+    result["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "gpu"
+    container = result["spec"]["template"]["spec"]["containers"][0]
     container["resources"]["requests"] |= {"memory": "1Gi", "nvidia.com/gpu": "1"}
-    made["spec"]["template"]["spec"]["nodeSelector"] = selector
-    return made
+    result["spec"]["template"]["spec"]["nodeSelector"] = selector
+    return result
 
 
 def said(compared: Compared) -> list[str]:
@@ -69,9 +69,9 @@ def said(compared: Compared) -> list[str]:
 
 
 def test_a_job_of_a_dump_that_the_later_release_admits() -> None:
-    found = compare_dump(fleet("0.19.0"), "0.19.2", documents(*candidates()))
-    assert (found.jobs, len(found.differences)) == (2, 1)
-    assert said(found) == [
+    result = compare_dump(fleet("0.19.0"), "0.19.2", documents(*candidates()))
+    assert (result.jobs, len(result.differences)) == (2, 1)
+    assert said(result) == [
         "test.yaml:9: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted "
         "with b; see docs/releases.md, and change the job or its queue first where it must not be so"
     ]
@@ -89,8 +89,8 @@ def test_the_release_of_a_dump_is_that_of_its_configmap() -> None:
 
 
 def test_jobs_of_which_both_releases_decide_the_same_are_counted() -> None:
-    found = compare_jobs(fleet(), "0.19.2", WorkloadFile(), documents(small("one"), small("two")))
-    assert (found.jobs, found.differences, found.problems) == (2, [], [])
+    result = compare_jobs(fleet(), "0.19.2", WorkloadFile(), documents(small("one"), small("two")))
+    assert (result.jobs, result.differences, result.problems) == (2, [], [])
 
 
 RESERVED = (
@@ -100,15 +100,15 @@ RESERVED = (
 
 
 def test_what_is_not_modelled_for_a_release_is_refused_by_name() -> None:
-    found = compare_jobs(fleet("0.19.2", **SHARES), "0.20.0", WorkloadFile(), documents(small("one")))
-    assert found.jobs == 0
-    assert [problem.severity for problem in found.problems] == ["error"]
-    assert said(found)[0].startswith(RESERVED)
+    result = compare_jobs(fleet("0.19.2", **SHARES), "0.20.0", WorkloadFile(), documents(small("one")))
+    assert result.jobs == 0
+    assert [problem.severity for problem in result.problems] == ["error"]
+    assert said(result)[0].startswith(RESERVED)
 
 
 def test_of_a_dump_too() -> None:
-    found = compare_dump(fleet("0.19.2", **SHARES), "0.20.0", documents(*candidates()))
-    assert said(found)[0].startswith(RESERVED)
+    result = compare_dump(fleet("0.19.2", **SHARES), "0.20.0", documents(*candidates()))
+    assert said(result)[0].startswith(RESERVED)
 
 
 def test_jobs_that_are_wrong_are_not_compared() -> None:
@@ -119,5 +119,7 @@ def test_jobs_that_are_wrong_are_not_compared() -> None:
 
 
 def test_of_a_release_that_never_ran_here_nothing_is_sure() -> None:
-    found = compare_jobs(fleet("0.19.2"), "0.20.0", WorkloadFile(), documents(small("one")))
-    assert found.notes == ("Kueue 0.20.0 never ran here: what it decides is known from its source and changelog alone",)
+    result = compare_jobs(fleet("0.19.2"), "0.20.0", WorkloadFile(), documents(small("one")))
+    assert result.notes == (
+        "Kueue 0.20.0 never ran here: what it decides is known from its source and changelog alone",
+    )

@@ -21,14 +21,14 @@ BEGIN, HOUR = "2026-12-01T00:00:00Z", 3600.0
 
 def data(**during: Any) -> dict[str, Any]:
     """Each of two workers has one GPU, and eight from one to two every night."""
-    made = dispatched_data(rejectAfter="30h")
+    result = dispatched_data(rejectAfter="30h")
     window = {"name": "night", "start": "2026-12-01T01:00:00Z", "duration": "1h"}
-    made["controller"]["quotaWindows"] = [
+    result["controller"]["quotaWindows"] = [
         {**window, "days": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]}
     ]
-    [gpus, *_] = made["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    [gpus, *_] = result["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
     gpus |= {"nominalQuota": 1, "during": {"night": during or {"nominalQuota": 8}}}
-    return made
+    return result
 
 
 def simulated(*jobs: dict[str, Any], until: float | None = None, begin: str = BEGIN, **changes: Any) -> Result:
@@ -42,12 +42,12 @@ def starts(result: Result) -> dict[str, float | None]:
 
 def test_what_waits_is_admitted_when_the_window_opens_and_keeps_its_quota_when_it_closes() -> None:
     result = simulated(job("a", count=4, runSeconds=9000), job("late", start=7300, runSeconds=60))
-    found = starts(result)
-    assert [found[f"a-{number}"] for number in (1, 2)] == [0.0, 0.0]
-    assert [found[f"a-{number}"] for number in (3, 4)] == pytest.approx([HOUR, HOUR], abs=2)
+    results = starts(result)
+    assert [results[f"a-{number}"] for number in (1, 2)] == [0.0, 0.0]
+    assert [results[f"a-{number}"] for number in (3, 4)] == pytest.approx([HOUR, HOUR], abs=2)
     assert all(len(record.runs) == 1 for record in result.records)
     # After two there is no quota for it on a worker until one has no other job any more.
-    assert found["late"] == pytest.approx(HOUR + 9000, abs=3)
+    assert results["late"] == pytest.approx(HOUR + 9000, abs=3)
 
 
 def test_a_job_that_fits_into_no_quota_but_that_of_the_window_waits_for_it() -> None:
@@ -57,32 +57,32 @@ def test_a_job_that_fits_into_no_quota_but_that_of_the_window_waits_for_it() -> 
 @pytest.mark.parametrize(("pods", "admitted"), [(2, HOUR), (3, None)])
 def test_a_job_that_fits_on_no_worker_but_in_a_window_is_not_rejected(pods: int, admitted: float | None) -> None:
     """The manager has quota for it outside of the window, the sum of two workers, of which none has enough."""
-    made = data(nominalQuota=2)
-    made["controller"]["dispatch"]["rejectAfter"] = "2m"
-    result = prepare_fleet(parse_fleet(made), workload_file([job("large", pods=pods)], begin=BEGIN), Delays()).run()
-    found = starts(result)["large"]
-    assert found == (None if admitted is None else pytest.approx(admitted, abs=2))
+    objects = data(nominalQuota=2)
+    objects["controller"]["dispatch"]["rejectAfter"] = "2m"
+    result = prepare_fleet(parse_fleet(objects), workload_file([job("large", pods=pods)], begin=BEGIN), Delays()).run()
+    results = starts(result)["large"]
+    assert results == (None if admitted is None else pytest.approx(admitted, abs=2))
 
 
 def test_second_0_may_be_in_a_window() -> None:
     begin = "2026-12-01T01:30:00+00:00"
-    found = starts(simulated(job("large", pods=6), job("again", start=1900, pods=6), begin=begin))
+    result = starts(simulated(job("large", pods=6), job("again", start=1900, pods=6), begin=begin))
     # The window of the next day is 23.5 hours later.
-    assert found["large"] == 0.0
-    assert found["again"] == pytest.approx(23.5 * HOUR, abs=2)
+    assert result["large"] == 0.0
+    assert result["again"] == pytest.approx(23.5 * HOUR, abs=2)
 
 
 def test_a_run_ends_though_windows_open_for_ever() -> None:
     result = simulated(job("never", pods=17), job("a"))
     assert (starts(result)["never"], result.end.reason) == (None, EndReason.NOTHING_MORE)
-    done = simulated(job("a"))
-    assert done.end.at <= HOUR
+    completed = simulated(job("a"))
+    assert completed.end.at <= HOUR
 
 
 def test_a_long_run_still_has_windows_at_its_end() -> None:
     month = 30 * 24 * HOUR
-    found = starts(simulated(job("long", count=2, runSeconds=month), job("large", start=month - HOUR, pods=6)))
-    assert found["large"] == pytest.approx(month + HOUR, abs=2)
+    result = starts(simulated(job("long", count=2, runSeconds=month), job("large", start=month - HOUR, pods=6)))
+    assert result["large"] == pytest.approx(month + HOUR, abs=2)
 
 
 def test_windows_need_to_know_what_second_0_is() -> None:
@@ -92,21 +92,21 @@ def test_windows_need_to_know_what_second_0_is() -> None:
 
 def test_the_quota_of_a_report_follows_windows_and_its_axes_have_times() -> None:
     result = simulated(job("a", count=4, runSeconds=9000))
-    found = report_data([("", result)])
+    results = report_data([("", result)])
     quotas = [
-        each["y"]
-        for each in found["sections"][0]["quotas"]
-        if each["resource"] == "nvidia.com/gpu" and len(set(each.get("y", ()))) > 1
+        item["y"]
+        for item in results["sections"][0]["quotas"]
+        if item["resource"] == "nvidia.com/gpu" and len(set(item.get("y", ()))) > 1
     ]
-    by_time = dict(zip(found["x"], [sum(each) for each in zip(*quotas, strict=True)], strict=True))
-    hours = 60.0 if found["unit"] == "minutes" else 1.0
+    by_time = dict(zip(results["x"], [sum(entry) for entry in zip(*quotas, strict=True)], strict=True))
+    hours = 60.0 if results["unit"] == "minutes" else 1.0
     assert [by_time[hour * hours] for hour in (0, 1, 2)] == [2, 16, 2]
-    assert found["begin"] == datetime(2026, 12, 1, tzinfo=UTC).timestamp()
+    assert results["begin"] == datetime(2026, 12, 1, tzinfo=UTC).timestamp()
 
 
 def test_what_is_held_above_a_quota_that_ended_is_borrowed() -> None:
-    found = report_data([("", simulated(job("a", count=4, runSeconds=9000)))])
-    borrowed = [each["y"] for each in found["sections"][0]["series"] if each["kind"] == "borrowed"]
-    at = found["x"].index(2 * (60.0 if found["unit"] == "minutes" else 1.0))
-    assert sum(each[at] for each in borrowed) > 0
-    assert sum(each[at - 1] for each in borrowed) == 0
+    result = report_data([("", simulated(job("a", count=4, runSeconds=9000)))])
+    borrowed = [each["y"] for each in result["sections"][0]["series"] if each["kind"] == "borrowed"]
+    at = result["x"].index(2 * (60.0 if result["unit"] == "minutes" else 1.0))
+    assert sum(item[at] for item in borrowed) > 0
+    assert sum(entry[at - 1] for entry in borrowed) == 0

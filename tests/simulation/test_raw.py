@@ -18,8 +18,10 @@ from kueue_admission.simulate.records import State
 
 
 def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | None = None) -> dict[str, Any]:
-    found = prepare_objects(read_raw(documents(*objects)), delays or Delays(), until=until).run().as_json()["workloads"]
-    return {workload["name"]: workload for workload in found}
+    result = (
+        prepare_objects(read_raw(documents(*objects)), delays or Delays(), until=until).run().as_json()["workloads"]
+    )
+    return {workload["name"]: workload for workload in result}
 
 
 def problems_of(*objects: dict[str, Any]) -> str:
@@ -29,30 +31,30 @@ def problems_of(*objects: dict[str, Any]) -> str:
 
 
 def test_second_job_waits_for_the_first() -> None:
-    found = run(*cluster(), job("a", 0, "100"), job("b", 10, "5"))
-    assert found["a"]["admittedAt"] == 0
-    assert found["a"]["finishedAt"] == 100
-    assert found["b"]["arrivedAt"] == 10
+    result = run(*cluster(), job("a", 0, "100"), job("b", 10, "5"))
+    assert result["a"]["admittedAt"] == 0
+    assert result["a"]["finishedAt"] == 100
+    assert result["b"]["arrivedAt"] == 10
     # Kueue looks at parked workloads again one second after something changed.
-    assert found["b"]["admittedAt"] == 101
-    assert found["b"]["flavors"] == {"main": {"cpu": "rf"}}
-    assert found["b"]["state"] == "Finished"
+    assert result["b"]["admittedAt"] == 101
+    assert result["b"]["flavors"] == {"main": {"cpu": "rf"}}
+    assert result["b"]["state"] == "Finished"
 
 
 def test_workload_without_run_time_runs_for_ever() -> None:
-    found = run(*cluster(), job("a", 0), job("b", 1), until=100_000)
-    assert (found["a"]["state"], found["a"]["finishedAt"]) == ("Admitted", None)
-    assert (found["b"]["state"], found["b"]["reason"]) == ("Pending", "WaitingForQuota")
+    result = run(*cluster(), job("a", 0), job("b", 1), until=100_000)
+    assert (result["a"]["state"], result["a"]["finishedAt"]) == ("Admitted", None)
+    assert (result["b"]["state"], result["b"]["reason"]) == ("Pending", "WaitingForQuota")
 
 
 def test_preempted_workload_starts_over() -> None:
     preemption = {"withinClusterQueue": "LowerPriority"}
     objects = [*cluster(preemption=preemption), job("a", 0, "100"), job("b", 50, "10", **{"priority-class": "high"})]
-    found = run(*objects)
-    assert found["b"]["admittedAt"] == 50
-    assert found["a"]["evictions"] == [{"time": 50.0, "reason": "Preempted", "preemptor": "default/b"}]
-    assert found["a"]["admittedAt"] == 61
-    assert found["a"]["finishedAt"] == 161
+    result = run(*objects)
+    assert result["b"]["admittedAt"] == 50
+    assert result["a"]["evictions"] == [{"time": 50.0, "reason": "Preempted", "preemptor": "default/b"}]
+    assert result["a"]["admittedAt"] == 61
+    assert result["a"]["finishedAt"] == 161
 
 
 def test_eviction_keeps_quota_until_the_pods_are_gone() -> None:
@@ -62,21 +64,21 @@ def test_eviction_keeps_quota_until_the_pods_are_gone() -> None:
 
 
 def test_decisions_are_written_one_after_the_other() -> None:
-    found = run(*cluster(cpu=10), job("a", 0), job("b", 0), until=10, delays=Delays(decision=0.5))
-    assert [found[name]["admittedAt"] for name in "ab"] == [0.5, 1.0]
+    result = run(*cluster(cpu=10), job("a", 0), job("b", 0), until=10, delays=Delays(decision=0.5))
+    assert [result[name]["admittedAt"] for name in "ab"] == [0.5, 1.0]
 
 
 def test_finished_workload_frees_its_quota_later() -> None:
-    found = run(*cluster(), job("a", 0, "10"), job("b", 0, "10"), delays=Delays(release=constant(5)))
-    assert found["a"]["finishedAt"] == 10
-    assert found["b"]["admittedAt"] == 16
+    result = run(*cluster(), job("a", 0, "10"), job("b", 0, "10"), delays=Delays(release=constant(5)))
+    assert result["a"]["finishedAt"] == 10
+    assert result["b"]["admittedAt"] == 16
 
 
 def test_workload_that_may_not_be_queued_still_has_its_cluster_queue() -> None:
     stopped = cluster()
     stopped[2]["spec"]["stopPolicy"] = "Hold"
-    found = run(*stopped, job("a", 0, "1"))["a"]
-    assert (found["clusterQueue"], found["state"], found["reason"]) == ("cq", "Pending", "Suspended")
+    result = run(*stopped, job("a", 0, "1"))["a"]
+    assert (result["clusterQueue"], result["state"], result["reason"]) == ("cq", "Pending", "Suspended")
 
 
 def test_workload_with_quota_keeps_it() -> None:
@@ -98,26 +100,26 @@ def test_workload_with_quota_keeps_it() -> None:
         "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": template}]},
         "status": {"admission": {"clusterQueue": "cq", "podSetAssignments": [usage]}, "conditions": conditions},
     }
-    found = run(*cluster(), holder, job("a", 10, "1"))
-    assert (found["holder"]["admittedAt"], found["holder"]["finishedAt"]) == (5, 35)
-    assert found["a"]["admittedAt"] == 36
+    result = run(*cluster(), holder, job("a", 10, "1"))
+    assert (result["holder"]["admittedAt"], result["holder"]["finishedAt"]) == (5, 35)
+    assert result["a"]["admittedAt"] == 36
 
 
 def test_workload_parked_with_its_shape_has_the_reason_of_its_shape() -> None:
-    found = run(*cluster(), job("a", 0), job("b", 10), job("c", 10), until=20)
-    assert [found[name]["reason"] for name in "abc"] == ["Admitted", "WaitingForQuota", "WaitingForQuota"]
+    result = run(*cluster(), job("a", 0), job("b", 10), job("c", 10), until=20)
+    assert [result[name]["reason"] for name in "abc"] == ["Admitted", "WaitingForQuota", "WaitingForQuota"]
 
 
 def test_stop_at_a_second() -> None:
-    found = run(*cluster(), job("a", 0, "100"), job("late", 59), until=50)
-    assert found["a"]["state"] == "Admitted"
-    assert "late" not in found
+    result = run(*cluster(), job("a", 0, "100"), job("late", 59), until=50)
+    assert result["a"]["state"] == "Admitted"
+    assert "late" not in result
 
 
 def test_strict_queue_with_a_blocked_head_comes_to_an_end() -> None:
-    found = run(*cluster(queueingStrategy="StrictFIFO"), job("huge", 0, "1", cpu="3"), job("small", 1, "1", cpu="1"))
-    assert found["huge"]["reason"] == "ExceedsMaxQuota"
-    assert found["small"]["state"] == "Pending"
+    result = run(*cluster(queueingStrategy="StrictFIFO"), job("huge", 0, "1", cpu="3"), job("small", 1, "1", cpu="1"))
+    assert result["huge"]["reason"] == "ExceedsMaxQuota"
+    assert result["small"]["state"] == "Pending"
 
 
 def test_job_is_not_counted_besides_its_workload() -> None:
@@ -136,9 +138,9 @@ def test_job_is_not_counted_besides_its_workload() -> None:
             "podSets": [{"name": "main", "count": 1, "template": a["spec"]["template"]}],
         },
     }
-    found = run(*cluster(), a, workload)
-    assert list(found) == ["a"]
-    assert (found["a"]["arrivedAt"], found["a"]["admittedAt"], found["a"]["finishedAt"]) == (3, 3, 13)
+    result = run(*cluster(), a, workload)
+    assert list(result) == ["a"]
+    assert (result["a"]["arrivedAt"], result["a"]["admittedAt"], result["a"]["finishedAt"]) == (3, 3, 13)
 
 
 def test_job_and_workload_of_one_name_are_two() -> None:
@@ -156,15 +158,15 @@ def test_job_and_workload_of_one_name_are_two() -> None:
 
 def test_admission_check_is_answered_by_nobody() -> None:
     check = {"apiVersion": API, "kind": "AdmissionCheck", "metadata": {"name": "ac"}, "spec": {"controllerName": "x/y"}}
-    found = run(*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "ac"}]}), check, job("a", 0, "1"))
-    assert (found["a"]["state"], found["a"]["reason"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks")
+    result = run(*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "ac"}]}), check, job("a", 0, "1"))
+    assert (result["a"]["state"], result["a"]["reason"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks")
 
 
 def test_what_the_api_server_refuses_does_not_keep_others_waiting() -> None:
     """As the real Kueue: the slices of one have more pods than it has, so that its Admission places none."""
     case = Path(__file__).parents[1] / "explain" / "cases" / "slices-larger-than-the-pod-set.yaml"
-    found = run(*yaml.safe_load(case.read_text())["objects"])
-    assert {name: workload["state"] for name, workload in found.items()} == {"few": "Pending", "rest": "Admitted"}
+    result = run(*yaml.safe_load(case.read_text())["objects"])
+    assert {name: workload["state"] for name, workload in result.items()} == {"few": "Pending", "rest": "Admitted"}
 
 
 def test_generated_names_are_numbered() -> None:
@@ -177,8 +179,8 @@ def test_generated_names_are_numbered() -> None:
 
 def test_everything_wrong_is_said_at_once() -> None:
     jobs = [job("neg", 0, "-5"), job("word", 0, "soon"), job("q", 0, "1", cpu="two"), job("large", 0, "1e20")]
-    for each in jobs:
-        del each["metadata"]["creationTimestamp"]
+    for item in jobs:
+        del item["metadata"]["creationTimestamp"]
     text = problems_of(*cluster(), *jobs)
     assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: '-5' is not" in text
     assert "test.yaml:5: Job default/word" in text
@@ -306,9 +308,9 @@ def test_local_queues_take_turns_by_their_usage() -> None:
     started = {}
     for on in (True, False):
         settings = {"admissionFairSharing": {"usageHalfLifeTime": "1h", "usageSamplingInterval": "1m"}} if on else {}
-        found = prepare_objects(read_raw(documents(*given), parse_configuration(settings)), Delays()).run()
-        assert {each.state for each in found.records} == {State.FINISHED}
-        admitted = {each.name: each.first_admitted_at or 0.0 for each in found.records}
+        result = prepare_objects(read_raw(documents(*given), parse_configuration(settings)), Delays()).run()
+        assert {item.state for item in result.records} == {State.FINISHED}
+        admitted = {entry.name: entry.first_admitted_at or 0.0 for entry in result.records}
         started[on] = admitted["last"] - admitted["j0"]
     assert started[True] < 80 < 590 < started[False]
 
@@ -319,8 +321,8 @@ class TestSeveralJsonDocuments:
     @pytest.mark.parametrize("source", ["dump.json", "dump.jsonl", "<stdin>"])
     def test_one_after_another(self, source: str) -> None:
         text = '{"kind": "A"}\n\n{"kind": "List", "items": [\n{"kind": "B"}]}\n{"kind": "C"}\n'
-        found = read_documents(text, source)
-        assert [(each.data["kind"], str(each.where).split(":")[1].split()[0]) for each in found] == [
+        result = read_documents(text, source)
+        assert [(item.data["kind"], str(item.where).split(":")[1].split()[0]) for item in result] == [
             ("A", "1"),
             ("B", "3"),
             ("C", "5"),
@@ -335,7 +337,7 @@ class TestSeveralJsonDocuments:
 def test_a_quota_of_devices_in_bytes_or_parts_is_read() -> None:
     """Kueue takes it: devices that are counted in bytes are in use, and parts are rounded up."""
     resources = [{"name": "example.com/gpu-memory", "nominalQuota": "40Gi"}, {"name": "g/pu", "nominalQuota": "1500m"}]
-    covered = [each["name"] for each in resources]
+    covered = [item["name"] for item in resources]
     spec = {"resourceGroups": [{"coveredResources": covered, "flavors": [{"name": "rf", "resources": resources}]}]}
     asking = job("j", 0, "1")
     asked = {"example.com/gpu-memory": "10Gi", "g/pu": "2"}

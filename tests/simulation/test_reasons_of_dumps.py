@@ -16,8 +16,8 @@ CASES = Path(__file__).parent / "cases"
 
 
 def called(*arguments: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(CliRunner().invoke(app, [*arguments, "-o", "json"]).stdout)
-    return found
+    result: dict[str, Any] = json.loads(CliRunner().invoke(app, [*arguments, "-o", "json"]).stdout)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def called(*arguments: str) -> dict[str, Any]:
 def test_both_say_the_same(dump: str, waiting: dict[str, str]) -> None:
     objects = str(CASES / f"{dump}.yaml")
     simulated = called("simulate", "objects", objects, "--until", "0")["workloads"]
-    names = {each["metadata"]["name"]: owner(each) for each in workloads(objects)}
-    found = {each["name"]: each["reason"] for each in simulated}
-    assert {name: found[names[name]] for name in waiting} == waiting
+    names = {entry["metadata"]["name"]: owner(entry) for entry in workloads(objects)}
+    result = {item["name"]: item["reason"] for item in simulated}
+    assert {name: result[names[name]] for name in waiting} == waiting
     explained = {name: called("explain", name, "--objects", objects)["explanations"][0]["reason"] for name in waiting}
     assert explained == waiting
 
@@ -43,7 +43,7 @@ def test_both_say_the_same(dump: str, waiting: dict[str, str]) -> None:
 def workloads(objects: str) -> list[dict[str, Any]]:
     documents = [each for each in yaml.safe_load_all(Path(objects).read_text()) if each]
     items = [item for each in documents for item in (each["items"] if each["kind"].endswith("List") else [each])]
-    return [each for each in items if each["kind"] == "Workload"]
+    return [entry for entry in items if entry["kind"] == "Workload"]
 
 
 def owner(workload: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ def workload(*conditions: dict[str, str], flavor: str = "multikueue", pods: int 
         "flavors": dict.fromkeys(requests, flavor),
         "resourceUsage": {GPU: str(pods), "cpu": str(4 * pods)},
     }
-    reserved = any(each["type"] == "QuotaReserved" and each["status"] == "True" for each in conditions)
+    reserved = any(item["type"] == "QuotaReserved" and item["status"] == "True" for item in conditions)
     return {
         "metadata": {
             "namespace": "team-a",
@@ -147,7 +147,7 @@ def test_an_evicted_job_begins_again_elsewhere_and_each_eviction_counts_once(see
         seen.see(home, workload(RESERVED, ADMITTED, evicted, flavor="l4-spot"), pod("a", 6))
     seen.see(workload(RESERVED, ADMITTED, condition("Evicted", 31, "AdmissionCheck")))
     record = seen.record()
-    assert [(each.time - BEGIN, each.reason) for each in record.evictions] == [(30, "Preempted")]
+    assert [(item.time - BEGIN, item.reason) for item in record.evictions] == [(30, "Preempted")]
     again = [condition("QuotaReserved", 40), condition("Admitted", 41), condition("Evicted", 40, status="False")]
     seen.see(workload(*again), workload(*again[:2], flavor="l4-spot"), pod("a", 6), pod("b", None), on=US)
     assert [run.cluster for run in record.runs] == [EUROPE, US]
@@ -173,7 +173,7 @@ def test_the_report_has_the_quotas_of_the_clusters_that_run_jobs(seen: Fleet) ->
     seen.see(workload(RESERVED, ADMITTED), workload(RESERVED, ADMITTED, flavor="l4-spot"), pod("a", 6))
     spec = fleet()
     kinds = ("ClusterQueue", "Cohort")
-    queues = {name: [each for each in render_cluster(spec, name) if each["kind"] in kinds] for name in (EUROPE, US)}
+    queues = {name: [item for item in render_cluster(spec, name) if item["kind"] in kinds] for name in (EUROPE, US)}
     data = report_data([("", seen.recorder.result(spec, queues, BEGIN + 50, 7))])
     [section] = data["sections"]
     quotas = {(one["cluster"], one["name"]): one["quota"] for one in section["quotas"] if one["resource"] == GPU}

@@ -23,9 +23,9 @@ def objects_result(*jobs: dict[str, Any], until: float | None = None, **spec: An
 
 
 def section(result: Result) -> dict[str, Any]:
-    (found,) = report_data([("", result)])["sections"]
-    assert isinstance(found, dict)
-    return found
+    (results,) = report_data([("", result)])["sections"]
+    assert isinstance(results, dict)
+    return results
 
 
 def drawn(found: dict[str, Any], kind: str, resource: str = "cpu", name: str = "") -> list[float]:
@@ -44,19 +44,19 @@ def held(found: dict[str, Any], y: list[float]) -> float:
 
 
 def test_use_and_what_waits_over_time() -> None:
-    found = report_data([("", objects_result(job("a", 0, "10"), job("b", 5, "10"), cpu=2))])
+    result = report_data([("", objects_result(job("a", 0, "10"), job("b", 5, "10"), cpu=2))])
     # A parked workload is looked at again a second after room was made.
-    assert found["x"] == [0, 5, 10, 11, 21]
-    assert found["resources"] == [{"name": "cpu", "label": "CPUs"}]
-    assert drawn(found, "own", name="rf") == drawn(found, "team", name="default") == [2, 2, 0, 2, 0]
-    assert drawn(found, "waiting") == [0, 2, 2, 0, 0]
-    assert found["sections"][0]["quotas"] == [{"cluster": "", "name": "rf", "resource": "cpu", "quota": 2}]
+    assert result["x"] == [0, 5, 10, 11, 21]
+    assert result["resources"] == [{"name": "cpu", "label": "CPUs"}]
+    assert drawn(result, "own", name="rf") == drawn(result, "team", name="default") == [2, 2, 0, 2, 0]
+    assert drawn(result, "waiting") == [0, 2, 2, 0, 0]
+    assert result["sections"][0]["quotas"] == [{"cluster": "", "name": "rf", "resource": "cpu", "quota": 2}]
 
 
 def test_use_at_the_end_of_a_run_that_goes_on() -> None:
-    found = report_data([("", objects_result(job("a", 0), until=60, cpu=2))])
-    assert (found["x"], drawn(found, "own")) == ([0, 60], [2, 0])
-    assert found["sections"][0]["jobs"][0][-1] == [0, 60, PHASES.index("runs")]
+    result = report_data([("", objects_result(job("a", 0), until=60, cpu=2))])
+    assert (result["x"], drawn(result, "own")) == ([0, 60], [2, 0])
+    assert result["sections"][0]["jobs"][0][-1] == [0, 60, PHASES.index("runs")]
 
 
 def test_what_a_queue_holds_above_its_quota_is_borrowed() -> None:
@@ -65,33 +65,33 @@ def test_what_a_queue_holds_above_its_quota_is_borrowed() -> None:
         queue("lender", 4, cohortName="all"),
         *(job(f"j{n}", 0, "10") for n in range(2)),
     )
-    found = report_data([("", prepare_objects(read_raw(given), Delays()).run())])
-    assert (drawn(found, "own"), drawn(found, "borrowed")) == ([2, 0], [2, 0])
-    assert [each["quota"] for each in found["sections"][0]["quotas"]] == [6]
+    result = report_data([("", prepare_objects(read_raw(given), Delays()).run())])
+    assert (drawn(result, "own"), drawn(result, "borrowed")) == ([2, 0], [2, 0])
+    assert [item["quota"] for item in result["sections"][0]["quotas"]] == [6]
 
 
 def test_many_changes_become_averages_with_the_same_sum() -> None:
     runs = [1 + n * 37 % 101 / 100 for n in range(900)]
     jobs = [job(f"j{n}", n % 50, str(run), cpu="1") for n, run in enumerate(runs)]
-    found = report_data([("", objects_result(*jobs, cpu=20))])
-    assert (found["unit"], found["averaged"], len(found["x"])) == ("seconds", True, 301)
-    assert held(found, drawn(found, "own")) == pytest.approx(sum(runs), rel=0.001)
+    result = report_data([("", objects_result(*jobs, cpu=20))])
+    assert (result["unit"], result["averaged"], len(result["x"])) == ("seconds", True, 301)
+    assert held(result, drawn(result, "own")) == pytest.approx(sum(runs), rel=0.001)
 
 
 def test_results_that_are_compared_share_their_times() -> None:
     one, two = objects_result(job("a", 0, "10")), objects_result(job("a", 0, "20"))
-    found = report_data([("Before", one), ("After", two)])
-    assert found["x"] == [0, 10, 20]
-    assert [section["series"][0]["y"] for section in found["sections"]] == [[2, 0, 0], [2, 2, 0]]
-    assert [section["end"] for section in found["sections"]] == [10, 20]
+    result = report_data([("Before", one), ("After", two)])
+    assert result["x"] == [0, 10, 20]
+    assert [section["series"][0]["y"] for section in result["sections"]] == [[2, 0, 0], [2, 2, 0]]
+    assert [section["end"] for section in result["sections"]] == [10, 20]
 
 
 def test_teams_have_their_names_and_gpus_come_first() -> None:
-    found = report_data([("", prepare_fleet(fleet(), workload_file([fleet_job("a", count=4)]), Delays()).run())])
-    assert [each["name"] for each in found["resources"]] == ["nvidia.com/gpu", "cpu"]
-    assert [one["name"] for one in found["sections"][0]["series"] if one["kind"] == "team"] == ["team-a"] * 2
+    result = report_data([("", prepare_fleet(fleet(), workload_file([fleet_job("a", count=4)]), Delays()).run())])
+    assert [item["name"] for item in result["resources"]] == ["nvidia.com/gpu", "cpu"]
+    assert [one["name"] for one in result["sections"][0]["series"] if one["kind"] == "team"] == ["team-a"] * 2
     # Of the manager, whose quota is the sum of its workers', none is shown.
-    assert {each["cluster"] for each in found["sections"][0]["quotas"]} == {EUROPE, US}
+    assert {entry["cluster"] for entry in result["sections"][0]["quotas"]} == {EUROPE, US}
 
 
 def test_the_smallest_users_are_one() -> None:
@@ -99,15 +99,15 @@ def test_the_smallest_users_are_one() -> None:
         teams=[{"name": f"t{n:02d}", "localQueues": [{"name": "gpu", "clusterQueue": "gpu"}]} for n in range(12)]
     )
     jobs = [fleet_job("a", namespace=f"t{n:02d}", runSeconds=100 * (1 + n)) for n in range(12)]
-    found = section(prepare_fleet(spec, workload_file(jobs), Delays()).run())
-    teams = [one["name"] for one in found["series"] if (one["kind"], one["resource"]) == ("team", "cpu")]
+    result = section(prepare_fleet(spec, workload_file(jobs), Delays()).run())
+    teams = [one["name"] for one in result["series"] if (one["kind"], one["resource"]) == ("team", "cpu")]
     assert teams == sorted([*(f"t{n:02d}" for n in range(4, 12)), REST])
 
 
 def test_waits_have_the_numbers_of_each_queue_and_team() -> None:
-    found = section(objects_result(*(job(f"j{n}", 0, "10") for n in range(5)), cpu=2))
+    result = section(objects_result(*(job(f"j{n}", 0, "10") for n in range(5)), cpu=2))
     for by, name in (("queue", "cq"), ("team", "default")):
-        (waits,) = found["waits"][by]
+        (waits,) = result["waits"][by]
         assert waits["name"] == name
         assert waits["numbers"] == [0, 11, 22, 33, 41.8, 44]
         assert (waits["admitted"], waits["waiting"], waits["mean"]) == (5, 0, 22)
@@ -115,17 +115,17 @@ def test_waits_have_the_numbers_of_each_queue_and_team() -> None:
 
 def test_a_job_is_followed_from_its_arrival_through_every_run() -> None:
     file = workload_file([fleet_job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])
-    found = report_data([("", prepare_fleet(fleet(), file, Delays()).run())])
-    (row,) = found["sections"][0]["jobs"]
+    result = report_data([("", prepare_fleet(fleet(), file, Delays()).run())])
+    (row,) = result["sections"][0]["jobs"]
     assert (row[:3], row[4:6]) == (["team-a/a", "gpu", "team-a"], ["l4-spot", US])
     assert row[9] == 1
-    phases = [found["phases"][phase] for phase in row[10][2::3]]
+    phases = [result["phases"][phase] for phase in row[10][2::3]]
     assert phases[0] == phases[-1] == "runs"
     assert row[10][0] == 0
-    assert row[10][-2] == found["x"][-1] == round(found["sections"][0]["end"], 3)
+    assert row[10][-2] == result["x"][-1] == round(result["sections"][0]["end"], 3)
     # One after the other, without a gap.
     assert row[10][1::3][:-1] == row[10][3::3]
-    assert found["sections"][0]["counts"] == {"workloads": 1, "Finished": 1, "evictions": 1, "nodes reclaimed": 0}
+    assert result["sections"][0]["counts"] == {"workloads": 1, "Finished": 1, "evictions": 1, "nodes reclaimed": 0}
 
 
 def test_spot_nodes_that_are_taken_away_are_a_phase_and_cost_nothing() -> None:
@@ -136,17 +136,17 @@ def test_spot_nodes_that_are_taken_away_are_a_phase_and_cost_nothing() -> None:
         result = prepare_fleet(fleet(), file, Delays(), until=7200, seed=seed).run()
         if any(run.reclaimed for record in result.records for run in record.runs):
             break
-    found = report_data([("", result)])
+    results = report_data([("", result)])
     lost, runs = (
         sum(
             end - begin
-            for begin, end, phase in zip(*[iter(found["sections"][0]["jobs"][0][10])] * 3, strict=True)
-            if found["phases"][phase] == name
+            for begin, end, phase in zip(*[iter(results["sections"][0]["jobs"][0][10])] * 3, strict=True)
+            if results["phases"][phase] == name
         )
         for name in ("lost its nodes", "runs")
     )
     assert lost > 0
-    (use,) = found["sections"][0]["runs"]
+    (use,) = results["sections"][0]["runs"]
     price = result.accelerator_usd[use["cluster"], "l4-spot"]
     assert use["hours"] == pytest.approx((lost + runs) / 60, abs=0.01)
     assert use["usd"] == pytest.approx(price * runs / 60, abs=0.02)
@@ -155,12 +155,12 @@ def test_spot_nodes_that_are_taken_away_are_a_phase_and_cost_nothing() -> None:
 def test_evictions_are_counted_by_reason() -> None:
     high = job("b", 30, "10")
     high["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
-    found = section(objects_result(job("a", 0, "100"), high, preemption={"withinClusterQueue": "LowerPriority"}))
-    (counted,) = [one for one in found["series"] if one["kind"] == "evicted"]
+    result = section(objects_result(job("a", 0, "100"), high, preemption={"withinClusterQueue": "LowerPriority"}))
+    (counted,) = [one for one in result["series"] if one["kind"] == "evicted"]
     assert (counted["name"], counted["y"][-1]) == ("Preempted", 1)
-    assert found["evictions"] == {"list": [[30, "default/a", "Preempted", "default/b"]], "more": 0}
+    assert result["evictions"] == {"list": [[30, "default/a", "Preempted", "default/b"]], "more": 0}
 
 
 def test_nothing_at_all_is_a_report_too() -> None:
-    found = section(Result(()))
-    assert (found["series"], found["waits"], found["jobs"]) == ([], {"queue": [], "team": []}, [])
+    result = section(Result(()))
+    assert (result["series"], result["waits"], result["jobs"]) == ([], {"queue": [], "team": []}, [])

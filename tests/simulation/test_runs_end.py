@@ -43,11 +43,11 @@ def test_run_of_a_random_fleet_ends() -> None:
     print(f"SEED={SEED} FLEETS={COUNT}")
     for index in range(COUNT):
         name = f"fleet {index} of seed {SEED}"
-        made = random_fleet(SEED, index)
-        run = fleet_run(made.fleet, made.file, made.delays, seed=index)
+        objects = random_fleet(SEED, index)
+        run = fleet_run(objects.fleet, objects.file, objects.delays, seed=index)
         clusters = list(run.clusters.values())
-        end = run.drive(0.0, made.until)
-        result = Result.of(run.settle(), end, clusters, until=made.until)
+        end = run.drive(0.0, objects.until)
+        result = Result.of(run.settle(), end, clusters, until=objects.until)
         assert end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL, EndReason.REPEATS), name
         # No job of these fleets can start over more than about once a minute, and each is on at most three clusters.
         most = len(run.jobs) * len(clusters) * (100 + 4 * end.at / 60)
@@ -64,14 +64,14 @@ def test_run_of_a_random_fleet_with_times_without_bounds_ends(monkeypatch: pytes
     print(f"SEED={SEED} FLEETS={COUNT}")
     monkeypatch.setattr(clock, "_MOST_REPEATS_BY_JOB", 100)
     for index in range(COUNT // 2):
-        made = random_fleet(SEED, index, ["exponential(1e9)", MOST_SECONDS])
-        run = fleet_run(made.fleet, made.file, made.delays, seed=index)
+        result = random_fleet(SEED, index, ["exponential(1e9)", MOST_SECONDS])
+        run = fleet_run(result.fleet, result.file, result.delays, seed=index)
         clusters = list(run.clusters.values())
-        end = run.drive(0.0, made.until)
-        Result.of(run.settle(), end, clusters, until=made.until)
+        end = run.drive(0.0, result.until)
+        Result.of(run.settle(), end, clusters, until=result.until)
         steps = run.agenda.happened + sum(cluster.engine.cycles for cluster in clusters)
         # A job arrives, is admitted for the first time and finishes once each.
-        most = 100_000 if made.until else (1000 + 100 * len(run.jobs)) * (3 * len(run.jobs) + 2)
+        most = 100_000 if result.until else (1000 + 100 * len(run.jobs)) * (3 * len(run.jobs) + 2)
         assert steps <= most, f"fleet {index} of seed {SEED}: {steps} steps up to second {end.at:.0f}"
 
 
@@ -90,11 +90,11 @@ def test_run_of_a_random_cluster_with_fair_sharing_ends(setting: str) -> None:
             arrivals.append(Arrival(replace(workload, created=at), workload.name, at, seconds))
         engines: dict[str, Engine] = {}
         delays = parse_delays(rng.choice([[], [], ["stop=0.02"], ["stop=exponential(3)", "cycle=0.01"]]), Delays())
-        found = prepare_cluster(
+        result = prepare_cluster(
             parsed.objects, arrivals, delays, until=rng.choice([None, 86_400.0]), engines=engines
         ).run()
-        assert found.end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL), name
+        assert result.end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL), name
         assert engines[""].cycles <= 100 * len(arrivals), name
-        for pair in found.contended:
-            assert pair.times == preemptions(found.records, pair.preemptor, pair.preempted) >= TURNS, name
+        for pair in result.contended:
+            assert pair.times == preemptions(result.records, pair.preemptor, pair.preempted) >= TURNS, name
             assert pair.times <= 2 * TURNS + 2 * len(arrivals), name

@@ -24,7 +24,7 @@ def run(budget: dict[str, Any] | None, *arrivals: float, **fields: Any) -> Resul
 
 
 def budgets(budget: dict[str, Any] | None, *arrivals: float, **fields: Any) -> list[SimulatedBudget]:
-    return [each for each in run(budget, *arrivals, **fields).budgets if isinstance(each, SimulatedBudget)]
+    return [item for item in run(budget, *arrivals, **fields).budgets if isinstance(item, SimulatedBudget)]
 
 
 def test_the_week_that_uses_most_counts() -> None:

@@ -81,11 +81,11 @@ def test_autopilot_may_add_what_counts() -> None:
 
 
 def test_a_simulation_leaves_it_unfinished_and_says_why() -> None:
-    made = prepared(gpus_alone(), {"cpu": 1})
-    assert [str(each) for each in made.warnings] == [
+    result = prepared(gpus_alone(), {"cpu": 1})
+    assert [str(item) for item in result.warnings] == [
         f"jobs[j].queue: {NOWHERE}; request nvidia.com/gpu in its containers",
     ]
-    [record] = made.run().records
+    [record] = result.run().records
     assert (record.finished_at, record.why_not_started) == (None, NOWHERE)
 
 
@@ -98,15 +98,15 @@ def test_a_job_that_is_evicted_without_having_run_counts_as_waiting(capsys: pyte
 
 
 def test_what_other_requests_hold_back_waits() -> None:
-    made = prepared(gpus_alone("BlockUndeclared"), {"cpu": 1})
-    assert made.warnings == ()
-    [record] = made.run().records
+    result = prepared(gpus_alone("BlockUndeclared"), {"cpu": 1})
+    assert result.warnings == ()
+    [record] = result.run().records
     assert (record.admitted_at, record.reason) == (None, "NoMatchingFlavor")
 
 
 def test_before_0_18_the_job_has_the_check_and_runs() -> None:
     data = gpus_alone()
     data["kueue"] = {"version": "0.17.1"}
-    made = prepared(data, {})
-    assert made.warnings == ()
-    assert made.run().records[0].finished_at is not None
+    result = prepared(data, {})
+    assert result.warnings == ()
+    assert result.run().records[0].finished_at is not None

@@ -58,10 +58,10 @@ def test_high_priority_jobs_take_the_reserved_nodes_from_low_priority_ones() -> 
 
 def test_compact_jobs_wait_for_their_team_and_dws_jobs_for_dws() -> None:
     waits = [{"flavor": "dws-h100", "seconds": 300}]
-    found = {row["name"]: row for row in simulated("batch-platform", waits=waits).as_json()["workloads"]}
-    assert [found[f"team-a-compact-job-{n}"]["admittedAt"] for n in range(4)] == [0, 15, 30, 45]
-    assert found["finetune-gemma-8xh100"]["admittedAt"] == 300
-    assert found["finetune-gemma-8xh100"]["flavors"]["main"]["nvidia.com/gpu"] == "dws-h100"
+    result = {row["name"]: row for row in simulated("batch-platform", waits=waits).as_json()["workloads"]}
+    assert [result[f"team-a-compact-job-{n}"]["admittedAt"] for n in range(4)] == [0, 15, 30, 45]
+    assert result["finetune-gemma-8xh100"]["admittedAt"] == 300
+    assert result["finetune-gemma-8xh100"]["flavors"]["main"]["nvidia.com/gpu"] == "dws-h100"
 
 
 def test_the_region_where_dws_is_quickest_wins_the_race() -> None:

@@ -51,8 +51,8 @@ def test_difference_of_more_quota() -> None:
     changes = [parse_change(f"ClusterQueue[cq].spec.{quota}=4")]
     before = prepare_objects(read_raw(given), Delays()).run()
     after = prepare_objects(read_raw(apply_to_documents(given, changes)), Delays()).run()
-    found = differences(before, after)
-    assert [(d["name"], d["before"]["admittedAt"], d["after"]["admittedAt"]) for d in found] == [("b", 101, 10)]
+    result = differences(before, after)
+    assert [(d["name"], d["before"]["admittedAt"], d["after"]["admittedAt"]) for d in result] == [("b", 101, 10)]
 
 
 def test_object_that_is_not_there() -> None:

@@ -89,9 +89,9 @@ def test_workloads_are_counted_by_where_they_stand() -> None:
 
 
 def test_queues_have_use_against_quota_and_say_why_they_are_closed() -> None:
-    [found] = look({"clusterqueues": [queue(used="5", borrowed="1")]}).queues
-    assert (found.active, found.reason, found.pending, found.admitted) == (True, "", 2, 1)
-    assert [(use.flavor, use.used, use.nominal, use.borrowed) for use in found.use] == [("t4", "5", "4", "1")]
+    [result] = look({"clusterqueues": [queue(used="5", borrowed="1")]}).queues
+    assert (result.active, result.reason, result.pending, result.admitted) == (True, "", 2, 1)
+    assert [(use.flavor, use.used, use.nominal, use.borrowed) for use in result.use] == [("t4", "5", "4", "1")]
     [closed] = look({"clusterqueues": [queue(active=False)]}).queues
     assert (closed.active, closed.reason) == (False, "Can't admit new workloads")
 
@@ -104,20 +104,20 @@ def test_a_deleted_queue_names_the_jobs_that_keep_it() -> None:
     workloads = [workload(name, QuotaReserved=RESERVED) for name in names]
     over = workload("over", QuotaReserved=RESERVED, Finished=(True, "Succeeded", ""))
     elsewhere, waiting = workload("elsewhere", QuotaReserved=RESERVED), workload("waiting")
-    for each in (*workloads, over):
-        each["status"]["admission"] = {"clusterQueue": "dws"}
+    for item in (*workloads, over):
+        item["status"]["admission"] = {"clusterQueue": "dws"}
     elsewhere["status"]["admission"] = {"clusterQueue": "other"}
     objects = {"clusterqueues": [deleted], "workloads": [*workloads, over, elsewhere, waiting]}
-    [found] = look(objects).queues
-    assert found.reason == (
+    [result] = look(objects).queues
+    assert result.reason == (
         "Can't admit new workloads; it waits for jobs with quota, team-a/a, team-a/b, team-a/c and 2 more: "
         "delete them, or set active: false in their Workloads' spec"
     )
-    [found] = look({**objects, "workloads": [over, elsewhere, waiting]}).queues
-    assert found.reason == "Can't admit new workloads"
+    [result] = look({**objects, "workloads": [over, elsewhere, waiting]}).queues
+    assert result.reason == "Can't admit new workloads"
     del deleted["metadata"]["deletionTimestamp"]
-    [found] = look(objects).queues
-    assert found.reason == "Can't admit new workloads"
+    [result] = look(objects).queues
+    assert result.reason == "Can't admit new workloads"
 
 
 def test_workers_are_connected_as_the_manager_says() -> None:
@@ -145,16 +145,16 @@ def test_what_waits_has_the_reason_of_the_worker_that_is_nearest() -> None:
 def test_what_no_worker_can_ever_hold_keeps_quota_on_the_manager() -> None:
     waiting = workload("new", QuotaReserved=RESERVED)
     usage = [{"nvidia.com/gpu": "16", "cpu": "500m"}, {"nvidia.com/gpu": "8", "cpu": "1"}]
-    waiting["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": each} for each in usage]}
+    waiting["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": item} for item in usage]}
     never = workload("new", QuotaReserved=(False, "ExceedsMaxQuota", "too big"))
     soon = workload("new", QuotaReserved=(False, "WaitingForQuota", "2 more needed"))
-    [found] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [never]}).pending
-    assert (found.reason, found.message) == ("ExceedsMaxQuota", "too big")
-    assert found.keeps == "24 nvidia.com/gpu and 1500m cpu"
-    [found] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [soon]}).pending
-    assert found.keeps == ""
-    [found] = look({"workloads": [never]}).pending
-    assert found.keeps == ""
+    [result] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [never]}).pending
+    assert (result.reason, result.message) == ("ExceedsMaxQuota", "too big")
+    assert result.keeps == "24 nvidia.com/gpu and 1500m cpu"
+    [result] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [soon]}).pending
+    assert result.keeps == ""
+    [result] = look({"workloads": [never]}).pending
+    assert result.keeps == ""
 
 
 def test_a_copy_that_is_evicted_and_holds_its_quota_says_so() -> None:
@@ -181,8 +181,8 @@ def test_requests_that_have_their_capacity_are_no_news() -> None:
         request("fresh", "2026-11-21T11:59:00Z"),
         request("lost", "2026-11-21T10:00:00Z", Accepted=accepted, CapacityRevoked=(True, "CapacityRevoked", "gone")),
     ]
-    found = look({}, w1={"provisioningrequests": requests}).requests
-    assert [(each.name, each.state, each.message, each.age_seconds) for each in found] == [
+    result = look({}, w1={"provisioningrequests": requests}).requests
+    assert [(item.name, item.state, item.message, item.age_seconds) for item in result] == [
         ("lost", "CapacityRevoked", "gone", 7200),
         ("waits", "Accepted", "1 nvidia-tesla-t4 is not available", 1800),
         ("fresh", "Pending", "", 60),
@@ -194,10 +194,10 @@ def test_a_cluster_that_does_not_answer_hides_no_other() -> None:
         "manager": ClusterObjects("manager", unreachable="no answer: NewConnectionError"),
         "w1": ClusterObjects("worker", {"clusterqueues": [queue()]}),
     }
-    found = fleet_status("prod", clusters, None, NOW)
-    assert [cluster.reachable for cluster in found.clusters] == [False, True]
-    assert len(found.queues) == 1
-    assert found.days_left is None
+    result = fleet_status("prod", clusters, None, NOW)
+    assert [cluster.reachable for cluster in result.clusters] == [False, True]
+    assert len(result.queues) == 1
+    assert result.days_left is None
 
 
 def test_json_is_in_camel_case_with_a_version_and_days_left() -> None:
@@ -213,15 +213,15 @@ def test_calendar_reservations_that_have_not_ended() -> None:
 
     def at(day: str) -> list[tuple[bool, int]]:
         now = datetime.fromisoformat(day)
-        return [(each.is_open, each.days_left) for each in calendar_status(fleet, now)]
+        return [(item.is_open, item.days_left) for item in calendar_status(fleet, now)]
 
     assert at("2027-02-27T00:00:00Z") == [(False, 2)]
     assert at("2027-03-01T00:00:00Z") == [(True, 14)]
     assert at("2027-03-14T12:00:00Z") == [(True, 0)]
     assert at("2027-03-15T00:00:00Z") == []
-    [found] = calendar_status(fleet, datetime.fromisoformat("2027-03-02T00:00:00Z"))
-    assert (found.reservation, found.pool, found.ends) == ("h100-march", "h100-calendar", "2027-03-15T00:00Z")
-    document = fleet_status("f", {}, None, NOW, [found]).as_json()
+    [result] = calendar_status(fleet, datetime.fromisoformat("2027-03-02T00:00:00Z"))
+    assert (result.reservation, result.pool, result.ends) == ("h100-march", "h100-calendar", "2027-03-15T00:00Z")
+    document = fleet_status("f", {}, None, NOW, [result]).as_json()
     assert document["calendars"][0]["daysLeft"] == 13
 
 
@@ -235,7 +235,7 @@ def test_what_is_lost_is_said_once_of_the_cluster_with_the_nodes() -> None:
         for name in ("red", "blue")
     ]
     clusters = {role: ClusterObjects(role, {"clusterqueues": queues}) for role in ("manager", "worker")}
-    found = fleet_status("lab", clusters, None, NOW)
-    assert found.lost == (lost,)
+    result = fleet_status("lab", clusters, None, NOW)
+    assert result.lost == (lost,)
     assert str(lost) == "8 nvidia.com/gpu of flavor h100 on us: gke-a (NotReady)"
-    assert found.as_json()["lost"][0]["amounts"] == {"nvidia.com/gpu": "8"}
+    assert result.as_json()["lost"][0]["amounts"] == {"nvidia.com/gpu": "8"}

@@ -54,8 +54,8 @@ def on(*workloads: dict[str, Any], copies: tuple[dict[str, Any], ...] = ()) -> d
 
 def week(*workloads: dict[str, Any], copies: tuple[dict[str, Any], ...] = ()) -> Any:
     spec, clusters = fleet(teams=[TEAM]), on(*workloads, copies=copies)
-    [found] = team_weeks(spec, clusters, held_by_teams(spec, clusters, NOW), PRICES, NOW)
-    return found
+    [result] = team_weeks(spec, clusters, held_by_teams(spec, clusters, NOW), PRICES, NOW)
+    return result
 
 
 def budgets_of(team: dict[str, Any], *workloads: dict[str, Any]) -> list[BudgetUse]:
@@ -64,10 +64,10 @@ def budgets_of(team: dict[str, Any], *workloads: dict[str, Any]) -> list[BudgetU
 
 
 def test_a_finished_job_has_its_gpu_hours_and_their_cost_on_its_cluster() -> None:
-    found = week(ran("done", "2026-11-17T00:00:00Z", "2026-11-17T03:00:00Z"))
-    assert (found.gpu_hours, found.started) == (6.0, 1)
-    assert found.usd_least == found.usd_most == pytest.approx(6 * A_GPU_IN_EUROPE)
-    assert (found.mean_wait_seconds, found.longest_wait_seconds, found.waiting_seconds) == (3600, 3600, 0)
+    result = week(ran("done", "2026-11-17T00:00:00Z", "2026-11-17T03:00:00Z"))
+    assert (result.gpu_hours, result.started) == (6.0, 1)
+    assert result.usd_least == result.usd_most == pytest.approx(6 * A_GPU_IN_EUROPE)
+    assert (result.mean_wait_seconds, result.longest_wait_seconds, result.waiting_seconds) == (3600, 3600, 0)
 
 
 def test_what_was_before_monday_does_not_count_and_what_runs_counts_up_to_now() -> None:
@@ -84,9 +84,9 @@ def test_earlier_runs_of_a_job_are_right_before_its_last_one() -> None:
 
 
 def test_without_its_cluster_a_job_costs_between_the_cheapest_and_the_dearest() -> None:
-    found = week(ran("lost", "2026-11-17T00:00:00Z", "2026-11-17T01:00:00Z", cluster=""))
-    assert found.usd_least == pytest.approx(2 * A_GPU_IN_EUROPE)
-    assert found.usd_most == pytest.approx(2 * A_GPU_IN_US)
+    result = week(ran("lost", "2026-11-17T00:00:00Z", "2026-11-17T01:00:00Z", cluster=""))
+    assert result.usd_least == pytest.approx(2 * A_GPU_IN_EUROPE)
+    assert result.usd_most == pytest.approx(2 * A_GPU_IN_US)
 
 
 def own_nodes(name: str) -> dict[str, Any]:
@@ -96,10 +96,10 @@ def own_nodes(name: str) -> dict[str, Any]:
 
 
 def test_a_copy_says_the_flavor_and_what_has_no_price_is_named() -> None:
-    found = week(ran("runs", "2026-11-21T11:00:00Z"), copies=(own_nodes("runs"),))
-    assert (found.usd_most, found.gpu_hours) == (0, 2.0)
-    assert found.unpriced == {"GPU hours of flavor own-nodes": 2.0}
-    assert found.not_in_usd == (f"the nodes of flavor own-nodes on {EUROPE}, which no pool of the file has",)
+    result = week(ran("runs", "2026-11-21T11:00:00Z"), copies=(own_nodes("runs"),))
+    assert (result.usd_most, result.gpu_hours) == (0, 2.0)
+    assert result.unpriced == {"GPU hours of flavor own-nodes": 2.0}
+    assert result.not_in_usd == (f"the nodes of flavor own-nodes on {EUROPE}, which no pool of the file has",)
 
 
 def test_who_waits_longest_is_said() -> None:

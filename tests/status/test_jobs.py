@@ -44,8 +44,8 @@ def refused(reason: str) -> dict[str, Any]:
 
 
 def test_a_job_that_the_controller_has_told_of_has_its_lines() -> None:
-    found = row(refused("WaitingForQuota"), condition("kueue-fleet.dev/Waiting", message=SAYS))
-    lines = {name: found[name] for name in ("why", "next", "place", "start")}
+    result = row(refused("WaitingForQuota"), condition("kueue-fleet.dev/Waiting", message=SAYS))
+    lines = {name: result[name] for name in ("why", "next", "place", "start")}
     assert lines == {
         "why": "It asks for 8 GPUs.",
         "next": "Wait for eu.",
@@ -56,21 +56,21 @@ def test_a_job_that_the_controller_has_told_of_has_its_lines() -> None:
 
 @pytest.mark.parametrize("reason", ["PendingEvaluation", "WaitingForQuota", "Misconfigured", "Pending", ""])
 def test_before_the_controller_says_anything_there_is_a_sentence_and_a_step(reason: str) -> None:
-    found = row(refused(reason))
-    assert found["why"].endswith(".")
-    assert found["next"].endswith(".")
-    assert "flavor" not in found["why"]
+    result = row(refused(reason))
+    assert result["why"].endswith(".")
+    assert result["next"].endswith(".")
+    assert "flavor" not in result["why"]
 
 
 def test_what_it_asks_for_and_its_team_are_there() -> None:
-    found = row(refused("WaitingForQuota"))
-    assert (found["gpus"], found["team"], found["wrong"]) == (8, "ml", False)
+    result = row(refused("WaitingForQuota"))
+    assert (result["gpus"], result["team"], result["wrong"]) == (8, "ml", False)
 
 
 def test_a_job_that_the_manager_admitted_without_a_worker_never_runs() -> None:
-    found = row(condition("QuotaReserved"), condition("Admitted"))
-    assert found["why"] == "It never runs: the manager admitted it without a worker."
-    assert (found["state"], found["reason"], found["wrong"]) == ("Admitted", "NotDispatched", True)
+    result = row(condition("QuotaReserved"), condition("Admitted"))
+    assert result["why"] == "It never runs: the manager admitted it without a worker."
+    assert (result["state"], result["reason"], result["wrong"]) == ("Admitted", "NotDispatched", True)
 
 
 def test_where_pods_run_an_admitted_job_waits_for_nothing() -> None:
@@ -79,5 +79,5 @@ def test_where_pods_run_an_admitted_job_waits_for_nothing() -> None:
 
 def test_an_admitted_job_without_its_pods_is_marked() -> None:
     admitted = condition("QuotaReserved"), condition("Admitted"), condition("PodsReady", "False")
-    found = row(*admitted, clusterName="eu")
-    assert (found["why"], found["wrong"]) == ("It is admitted, and not all of its pods run.", True)
+    result = row(*admitted, clusterName="eu")
+    assert (result["why"], result["wrong"]) == ("It is admitted, and not all of its pods run.", True)

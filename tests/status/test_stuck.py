@@ -38,23 +38,23 @@ def workload(conditions: list[Object], checks: list[Object] | None = None, **met
 
 
 def running() -> Object:
-    made = workload(true("QuotaReserved", "Admitted"))
-    made["status"]["clusterName"] = "worker-us"
-    return made
+    result = workload(true("QuotaReserved", "Admitted"))
+    result["status"]["clusterName"] = "worker-us"
+    return result
 
 
 def undispatched(*kinds: str, flavors: Object | None = None, at: str = LATE) -> Object:
     """Admitted by the manager, without a worker."""
-    made = workload(true("QuotaReserved", "Admitted", *kinds, at=at))
-    made["status"]["admission"]["podSetAssignments"] = [{"name": "main", **(flavors or {})}]
-    return made
+    result = workload(true("QuotaReserved", "Admitted", *kinds, at=at))
+    result["status"]["admission"]["podSetAssignments"] = [{"name": "main", **(flavors or {})}]
+    return result
 
 
 def lost(**metadata: Any) -> Object:
     """Finished because its Job is gone on the worker; the manager has it still."""
-    made = workload([{**condition, "reason": "OwnerNotFound"} for condition in true("Finished")], **metadata)
-    made["status"]["clusterName"] = "worker-us"
-    return made
+    result = workload([{**condition, "reason": "OwnerNotFound"} for condition in true("Finished")], **metadata)
+    result["status"]["clusterName"] = "worker-us"
+    return result
 
 
 def request(*conditions: Object) -> Object:
@@ -65,8 +65,8 @@ def request(*conditions: Object) -> Object:
 
 def named(role: str = "manager", timeout: float = 259200.0, **objects: list[Object]) -> list[tuple[str, str, float]]:
     settings = Watchdog(provisioning_timeout=f"{timeout}s")
-    found = stuck_workloads({"here": ClusterObjects(role, objects)}, settings, NOW)
-    return [(f"{each.namespace}/{each.name} {each.why}", each.message, each.seconds) for each in found]
+    result = stuck_workloads({"here": ClusterObjects(role, objects)}, settings, NOW)
+    return [(f"{item.namespace}/{item.name} {item.why}", item.message, item.seconds) for item in result]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_job_whose_copy_has_ended_long_before_it_is_named() -> None:
             "manager": ClusterObjects("manager", {"workloads": [item]}),
             "worker-us": ClusterObjects("worker", {"workloads": [copy]}),
         }
-        return [(each.why, each.message) for each in stuck_workloads(clusters, Watchdog(), NOW)]
+        return [(entry.why, entry.message) for entry in stuck_workloads(clusters, Watchdog(), NOW)]
 
     assert found(LATE) == [("LostEnd", "it ended on worker-us, and goes on here")]
     assert found(RECENT) == []

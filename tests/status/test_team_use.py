@@ -16,15 +16,15 @@ OWN: list[dict[str, Any]] = [
 
 
 def of(namespace: str, count: int, gpus: str, **states: tuple[bool, str, str]) -> dict[str, Any]:
-    made = workload(f"{namespace}-{count}")
-    made["status"] = conditions(**states)
-    made["metadata"]["namespace"] = namespace
+    result = workload(f"{namespace}-{count}")
+    result["status"] = conditions(**states)
+    result["metadata"]["namespace"] = namespace
     containers = [{"resources": {"limits": {GPU: gpus}, "requests": {"cpu": "1"}}}, {"name": "sidecar"}]
-    made["spec"]["podSets"] = [{"name": "main", "count": count, "template": {"spec": {"containers": containers}}}]
+    result["spec"]["podSets"] = [{"name": "main", "count": count, "template": {"spec": {"containers": containers}}}]
     if "QuotaReserved" in states:
         usage = {"cpu": "4", GPU: str(count * int(gpus))}
-        made["status"]["admission"] = {"podSetAssignments": [{"name": "main", "resourceUsage": usage}]}
-    return made
+        result["status"]["admission"] = {"podSetAssignments": [{"name": "main", "resourceUsage": usage}]}
+    return result
 
 
 def clusters() -> dict[str, ClusterObjects]:
@@ -59,23 +59,23 @@ def test_use_is_of_the_manager_and_borrowing_of_the_workers() -> None:
 def test_one_that_keeps_its_quota_and_can_never_run_waits() -> None:
     """MultiKueue leaves it its quota on the manager; `status` lists it as pending, and `explain` says that it waits."""
     never = of("team-a", 9, "9", QuotaReserved=RESERVED)
-    found = {"manager": ClusterObjects("manager", {"workloads": [never], "clusterqueues": []})}
-    use = next(iter(team_use(fleet(teams=OWN), found)))
+    result = {"manager": ClusterObjects("manager", {"workloads": [never], "clusterqueues": []})}
+    use = next(iter(team_use(fleet(teams=OWN), result)))
     assert (use.jobs, use.waiting_jobs, use.waiting_gpus) == (0, 1, 81)
 
 
 def test_one_that_the_manager_admitted_without_a_worker_does_not_run() -> None:
     nowhere = of("team-a", 1, "1", QuotaReserved=RESERVED, Admitted=ADMITTED)
-    found = {"manager": ClusterObjects("manager", {"workloads": [nowhere], "clusterqueues": []})}
-    use = next(iter(team_use(fleet(teams=OWN), found)))
+    result = {"manager": ClusterObjects("manager", {"workloads": [nowhere], "clusterqueues": []})}
+    use = next(iter(team_use(fleet(teams=OWN), result)))
     assert (use.jobs, use.waiting_jobs) == (0, 1)
 
 
 def test_what_a_queue_of_several_teams_borrows_is_of_no_team() -> None:
     shared = [OWN[0], {**OWN[0], "name": "team-c"}]
-    assert [each.borrowed for each in team_use(fleet(teams=shared), clusters())] == [None, None]
+    assert [item.borrowed for item in team_use(fleet(teams=shared), clusters())] == [None, None]
 
 
 def test_the_use_of_a_manager_that_cannot_be_read_is_not_known() -> None:
-    found = {"manager": ClusterObjects("manager", unreachable="no answer")}
-    assert [each.gpus for each in team_use(fleet(teams=OWN), found)] == [None, None]
+    result = {"manager": ClusterObjects("manager", unreachable="no answer")}
+    assert [item.gpus for item in team_use(fleet(teams=OWN), result)] == [None, None]

@@ -34,8 +34,8 @@ def node(name: str, labels: dict[str, str], gpus: int, *, ready: str = "True") -
 def only(nodes: list[dict[str, Any]]) -> FlavorTop:
     queue = {"metadata": {"name": "cq"}, "spec": {"resourceGroups": GROUPS}}
     listed = {"clusterqueues": [queue], "nodes": nodes}
-    [found] = flavor_tops(AUTOPILOT, {"c": ClusterObjects("standalone", listed)})
-    return found
+    [result] = flavor_tops(AUTOPILOT, {"c": ClusterObjects("standalone", listed)})
+    return result
 
 
 def test_nodes_of_autopilot_count_by_the_labels_of_the_flavor() -> None:
@@ -46,14 +46,14 @@ def test_nodes_of_autopilot_count_by_the_labels_of_the_flavor() -> None:
         node("t4", {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, 4),
         node("cpu", {}, 0),
     ]
-    found = only(nodes)
-    assert (found.nodes, found.most_nodes, found.on_nodes) == (2, None, 3)
+    result = only(nodes)
+    assert (result.nodes, result.most_nodes, result.on_nodes) == (2, None, 3)
 
 
 def test_nodes_outside_gke_are_their_owners() -> None:
     fleet = alone()
-    [queue] = [dict(each) for each in render_cluster(fleet, "paris") if each["kind"] == "ClusterQueue"]
+    [queue] = [dict(item) for item in render_cluster(fleet, "paris") if item["kind"] == "ClusterQueue"]
     nodes = [node("a", {PRODUCT: "NVIDIA-A100-SXM4-40GB"}, 8), node("cpu", {}, 0)]
     listed: dict[str, list[dict[str, Any]]] = {"clusterqueues": [queue], "nodes": nodes}
-    [found] = flavor_tops(fleet, {"paris": ClusterObjects("standalone", listed)})
-    assert (found.capacity, found.nodes, found.most_nodes, found.on_nodes) == (("owned",), 1, 2, 8)
+    [result] = flavor_tops(fleet, {"paris": ClusterObjects("standalone", listed)})
+    assert (result.capacity, result.nodes, result.most_nodes, result.on_nodes) == (("owned",), 1, 2, 8)

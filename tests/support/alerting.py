@@ -55,7 +55,7 @@ class Collector:
         """Read metrics; None: nothing answers, and every series ends."""
         seen = set()
         for sample in _samples(text or ""):
-            own = {f"exported_{key}" if key == "cluster" else key: said for key, said in sample.labels.items()}
+            own = {f"exported_{key}" if key == "cluster" else key: output for key, output in sample.labels.items()}
             all_labels = {"__name__": sample.name, **own, "cluster": self.cluster, "pod": self.pod}
             labels = tuple(sorted(all_labels.items()))
             self.series.setdefault(labels, []).append((at, sample.value))
@@ -74,7 +74,7 @@ class Collector:
 def evaluate(query: str, collectors: Iterable[Collector], minutes: float, step: float) -> list[dict[str, Any]]:
     """The result of a range query that begins at 0: a list of series with `metric` and `values`."""
     series = [
-        {"metric": dict(labels), "values": values} for each in collectors for labels, values in each.series.items()
+        {"metric": dict(labels), "values": values} for item in collectors for labels, values in item.series.items()
     ]
     return evaluate_series(query, series, (0, minutes * 60), step)
 
@@ -84,10 +84,10 @@ def evaluate_series(
 ) -> list[dict[str, Any]]:
     """The result of a range query between two seconds: a list of series with `metric` and `values`, as are given."""
     asked = {"query": query, "start": between[0], "end": between[1], "step": step, "series": series}
-    done = subprocess.run([engine()], input=json.dumps(asked), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] | None = json.loads(done.stdout)
-    return found or []
+    result = subprocess.run([engine()], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    results: list[dict[str, Any]] | None = json.loads(result.stdout)
+    return results or []
 
 
 def firing(
@@ -98,13 +98,13 @@ def firing(
     condition = policy["conditions"][0]["conditionPrometheusQueryLanguage"]
     duration = float(condition["duration"].removesuffix("s"))
     step = float(condition["evaluationInterval"].removesuffix("s"))
-    found: dict[Labels, tuple[float, float]] = {}
+    result: dict[Labels, tuple[float, float]] = {}
     for series in evaluate(condition["query"], collectors, minutes, step):
         labels, since, before = tuple(sorted(series["metric"].items())), 0.0, -1e9
         for at, _ in series["values"]:
             since = since if at - before <= step else at
             before = at
             if at - since >= duration:
-                first, _ = found.get(labels, (at / 60, 0.0))
-                found[labels] = (first, at / 60)
-    return found
+                first, _ = result.get(labels, (at / 60, 0.0))
+                result[labels] = (first, at / 60)
+    return result

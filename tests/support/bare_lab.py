@@ -83,11 +83,11 @@ class BareLab:
 
     def cluster(self, name: str, location: str = "us-east4") -> BareCluster:
         """The control plane of this name, made when there is none."""
-        made = self.client.put_cluster(name, project="p", location=location, autopilot=True)
+        result = self.client.put_cluster(name, project="p", location=location, autopilot=True)
         cluster = BareCluster(
             name=name,
-            server=f"https://{made['endpoint']}",
-            authority=base64.b64decode(made["caCertificate"]).decode(),
+            server=f"https://{result['endpoint']}",
+            authority=base64.b64decode(result["caCertificate"]).decode(),
             token=self.running.paths.admin_token.read_text().strip(),
         )
         # An API server is ready before it has made its namespaces.

@@ -27,15 +27,15 @@ def installed_wheel() -> Path:
         digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     folder = cache_dir() / "compiled-admission"
     folder.mkdir(parents=True, exist_ok=True)
-    found = folder / digest.hexdigest()[:16]
+    result = folder / digest.hexdigest()[:16]
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not found.exists():
-            _build(folder / "building", found)
-            others = sorted((each for each in folder.iterdir() if each.is_dir()), key=lambda each: each.stat().st_mtime)
+        if not result.exists():
+            _build(folder / "building", result)
+            others = sorted((item for item in folder.iterdir() if item.is_dir()), key=lambda each: each.stat().st_mtime)
             for old in others[:-_KEPT]:
                 shutil.rmtree(old)
-    return found
+    return result
 
 
 def _build(folder: Path, found: Path) -> None:
@@ -43,9 +43,9 @@ def _build(folder: Path, found: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     environ = {**os.environ, "HATCH_BUILD_HOOK_ENABLE_CUSTOM": "1"}
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder / "wheel")]
-    done = subprocess.run(command, cwd=_PACKAGE, env=environ, capture_output=True, text=True, timeout=1200)
-    if done.returncode:
-        raise RuntimeError(f"the wheel was not made:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    result = subprocess.run(command, cwd=_PACKAGE, env=environ, capture_output=True, text=True, timeout=1200)
+    if result.returncode:
+        raise RuntimeError(f"the wheel was not made:\n{result.stdout[-3000:]}{result.stderr[-3000:]}")
     (wheel,) = (folder / "wheel").glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
     (folder / "site").rename(found)

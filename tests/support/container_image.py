@@ -74,10 +74,10 @@ class BuiltImage:
 
 
 def _path(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    result = shutil.which(name)
+    if result is None:
         raise ImageError(f"there is no {name} on PATH")
-    return found
+    return result
 
 
 class Buildah:
@@ -91,12 +91,12 @@ class Buildah:
         """What it printed. Raises ImageError."""
         command = [self._program, *self._options, *arguments]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
+            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
         except subprocess.TimeoutExpired:
             raise ImageError(f"buildah {arguments[0]}: not done after {LONGEST_SECONDS:.0f} s") from None
-        if done.returncode:
-            raise ImageError(f"buildah {arguments[0]}: {(done.stdout + done.stderr)[-3000:]}")
-        return done.stdout.strip()
+        if result.returncode:
+            raise ImageError(f"buildah {arguments[0]}: {(result.stdout + result.stderr)[-3000:]}")
+        return result.stdout.strip()
 
 
 def named_bases() -> dict[str, str]:
@@ -129,10 +129,10 @@ def stand_ins(buildah: Buildah, folder: Path) -> dict[str, str]:
     packages = folder / "packages"
     packages.mkdir()
     command = [_path("apt-get"), "download", "--quiet", *BUILD_PACKAGES]
-    done = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ImageError(f"the packages of the stand-ins: {done.stderr[-1000:]}")
-    made = {}
+    result = subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise ImageError(f"the packages of the stand-ins: {result.stderr[-1000:]}")
+    objects = {}
     for argument, names in (("BUILD_BASE", BUILD_PACKAGES), ("RESULT_BASE", RESULT_PACKAGES)):
         root = folder / argument
         (root / "tmp").mkdir(parents=True)
@@ -149,7 +149,7 @@ def stand_ins(buildah: Buildah, folder: Path) -> dict[str, str]:
         (root / "etc/passwd").write_text(USERS)
         container = buildah("from", "scratch")
         buildah("add", "--quiet", container, str(root), "/")
-        made[argument] = f"localhost/stand-in-{argument.lower().replace('_', '-')}"
-        buildah("commit", "--quiet", container, made[argument])
+        objects[argument] = f"localhost/stand-in-{argument.lower().replace('_', '-')}"
+        buildah("commit", "--quiet", container, objects[argument])
         shutil.rmtree(root)
-    return made
+    return objects

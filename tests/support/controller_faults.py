@@ -136,21 +136,21 @@ class FaultProxy:
             kind = answer.headers.get("Content-Type", "application/json")
             if "watch" not in request.query:
                 return web.Response(status=answer.status, body=await answer.read(), headers={"Content-Type": kind})
-            made = web.StreamResponse(status=answer.status, headers={"Content-Type": kind})
-            await made.prepare(request)
+            result = web.StreamResponse(status=answer.status, headers={"Content-Type": kind})
+            await result.prepare(request)
             async for chunk in answer.content.iter_any():
                 while request.path.endswith(self.held or "\0"):
                     await asyncio.sleep(0.05)
                 if self._spoiled("cut"):
                     # In the middle of an event.
-                    await made.write(chunk[: len(chunk) // 2])
+                    await result.write(chunk[: len(chunk) // 2])
                     return _hang_up(request)
                 if self._spoiled("too old"):
                     status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "fault proxy: too old"}
-                    await made.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
-                    return made
-                await made.write(chunk)
-            return made
+                    await result.write(json.dumps({"type": "ERROR", "object": status}).encode() + b"\n")
+                    return result
+                await result.write(chunk)
+            return result
 
 
 def _refusal(status: int) -> web.Response:

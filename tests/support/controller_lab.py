@@ -63,10 +63,10 @@ def queue_data(name: str, flavor: str, gpus: int, *checks: str) -> Json:
     """A queue of one flavor, with GPUs and plenty of CPU on each worker."""
     quotas = [{"name": GPU, "nominalQuota": gpus}, {"name": "cpu", "nominalQuota": 10000}]
     group = {"coveredResources": [GPU, "cpu"], "flavors": [{"name": flavor, "resources": quotas}]}
-    made: Json = {"name": name, "namespaceSelector": {}, "resourceGroups": [group]}
+    result: Json = {"name": name, "namespaceSelector": {}, "resourceGroups": [group]}
     if checks:
-        made["admissionChecksStrategy"] = {"admissionChecks": [{"name": check} for check in checks]}
-    return made
+        result["admissionChecksStrategy"] = {"admissionChecks": [{"name": check} for check in checks]}
+    return result
 
 
 def fleet_data(workers: Mapping[str, str], gpus: int = 8, **controller: Any) -> Json:
@@ -208,10 +208,10 @@ class ControllerLab:
 
     def workload(self, job_name: str) -> Json | None:
         """The manager's Workload of a Job, which Kueue labels with the Job's uid."""
-        found = self.manager.find(f"{JOBS}/{job_name}")
-        if found is None:
+        result = self.manager.find(f"{JOBS}/{job_name}")
+        if result is None:
             return None
-        selector = f"labelSelector=kueue.x-k8s.io/job-uid%3D{found['metadata']['uid']}"
+        selector = f"labelSelector=kueue.x-k8s.io/job-uid%3D{result['metadata']['uid']}"
         return next(iter(self.manager.items(f"{KUEUE}/namespaces/team/workloads?{selector}")), None)
 
     def submit(self, body: Json) -> None:
@@ -230,8 +230,8 @@ class ControllerLab:
         """Waits until a Job is admitted; the worker."""
 
         def look() -> str | None:
-            found = self.workload(name)
-            return found["status"].get("clusterName") if found and condition(found, "Admitted") == "True" else None
+            result = self.workload(name)
+            return result["status"].get("clusterName") if result and condition(result, "Admitted") == "True" else None
 
         return wait_until(look, seconds)
 
@@ -295,9 +295,9 @@ class ControllerLab:
     def replace_worker(self, name: str) -> None:
         """Make another worker of the name of one that was destroyed, with Kueue and the same queues."""
         region, worker = self.fleet.cluster(name).region, self.clusters[name]
-        made = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
-        worker.moved(f"https://{made['endpoint']}")
-        write_kubeconfig(worker.folder / "kubeconfig", rehearsal_kubeconfig([made], worker.token, name))
+        result = self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
+        worker.moved(f"https://{result['endpoint']}")
+        write_kubeconfig(worker.folder / "kubeconfig", rehearsal_kubeconfig([result], worker.token, name))
         _install(self, name)
 
     def replace_manager(self, **multi_kueue: Any) -> None:
@@ -307,9 +307,11 @@ class ControllerLab:
         """
         region = self.fleet.cluster(MANAGER).region
         self.supervisor.client.delete_cluster(MANAGER)
-        made = self.supervisor.client.put_cluster(MANAGER, project="lab-project", location=region, autopilot=True)
-        self.manager.moved(f"https://{made['endpoint']}")
-        write_kubeconfig(self.manager.folder / "kubeconfig", rehearsal_kubeconfig([made], self.manager.token, MANAGER))
+        result = self.supervisor.client.put_cluster(MANAGER, project="lab-project", location=region, autopilot=True)
+        self.manager.moved(f"https://{result['endpoint']}")
+        write_kubeconfig(
+            self.manager.folder / "kubeconfig", rehearsal_kubeconfig([result], self.manager.token, MANAGER)
+        )
         install_kueue(self, MANAGER, **multi_kueue)
         _connect(self)
 
@@ -411,14 +413,14 @@ def controller_lab(folder: Path, data: Json, services: str = "controller_lab:ser
 def _cluster(
     supervisor: RunningSupervisor, paths: RehearsalPaths, fleet: FleetSpec, entry: ClusterEntry, engines: Engines
 ) -> OneCluster:
-    made = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
+    result = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
     folder = paths.root / f"client-{entry.name}"
     folder.mkdir()
     token = paths.admin_token.read_text().strip()
-    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([made], token, entry.name))
+    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([result], token, entry.name))
     ca_file = folder / "ca.crt"
-    ca_file.write_bytes(base64.b64decode(made["caCertificate"]))
-    server, kueue = f"https://{made['endpoint']}", KUEUE_ENGINES[fleet.kueue_on(entry.name).release.minor]
+    ca_file.write_bytes(base64.b64decode(result["caCertificate"]))
+    server, kueue = f"https://{result['endpoint']}", KUEUE_ENGINES[fleet.kueue_on(entry.name).release.minor]
     return OneCluster(entry.name, supervisor, engines, server, folder, token, ca_file, kueue)
 
 
@@ -500,14 +502,14 @@ def _install(lab: ControllerLab, name: str) -> None:
 def _connect(lab: ControllerLab) -> None:
     """The manager's Secrets, then all that refers to them."""
     for name, worker in lab.workers.items():
-        made = next(
+        result = next(
             item
             for item in render_cluster(lab.fleet, MANAGER)
             if item["kind"] == "MultiKueueCluster" and item["metadata"]["name"] == name
         )
         file = lab.folder / f"multikueue-{name}"
         write_kubeconfig_for(file, worker)
-        secret = made["spec"]["clusterSource"]["kubeConfig"]["location"]
+        secret = result["spec"]["clusterSource"]["kubeConfig"]["location"]
         body = {
             "apiVersion": "v1",
             "kind": "Secret",

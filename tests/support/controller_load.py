@@ -255,9 +255,9 @@ async def measure(
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration(names)))
     flood = [f"flood-{index:05}" for index in range(workloads)]
     await side_by_side([*flood, *(f"plain-{name}" for name in flood)], lambda name: submit(manager, name, queues))
-    found = Nominations()
+    result = Nominations()
     version = (await manager.get(f"{KUEUE}/workloads", {"limit": "1"}))["metadata"]["resourceVersion"]
-    following = asyncio.create_task(found.follow(manager, version))
+    following = asyncio.create_task(result.follow(manager, version))
     # The other half is not ours to nominate: the plain writer has it.
     for name in flood:
         await manager.apply(
@@ -275,13 +275,13 @@ async def measure(
         )
     try:
         try:
-            await until(_async(lambda: len(found.seen) >= workloads), 600)
+            await until(_async(lambda: len(result.seen) >= workloads), 600)
         except TimeoutError:
-            raise SystemExit(f"only {len(found.seen)} nominated; {(folder / 'log').read_text()[-3000:]}") from None
+            raise SystemExit(f"only {len(result.seen)} nominated; {(folder / 'log').read_text()[-3000:]}") from None
         spent = psutil.Process(process.pid).cpu_times()
-        times = sorted(found.seen.values())
+        times = sorted(result.seen.values())
         rate = (len(times) - 1) / (times[-1] - times[0])
-        conditions = [one for one in found.example["conditions"] if one["type"].startswith("kueue-fleet.dev/")]
+        conditions = [one for one in result.example["conditions"] if one["type"].startswith("kueue-fleet.dev/")]
         patch = {"conditions": conditions}
 
         async def plain(name: str) -> None:
@@ -296,8 +296,8 @@ async def measure(
                 [f"rest-{index:05}" for index in range(rest)], lambda name: create(manager, name, queues)
             )
             await asyncio.sleep(2.0)
-        late, bare = await _latencies(manager, found, more, 20.0, queues)
-        said = await _say(manager, process.pid)
+        late, bare = await _latencies(manager, result, more, 20.0, queues)
+        output = await _say(manager, process.pid)
         more_memory = psutil.Process(process.pid).memory_info().rss / 2**20
         waits = max(0, rest)
     finally:
@@ -312,7 +312,7 @@ async def measure(
         1000 * statistics.median(ranked), 1000 * ranked[int(0.99 * (len(ranked) - 1))],
         1000 * bare[int(0.99 * (len(bare) - 1))], memory,
         max(known, 2 * workloads + more), more_memory, 1000 * (spent.user + spent.system) / workloads,
-        waits, *said,
+        waits, *output,
     )  # fmt: skip
 
 

@@ -82,11 +82,11 @@ class Fleet:
         ended: dict[str, float] = {}
         while not self.over.wait(0.2):
             for identity in ("one", "two"):
-                found = self.replicas.get(identity)
-                if identity in self.held_down or (found is not None and found.runs):
+                result = self.replicas.get(identity)
+                if identity in self.held_down or (result is not None and result.runs):
                     continue
                 since = ended.setdefault(identity, time.monotonic())
-                if found is None or time.monotonic() - since >= RESTART_SECONDS:
+                if result is None or time.monotonic() - since >= RESTART_SECONDS:
                     del ended[identity]
                     servers = {name: proxy.url for name, proxy in self.proxies.items()}
                     self.replicas[identity] = self.lab.start_faulty(self.forks, identity, servers, **self.changes)
@@ -95,8 +95,8 @@ class Fleet:
         """The replica that holds the Lease; waits for one that runs."""
 
         def look() -> str | None:
-            found = self.lab.manager.find(LEASE_PATH)
-            name = str(found["spec"].get("holderIdentity") or "") if found else ""
+            result = self.lab.manager.find(LEASE_PATH)
+            name = str(result["spec"].get("holderIdentity") or "") if result else ""
             return name if name in self.replicas and self.replicas[name].runs else None
 
         return wait_until(look)
@@ -167,16 +167,16 @@ class Fleet:
 
     def leases_lost(self) -> int:
         """How often replicas have lost the Lease: a machine that is too busy loses the short one every few seconds."""
-        return sum(len(each.lines("lease lost")) for each in self.replicas.values())
+        return sum(len(item.lines("lease lost")) for item in self.replicas.values())
 
     def _nominated(self, name: str) -> list[float]:
         """When a job was nominated; empty: not in time."""
         end, path = time.monotonic() + RECOVERY_SECONDS, ""
         while time.monotonic() < end:
             with suppress(OSError, Refused):
-                found = self.lab.manager.find(path) if path else self.lab.workload(name)
-                path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}" if found else ""
-                status = (found or {}).get("status") or {}
+                result = self.lab.manager.find(path) if path else self.lab.workload(name)
+                path = f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}" if result else ""
+                status = (result or {}).get("status") or {}
                 if status.get("nominatedClusterNames") or status.get("clusterName"):
                     return [time.monotonic()]
             time.sleep(0.2)
@@ -199,8 +199,8 @@ class Fleet:
 
     def describe(self, name: str) -> Json:
         """Where a job stands, on every cluster, and what the manager's Kueue said of it last."""
-        found = self.lab.workload(name) or {"metadata": {"name": "none"}}
-        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        result = self.lab.workload(name) or {"metadata": {"name": "none"}}
+        path = f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}"
         workloads = {where: cluster.find(path) for where, cluster in self.lab.clusters.items()}
         told: Json = {where: item.get("status") for where, item in workloads.items() if item}
         jobs = {where: cluster.find(f"{JOBS}/{name}") for where, cluster in self.lab.clusters.items()}
@@ -244,12 +244,12 @@ class Fleet:
     def unwritten(self) -> dict[str, list[str]]:
         """What the manager's Workloads say has happened and the history lacks: keys of events by job."""
         written = {event.key for event in wait_until(self.history)}
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         for item in self.lab.manager.items(f"{KUEUE}/workloads"):
             for event in workload_events(PrintedWorkload.of(item), Place()):
                 if event.key not in written:
-                    found.setdefault(event.job.removeprefix("Job/"), []).append(event.key)
-        return found
+                    result.setdefault(event.job.removeprefix("Job/"), []).append(event.key)
+        return result
 
     def recorded(self) -> None:
         """The history has all that the Workloads say, and each job once, whichever replica wrote it.

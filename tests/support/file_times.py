@@ -33,14 +33,14 @@ class Times(NamedTuple):
 
 def times_by_file(reports: Iterable[object]) -> dict[str, Times]:
     """From the reports of tests, which have their CPU as a property; the longest first."""
-    found: dict[str, Times] = {}
+    result: dict[str, Times] = {}
     for report in reports:
         if isinstance(report, pytest.TestReport):
             file = report.nodeid.partition("::")[0]
-            before = found.get(file, Times(0, 0))
+            before = result.get(file, Times(0, 0))
             cpu = sum(float(str(value)) for key, value in report.user_properties if key == "cpu")
-            found[file] = Times(before.seconds + report.duration, before.cpu + cpu)
-    return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+            result[file] = Times(before.seconds + report.duration, before.cpu + cpu)
+    return dict(sorted(result.items(), key=lambda item: -item[1].seconds))
 
 
 def table(times: Mapping[str, Times]) -> str:

@@ -89,7 +89,7 @@ def definitions(folders: Mapping[str, Path]) -> Iterator[Json]:
         for file in sorted({file for pattern in DEFINITIONS for file in folder.glob(pattern)}):
             for data in _documents(file):
                 kind = data.get("spec", {}).get("names", {}).get("kind", "")
-                served = [each["name"] for each in data.get("spec", {}).get("versions", ())]
+                served = [item["name"] for item in data.get("spec", {}).get("versions", ())]
                 if kind != "JobSet" and versions.get(kind) in served:
                     data["spec"].pop("conversion", None)
                     yield data
@@ -100,15 +100,15 @@ def _documents(file: Path) -> list[Json]:
     if "{{" in text or not re.search(r"^kind:", text, re.MULTILINE):
         return []  # a template
     try:
-        return [each for each in yaml.load_all(text, yaml.CSafeLoader) if isinstance(each, dict)]
+        return [item for item in yaml.load_all(text, yaml.CSafeLoader) if isinstance(item, dict)]
     except yaml.YAMLError:
         return []  # no YAML, as some examples of others are
 
 
 def changes(each: Published, data: Json) -> Iterator[tuple[str, Json]]:
     """Some of the objects that differ from `data` in one field, with what was changed."""
-    found = [(how, path) for path in _paths(data["spec"], ("spec",)) for how in _HOW]
-    for how, path in sorted(found, key=lambda change: sha256(repr((each.where, change)).encode()).digest())[
+    result = [(how, path) for path in _paths(data["spec"], ("spec",)) for how in _HOW]
+    for how, path in sorted(result, key=lambda change: sha256(repr((each.where, change)).encode()).digest())[
         :MANY_CHANGES
     ]:
         changed = deepcopy(data)

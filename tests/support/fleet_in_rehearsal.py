@@ -103,24 +103,24 @@ class FleetInRehearsal:
         self.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def objects(self, cluster: str, plural: str) -> dict[str, dict[str, Any]]:
-        found = self.clients.list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
-        return {each["metadata"]["name"]: each for each in found}
+        result = self.clients.list(cluster, "kueue.x-k8s.io", "v1beta2", plural)
+        return {item["metadata"]["name"]: item for item in result}
 
     def printed(self, cluster: str, paths: Sequence[str]) -> list[dict[str, Any]]:
         """The objects of lists of the API, as `kubectl get -o yaml` prints them: each with its kind."""
-        made: Any = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-        found = []
+        result: Any = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        results = []
         for path in paths:
-            request = made.param_serialize(method="GET", resource_path=path, auth_settings=["BearerToken"])
-            listed = json.loads(made.call_api(*request).read())
+            request = result.param_serialize(method="GET", resource_path=path, auth_settings=["BearerToken"])
+            listed = json.loads(result.call_api(*request).read())
             kind = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
-            found += [{**kind, **item} for item in listed["items"]]
-        return found
+            results += [{**kind, **item} for item in listed["items"]]
+        return results
 
     def requests(self, cluster: str) -> list[dict[str, Any]]:
         """The ProvisioningRequests of a cluster."""
-        found = self.clients.list(cluster, "autoscaling.x-k8s.io", "v1", "provisioningrequests")
-        return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+        result = self.clients.list(cluster, "autoscaling.x-k8s.io", "v1", "provisioningrequests")
+        return [one for one in result if "deletionTimestamp" not in one["metadata"]]
 
     def nodes(self, cluster: str) -> dict[str, bool]:
         """The simulated nodes of a cluster: name -> whether it is ready."""
@@ -164,22 +164,22 @@ class FleetInRehearsal:
 
     def tokens(self, cluster: str) -> set[str]:
         """Every service account token that is kept in a Secret, as it is and in base64."""
-        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-        secrets = client.CoreV1Api(made).list_secret_for_all_namespaces().items
+        result = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        secrets = client.CoreV1Api(result).list_secret_for_all_namespaces().items
         encoded = {str(secret.data["token"]) for secret in secrets if secret.data and "token" in secret.data}
         return encoded | {base64.b64decode(token).decode() for token in encoded}
 
     def secret_keys(self, cluster: str) -> set[str]:
         """What the Secrets of a cluster have in them, by its keys."""
-        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        result = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
         return {
-            key for each in client.CoreV1Api(made).list_secret_for_all_namespaces().items for key in each.data or ()
+            key for item in client.CoreV1Api(result).list_secret_for_all_namespaces().items for key in item.data or ()
         }
 
     def status(self, cluster: str, token: str, verb: str, path: str) -> int:
         """How the API server of a cluster answers a request with that token and an empty body."""
-        made = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
-        settings = made.configuration
+        result = config.new_client_from_config(str(self.session.paths.kubeconfig), context=cluster)  # type: ignore[no-untyped-call]
+        settings = result.configuration
         with urllib3.PoolManager(ca_certs=settings.ssl_ca_cert) as pool:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
             body = b"{}" if verb == "POST" else None

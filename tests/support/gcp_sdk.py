@@ -19,19 +19,19 @@ from kueue_fleet.google.resource_types import CLUSTER, NODE_POOL
 
 def component_types() -> set[str]:
     """Types of the resources that the components on Google Cloud declare, by what their source and `google` name."""
-    found = {CLUSTER, NODE_POOL}
+    result = {CLUSTER, NODE_POOL}
     for path in Path(kueue_fleet.google.__path__[0]).glob("*.py"):
         if "CloudResource(" in (text := path.read_text(encoding="utf-8")):
             named = vars(importlib.import_module(f"kueue_fleet.google.{path.stem}")).values()
-            values = [each for value in named for each in (value if isinstance(value, tuple) else [value])]
+            values = [item for value in named for item in (value if isinstance(value, tuple) else [value])]
             tokens = {*re.findall(r'"([^"\s]*)"', text), *(value for value in values if isinstance(value, str))}
-            found |= {token for token in tokens if re.fullmatch(r"gcp:\w+/\w+:\w+", token)}
+            result |= {token for token in tokens if re.fullmatch(r"gcp:\w+/\w+:\w+", token)}
     for path in Path(kueue_fleet.gcp_components.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
-            each = getattr(importlib.import_module(f"pulumi_{module}"), name)
-            if issubclass(each, pulumi.CustomResource):
-                found.add(each.pulumi_type)
-    return found
+            entry = getattr(importlib.import_module(f"pulumi_{module}"), name)
+            if issubclass(entry, pulumi.CustomResource):
+                result.add(entry.pulumi_type)
+    return result
 
 
 def sdk_arguments(type_token: str) -> type:
@@ -45,9 +45,9 @@ def sdk_arguments(type_token: str) -> type:
         "docker-build": "pulumi_docker_build",
         "kubernetes": "pulumi_kubernetes.helm.v3",
     }[package]
-    found = getattr(importlib.import_module(path), f"{name}Args")
-    assert isinstance(found, type)
-    return found
+    result = getattr(importlib.import_module(path), f"{name}Args")
+    assert isinstance(result, type)
+    return result
 
 
 def nested_arguments(annotation: Any) -> type | None:
@@ -55,9 +55,9 @@ def nested_arguments(annotation: Any) -> type | None:
     if isinstance(annotation, type) and _types.is_input_type(annotation):
         return annotation
     for part in typing.get_args(annotation):
-        found = nested_arguments(part)
-        if found is not None:
-            return found
+        result = nested_arguments(part)
+        if result is not None:
+            return result
     return None
 
 

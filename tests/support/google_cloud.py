@@ -72,7 +72,7 @@ def planned(resource: Recorded, state: Mapping[str, Any]) -> dict[str, str]:
     inputs = completed(resource.type, dict(resource.inputs), WHERE)
     plan = planned_changes(resource.type, state, inputs, resource.ignore_changes)
     return {
-        render_path(path): (change.as_replacing() if any(is_within(path, each) for each in replacing) else change).name
+        render_path(path): (change.as_replacing() if any(is_within(path, item) for item in replacing) else change).name
         for path, change in plan.items()
     }
 

@@ -55,8 +55,8 @@ class Held:
 
     def _objects(self) -> dict[str, ClusterObjects]:
         return {
-            each.name: ClusterObjects(each.role, {"workloads": self._list(each.name, *WORKLOADS)})
-            for each in self._fleet.clusters
+            item.name: ClusterObjects(item.role, {"workloads": self._list(item.name, *WORKLOADS)})
+            for item in self._fleet.clusters
         }
 
     def _stuck(self, clusters: dict[str, ClusterObjects]) -> list[StuckWorkload]:
@@ -72,10 +72,10 @@ class Held:
         clusters = self._objects()
         named = {(one.namespace, one.name) for one in self._stuck(clusters)}
         held = {
-            each.key: each
-            for each in clusters[self._fleet.home].workloads
-            if each.is_true("Admitted") and not each.is_true("Finished")
-            if any(owner.kind == "Job" for owner in each.owners) and (each.namespace, each.job_name) not in running
+            entry.key: entry
+            for entry in clusters[self._fleet.home].workloads
+            if entry.is_true("Admitted") and not entry.is_true("Finished")
+            if any(owner.kind == "Job" for owner in entry.owners) and (entry.namespace, entry.job_name) not in running
         }
         self._since = {key: self._since.get(key, time.monotonic()) for key in held}
         self.unnamed |= {

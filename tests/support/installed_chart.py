@@ -50,11 +50,11 @@ def installed(
         before = etcd.revision()
         install()
         _leave_stored_versions(cluster)
-        made = etcd.made_after(before)
+        result = etcd.made_after(before)
         chart = engine.partition("-")[0]
-        kept = [key for key in made if chart in key and not key.startswith(_NOT_KEPT)]
+        kept = [key for key in result if chart in key and not key.startswith(_NOT_KEPT)]
         written = file.with_suffix(".new")
-        written.write_text(json.dumps({key: made[key] for key in kept}))
+        written.write_text(json.dumps({key: result[key] for key in kept}))
         written.replace(file)
         return False
 
@@ -118,8 +118,8 @@ class _Etcd:
             "min_create_revision": str(revision + 1),
             "sort_target": "CREATE",
         }
-        found = self._post("range", body).get("kvs", ())
-        return {base64.b64decode(each["key"]).decode().removeprefix(self._prefix): each["value"] for each in found}
+        result = self._post("range", body).get("kvs", ())
+        return {base64.b64decode(item["key"]).decode().removeprefix(self._prefix): item["value"] for item in result}
 
     def put(self, objects: dict[str, str]) -> None:
         """Writes what is not there, in this order."""
@@ -133,8 +133,8 @@ class _Etcd:
         answer = self._connection.getresponse()
         text = answer.read()
         assert answer.status == 200, text
-        found: dict[str, Any] = json.loads(text)
-        return found
+        result: dict[str, Any] = json.loads(text)
+        return result
 
 
 def _text(text: str) -> str:

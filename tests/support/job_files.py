@@ -10,4 +10,4 @@ from kueue_admission.simulate.documents import read_documents
 
 def jobs_in(file: Path) -> list[dict[str, Any]]:
     """The jobs in FILE and what they use, as a rehearsal submits them."""
-    return [dict(each.data) for each in read_documents(file.read_text(), str(file))]
+    return [dict(item.data) for item in read_documents(file.read_text(), str(file))]

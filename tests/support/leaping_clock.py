@@ -19,10 +19,10 @@ def leaping_clock() -> Iterator[None]:
 
     def leap(timeout: float | None = None) -> list[Any]:
         nonlocal ahead
-        found = select(None if timeout is None else 0)
-        if timeout and timeout > 0 and not found:
+        result = select(None if timeout is None else 0)
+        if timeout and timeout > 0 and not result:
             ahead += timeout
-        return found
+        return result
 
     def ahead_of(clock: Callable[[], float]) -> Callable[[], float]:
         return lambda: clock() + ahead

@@ -20,15 +20,15 @@ class Mix(NamedTuple):
     def give_to(self, fleet: dict[str, Any]) -> None:
         """The file names the releases, as its user would."""
         fleet.setdefault("kueue", {})["version"] = self.others
-        for each in fleet["clusters"]:
-            if each["role"] == "manager" and self.manager != self.others:
-                each["kueue"] = {"version": self.manager}
+        for item in fleet["clusters"]:
+            if item["role"] == "manager" and self.manager != self.others:
+                item["kueue"] = {"version": self.manager}
                 if self.others < "0.18" < self.manager:
                     # Workers of 0.17 know the Workload of a Job by its label alone.
-                    each["kueue"]["configuration"] = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+                    item["kueue"]["configuration"] = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
             elif self.manager < "0.18" < self.others:
                 # They would finish the copies of a manager of 0.17, which have a Job's label and no owner.
-                each["kueue"] = {"configuration": {"featureGates": {"FinishOrphanedWorkloads": False}}}
+                item["kueue"] = {"configuration": {"featureGates": {"FinishOrphanedWorkloads": False}}}
 
 
 MIXES = (

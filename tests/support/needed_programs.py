@@ -25,8 +25,8 @@ class NeededProgram:
     def path(self) -> str:
         """Where it is. Raises RuntimeError with how to get it."""
         named = os.environ.get(self.variable)
-        found = [shutil.which(name) for name in ([named] if named else self.names)]
-        for path in found:
+        result = [shutil.which(name) for name in ([named] if named else self.names)]
+        for path in result:
             if path is not None:
                 return path
         names = ", ".join(self.names)

@@ -109,8 +109,8 @@ class OneCluster:
             raise
 
     def items(self, path: str) -> list[Json]:
-        found: list[Json] = self.get(path).get("items") or []
-        return found
+        result: list[Json] = self.get(path).get("items") or []
+        return result
 
     def create(self, path: str, body: Manifest) -> Json:
         return self.request("POST", path, body)
@@ -152,15 +152,15 @@ class OneCluster:
         """Runs helm against the cluster; raises with its words when it fails."""
         kubeconfig = self.folder / "kubeconfig"
         home = {name: str(self.folder / "helm") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
-        done = subprocess.run(
+        result = subprocess.run(
             [self.engines.binary("helm"), *arguments],
             env={**os.environ, **home, "KUBECONFIG": str(kubeconfig)},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     def processes(self) -> list[Json]:
         return self.supervisor.client.processes()
@@ -174,8 +174,10 @@ def own_taints(node: Json) -> list[Json]:
 def pods_run(cluster: OneCluster, namespace: str) -> bool:
     """Whether the pods of all Deployments of a namespace are ready, and there are no others."""
     pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods")
-    wanted = sum(one["spec"]["replicas"] for one in cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments"))
-    return len(pods) == wanted and all(condition(pod, "Ready") == "True" for pod in pods)
+    expected = sum(
+        one["spec"]["replicas"] for one in cluster.items(f"/apis/apps/v1/namespaces/{namespace}/deployments")
+    )
+    return len(pods) == expected and all(condition(pod, "Ready") == "True" for pod in pods)
 
 
 def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECONDS, pause: float = 0.1) -> Seen:
@@ -218,11 +220,13 @@ def one_cluster(
 
 def standard_cluster(lab: OneCluster, name: str = "standard", location: str = "us-east4") -> OneCluster:
     """A Standard cluster beside another one, under the same supervisor; it goes with it."""
-    made = lab.supervisor.client.put_cluster(name, project="project", location=location, autopilot=False)
+    result = lab.supervisor.client.put_cluster(name, project="project", location=location, autopilot=False)
     folder = lab.folder / f"{name}-helm"
     folder.mkdir(exist_ok=True)
-    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([made], lab.token, name))
-    return OneCluster(name, lab.supervisor, lab.engines, f"https://{made['endpoint']}", folder, lab.token, lab.ca_file)
+    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([result], lab.token, name))
+    return OneCluster(
+        name, lab.supervisor, lab.engines, f"https://{result['endpoint']}", folder, lab.token, lab.ca_file
+    )
 
 
 def install_kueue(cluster: OneCluster, *values: str, name: str = "kueue") -> None:
@@ -345,8 +349,8 @@ def reason(cluster: OneCluster, name: str, kind: str, status: str = "True") -> s
 
 def details(cluster: OneCluster, name: str) -> dict[str, str]:
     """status.provisioningClassDetails of a ProvisioningRequest."""
-    found: dict[str, str] = cluster.get(f"{REQUESTS}/{name}")["status"]["provisioningClassDetails"]
-    return found
+    result: dict[str, str] = cluster.get(f"{REQUESTS}/{name}")["status"]["provisioningClassDetails"]
+    return result
 
 
 def job(name: str, queue: str, template: Json, pods: int = 1, annotations: dict[str, str] | None = None) -> Json:
@@ -382,8 +386,8 @@ def end_of(cluster: OneCluster, name: str) -> str:
     """Waits for the end of a Job in namespace default: `Complete` or `Failed`."""
 
     def ended() -> str | None:
-        found = cluster.get(f"{JOBS}/{name}")
-        return next((kind for kind in ("Complete", "Failed") if condition(found, kind) == "True"), None)
+        result = cluster.get(f"{JOBS}/{name}")
+        return next((kind for kind in ("Complete", "Failed") if condition(result, kind) == "True"), None)
 
     return wait_until(ended)
 

@@ -22,7 +22,7 @@ _NODES = {
 
 def _quotas(flavor: str, gpus: int) -> dict[str, Any]:
     amounts = {"nvidia.com/gpu": gpus, "cpu": 12 * gpus, "memory": f"{100 * gpus}Gi", "ephemeral-storage": "1Ti"}
-    return {"name": flavor, "resources": [{"name": name, "nominalQuota": each} for name, each in amounts.items()]}
+    return {"name": flavor, "resources": [{"name": name, "nominalQuota": item} for name, item in amounts.items()]}
 
 
 def mixed_data(**changes: Any) -> dict[str, Any]:

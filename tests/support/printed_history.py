@@ -62,16 +62,16 @@ def busy_month(fleet: FleetSpec, jobs: int, seed: int = 7) -> list[Printed]:
         run = fleet_run(fleet, file, Delays(), seed=seed)
     assert isinstance(run, _Watched)
     drive(run.agenda, list(run.clusters.values()), 0.0, None)
-    found = []
+    result = []
     for job in run.jobs.values():
         record, where = job.record, job.record.cluster
         assert where is not None
         run.copies.append((job, where, run.reserved[record.key, where], None))
-        found.append(Printed(fleet.home, _workload(fleet.home, job, record.reserved_at or 0.0, place=where)))
+        result.append(Printed(fleet.home, _workload(fleet.home, job, record.reserved_at or 0.0, place=where)))
     for job, worker, reserved, lost_at in run.copies:
         won = lost_at is None
-        found.append(Printed(worker, _workload(worker, job, reserved, is_copy=True, won=won), lost_at))
-    return found
+        result.append(Printed(worker, _workload(worker, job, reserved, is_copy=True, won=won), lost_at))
+    return result
 
 
 def recorded(fleet: FleetSpec, printed: Iterable[Printed], known: Known) -> list[Event]:
@@ -123,8 +123,8 @@ def _workload(
             "admission": {
                 "clusterQueue": record.cluster_queue,
                 "podSetAssignments": [
-                    {"name": each.name, "count": each.count, "flavors": dict(each.flavors)}
-                    for each in record.admission.pod_sets
+                    {"name": item.name, "count": item.count, "flavors": dict(item.flavors)}
+                    for item in record.admission.pod_sets
                 ],
             },
             "conditions": [

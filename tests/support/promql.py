@@ -18,13 +18,13 @@ from kueue_fleet.controller.metrics import Metrics
 
 def controller_metrics() -> dict[str, dict[str, Any]]:
     """What the fleet's own controller measures, in the same form."""
-    found = {}
+    result = {}
     for collector in vars(Metrics()).values():
         if isinstance(collector, Counter | Gauge | Histogram):
             kind = type(collector).__name__.lower()
             name = collector._name + ("_total" if kind == "counter" else "")
-            found[name] = {"type": kind, "labels": list(collector._labelnames)}
-    return found
+            result[name] = {"type": kind, "labels": list(collector._labelnames)}
+    return result
 
 
 METRICS = json.loads((Path(__file__).parent / "kueue_metrics.json").read_text()) | controller_metrics()
@@ -35,8 +35,8 @@ OF_THE_COLLECTOR = {"cluster", "exported_cluster", "namespace", "exported_namesp
 def query_problems(query: str) -> Iterator[str]:
     """What is wrong with a query about Kueue's metrics: unknown metrics or labels, counters that are not rated."""
     labels, unknown = {*OF_THE_COLLECTOR}, False
-    for found in re.finditer(r"(rate|increase)?\(?\b((?:multi)?kueue_\w+)", query):
-        rated, name = found.groups()
+    for result in re.finditer(r"(rate|increase)?\(?\b((?:multi)?kueue_\w+)", query):
+        rated, name = result.groups()
         metric = METRICS.get(name) or METRICS.get(name.removesuffix("_bucket"))
         if metric is None:
             yield f"{name} is not a metric of Kueue"

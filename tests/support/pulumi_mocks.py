@@ -101,13 +101,13 @@ class Recording:
 
     def one(self, type_suffix: str, name: str | None = None, *, custom: bool | None = None) -> Recorded:
         """The only resource of that type, name and nature; fails with what there is."""
-        found = [
+        result = [
             r
             for r in self.of_type(type_suffix)
             if name in (None, r.name, r.place) and (custom is None or r.custom == custom)
         ]
-        assert len(found) == 1, f"{type_suffix} {name}: found {[r.short for r in found or self]}"
-        return found[0]
+        assert len(result) == 1, f"{type_suffix} {name}: found {[r.short for r in result or self]}"
+        return result[0]
 
     def children(self, parent: Recorded) -> list[Recorded]:
         """Direct children."""
@@ -303,8 +303,8 @@ def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     """What `coroutine` returns; it is given plain data and so has nothing to wait for, and this thread has no loop."""
     try:
         coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
+    except StopIteration as completed:
+        result: T = completed.value
         return result
     raise AssertionError("plain data had to be waited for")
 
@@ -344,8 +344,8 @@ def _open_secrets(value: Any, path: str = "") -> tuple[Any, set[str]]:
             opened, inner = _open_secrets(value["value"], path)
             return opened, {path, *inner}
         parts = {key: _open_secrets(part, f"{path}.{key}" if path else key) for key, part in value.items()}
-        return {key: part for key, (part, _) in parts.items()}, {s for _, found in parts.values() for s in found}
+        return {key: part for key, (part, _) in parts.items()}, {s for _, results in parts.values() for s in results}
     if isinstance(value, list):
         items = [_open_secrets(item, f"{path}[{index}]") for index, item in enumerate(value)]
-        return [item for item, _ in items], {s for _, found in items for s in found}
+        return [item for item, _ in items], {s for _, result in items for s in result}
     return value, set()

@@ -212,8 +212,8 @@ class Project:
         return SupervisorClient(self.paths(stack).socket)
 
     def queue(self) -> dict[str, Any]:
-        [found] = self._clients().list(CLUSTER, "kueue.x-k8s.io", "v1beta2", "clusterqueues")
-        return found
+        [result] = self._clients().list(CLUSTER, "kueue.x-k8s.io", "v1beta2", "clusterqueues")
+        return result
 
     def jobs(self) -> list[dict[str, Any]]:
         return self._clients().list(CLUSTER, "batch", "v1", "jobs")
@@ -226,15 +226,15 @@ class Project:
 
     def processes(self, stack: str = STACK) -> list[str]:
         """What has to do with the rehearsal: by its command line, environment or current folder."""
-        root, found = str(self.paths(stack).root), []
+        root, result = str(self.paths(stack).root), []
         for process in psutil.process_iter():
             try:
                 known = [*process.cmdline(), *process.environ().values(), process.cwd()]
-                if process.status() != psutil.STATUS_ZOMBIE and any(f"{root}/" in f"{each}/" for each in known):
-                    found.append(" ".join(process.cmdline()) or process.name())
+                if process.status() != psutil.STATUS_ZOMBIE and any(f"{root}/" in f"{item}/" for item in known):
+                    result.append(" ".join(process.cmdline()) or process.name())
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
-        return found
+        return result
 
     def assert_gone(self, stack: str = STACK) -> None:
         def gone() -> bool:
@@ -268,11 +268,11 @@ def interrupt(command: Command, project: Project, stack: str = STACK) -> None:
 @contextmanager
 def project(folder: Path, state: Path, command: str = "", **environ: str) -> Iterator[Project]:
     """A project whose rehearsals are taken down at the end; see `Project`."""
-    made = Project(folder, state, command, **environ)
-    made.write(fleet())
+    result = Project(folder, state, command, **environ)
+    result.write(fleet())
     try:
-        yield made
+        yield result
     finally:
         for stack in sorted(place.name for place in (state / "rehearsals").glob("*")):
-            if supervisor(made.paths(stack)) is not None:
-                made.run(how="down", stack=stack)
+            if supervisor(result.paths(stack)) is not None:
+                result.run(how="down", stack=stack)

@@ -32,17 +32,17 @@ def rehearsed_rows(job: str, cluster: str, flavors: Sequence[Sequence[str]], pre
         return [JobRow(job, "", (), preempted=False, next="")]
     following = [*(" ".join((cluster, *after)) for after in flavors[1:]), ""]
     return [
-        JobRow(job, cluster, tuple(each), preempted=number < preempted, next=after)
-        for number, (each, after) in enumerate(zip(flavors, following, strict=True))
+        JobRow(job, cluster, tuple(item), preempted=number < preempted, next=after)
+        for number, (item, after) in enumerate(zip(flavors, following, strict=True))
     ]
 
 
 def stories(rows: Iterable[JobRow]) -> dict[str, Told]:
     """The rows by job."""
-    found: dict[str, Told] = {}
+    result: dict[str, Told] = {}
     for row in rows:
-        found[row.job] = (*found.get(row.job, ()), (row.cluster, row.flavors, row.preempted))
-    return found
+        result[row.job] = (*result.get(row.job, ()), (row.cluster, row.flavors, row.preempted))
+    return result
 
 
 def table(simulation: Iterable[JobRow], rehearsal: Iterable[JobRow]) -> str:

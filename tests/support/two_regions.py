@@ -21,26 +21,26 @@ DISPATCH = {"widenAfter": f"{WIDEN_SECONDS}s", "giveUpAfter": "120s", "retryAfte
 
 def data() -> Json:
     """Beside the queues of the lab two whose jobs go on to L4: from B200 by DWS, and from nodes that never come."""
-    made = fleet_data(REGIONS, prices=PRICES, dispatch=DISPATCH)
+    result = fleet_data(REGIONS, prices=PRICES, dispatch=DISPATCH)
     queue, later = queue_data("patient", "b200", 8), queue_data("patient", "l4", 8)
     queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
     queue["fallback"] = [{"flavor": "b200", "patience": "4s"}]
-    made["flavors"].append({"name": "absent", "nodeLabels": {"example.com/absent": "true"}})
+    result["flavors"].append({"name": "absent", "nodeLabels": {"example.com/absent": "true"}})
     admitted = queue_data("admitted", "absent", 8)
     admitted["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     admitted["fallback"] = [{"flavor": "absent", "patience": "3s"}]
-    for each in (queue, admitted):
-        made["clusterQueues"].append(each)
-        made["localQueues"].append({"namespace": "team", "name": each["name"], "clusterQueue": each["name"]})
+    for item in (queue, admitted):
+        result["clusterQueues"].append(item)
+        result["localQueues"].append({"namespace": "team", "name": item["name"], "clusterQueue": item["name"]})
     follows = {"cohortName": "spare", "quotaFollows": "capacity"}
-    made["cohorts"] = [{"name": "spare"}]
-    made["topologies"] = [{"name": "hosts", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]
-    made["flavors"].append({"name": "breaks", "nodeLabels": {BREAKS: "true"}, "topologyName": "hosts"})
-    made["clusterQueues"] += [
+    result["cohorts"] = [{"name": "spare"}]
+    result["topologies"] = [{"name": "hosts", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]
+    result["flavors"].append({"name": "breaks", "nodeLabels": {BREAKS: "true"}, "topologyName": "hosts"})
+    result["clusterQueues"] += [
         {**queue_data(TEAM, "breaks", 4), **follows},
         {**queue_data(RESERVE, "breaks", 2), **follows, "slack": True},
     ]
-    made["localQueues"].append({"namespace": "team", "name": TEAM, "clusterQueue": TEAM})
-    made["localQueues"].append({"namespace": RIVAL, "name": "gpu", "clusterQueue": "gpu"})
-    return made
+    result["localQueues"].append({"namespace": "team", "name": TEAM, "clusterQueue": TEAM})
+    result["localQueues"].append({"namespace": RIVAL, "name": "gpu", "clusterQueue": "gpu"})
+    return result

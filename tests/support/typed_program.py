@@ -82,8 +82,8 @@ def nodes() -> None:
 def fleet() -> None:
     """The program of docs/programs.md."""
     spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
-    made = Fleet(spec.name, spec)
-    pulumi.export("kubeconfig", made.kubeconfig)
+    result = Fleet(spec.name, spec)
+    pulumi.export("kubeconfig", result.kubeconfig)
 
 
 def elsewhere(project: pulumi.Output[str], network: pulumi.Output[str], image: pulumi.Output[str]) -> None:

@@ -82,12 +82,12 @@ def line(*parts: Part) -> None:
 def paragraph(text: str) -> None:
     """Print TEXT on stdout, on a terminal on lines that are broken between words."""
     lines = broken(rich_text([text]), rich_console().width - len(_INDENT))
-    sys.stdout.write(f"\n{_INDENT}".join(each.plain for each in lines) + "\n")
+    sys.stdout.write(f"\n{_INDENT}".join(item.plain for item in lines) + "\n")
 
 
 def text(block: str) -> None:
     """Print the lines of BLOCK, which ends with one, on stdout."""
-    sys.stdout.write("\n".join(printable(each) for each in block.split("\n")))
+    sys.stdout.write("\n".join(printable(item) for item in block.split("\n")))
 
 
 def json_document(document: object) -> None:
@@ -103,7 +103,7 @@ def show(*renderables: RenderableType) -> None:
             console.print(renderable, crop=False)
     rendered_text = capture.get()
     if not console.is_terminal:
-        rendered_text = "".join(f"{each.rstrip()}\n" for each in rendered_text.splitlines())
+        rendered_text = "".join(f"{item.rstrip()}\n" for item in rendered_text.splitlines())
     sys.stdout.write(rendered_text)
 
 
@@ -117,7 +117,7 @@ def error(failure: CommandError | str) -> None:
 
 def printed_by_others(lines: Iterable[str]) -> None:
     """Print on stderr the output of the program that a message is about."""
-    sys.stderr.write("".join(f"{_INDENT}{printable(each)}\n" for each in lines))
+    sys.stderr.write("".join(f"{_INDENT}{printable(item)}\n" for item in lines))
 
 
 def warning(message: str) -> None:

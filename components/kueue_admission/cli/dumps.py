@@ -229,8 +229,8 @@ class Simulated:
         self._names: dict[str, dict[str, None]] = {}
         for key in self._queues:
             for full in (key, jobs.get(key, key)):
-                for each in (full, full.partition("/")[2]):
-                    self._names.setdefault(each, {})[key] = None
+                for item in (full, full.partition("/")[2]):
+                    self._names.setdefault(item, {})[key] = None
 
     @property
     def names(self) -> Iterable[str]:

@@ -23,9 +23,9 @@ def label_conflicts(
     else:
         pod_set_results = entry.assignment.pod_sets if entry is not None else ()
         flavor_lists = [
-            (each.name, [choice.flavor for choice in each.flavors.values()])
-            for each in pod_set_results
-            if each.is_found
+            (item.name, [choice.flavor for choice in item.flavors.values()])
+            for item in pod_set_results
+            if item.is_found
         ]
     return tuple(
         f"Flavors {one} and {other} of pod set {name} have different values of the node label {key}, {ours} and "

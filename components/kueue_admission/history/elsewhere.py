@@ -88,8 +88,8 @@ def _columns(header: Sequence[str], source: str, otherwise: str = "") -> Sequenc
         wrong = f"is a table without the columns {missing_columns[0]}"
         raise SpecError([OBJECT.at("", wrong, f"write them into the first line{otherwise}", source=source)])
     problems = [
-        OBJECT.at("", f"has no column {each}", "add it to the first line", source=source)
-        for each in filter(None, missing_columns)
+        OBJECT.at("", f"has no column {item}", "add it to the first line", source=source)
+        for item in filter(None, missing_columns)
     ]
     for name, times in Counter(names).items():
         near = nearest(name, set(_OTHERS) - set(names), 0.8) if name and name not in known_columns.values() else None

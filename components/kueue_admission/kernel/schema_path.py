@@ -154,7 +154,7 @@ def renamed(data: Any, location: Location, name: str) -> Any:
     if isinstance(data, Mapping) and key not in data:  # The tag of a union is no key.
         return renamed(data, below, name)
     if not below:
-        return None if name in data else {name if each == key else each: value for each, value in data.items()}
+        return None if name in data else {name if entry == key else entry: value for entry, value in data.items()}
     inner = renamed(data[key], below, name)
     if inner is None or isinstance(data, Mapping):
         return inner and {**data, key: inner}

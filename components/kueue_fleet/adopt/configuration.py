@@ -202,9 +202,9 @@ def _resources(platform: Platform) -> Data:
     resources: dict[str, Data] = {}
     for kind, name in product(("requests", "limits"), ("cpu", "memory")):
         amounts = {
-            cluster: each
+            cluster: item
             for cluster, container_data in _containers(platform)
-            if (each := _amount(container_data, kind, name))
+            if (item := _amount(container_data, kind, name))
         }
         most = max(amounts.values(), default=None)
         if len(set(amounts.values())) > 1:

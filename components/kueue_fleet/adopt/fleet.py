@@ -290,7 +290,7 @@ def _pod_monitors(platform: Platform) -> dict[str, Data]:
         for cluster, item in platform.others("PodMonitor")
         if _name(item) == "kueue" and cluster in accounts
     }
-    return {cluster: {"podMonitors": {"labels": each} if each else {}} for cluster, each in labels.items()}
+    return {cluster: {"podMonitors": {"labels": entry} if entry else {}} for cluster, entry in labels.items()}
 
 
 def _name(item: Mapping[str, Any]) -> str:

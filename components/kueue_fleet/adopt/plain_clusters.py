@@ -48,9 +48,9 @@ def _leads_to(flavor: Data, node: Object) -> bool:
 def _is_kept_apart(flavor: Data, node: Object) -> bool:
     """Whether a node is for something else: a control plane, or one with a taint that the flavor does not know of."""
     known = [PrintedTaint.of(taint) for taint in flavor.get("nodeTaints") or ()]
-    tolerations = [PrintedToleration.of(each) for each in flavor.get("tolerations") or ()]
+    tolerations = [PrintedToleration.of(item) for item in flavor.get("tolerations") or ()]
     return "node-role.kubernetes.io/control-plane" in _labels(node) or any(
-        taint not in known and not any(tolerates(each, taint, compares=False) for each in tolerations)
+        taint not in known and not any(tolerates(entry, taint, compares=False) for entry in tolerations)
         for taint in map(PrintedTaint.of, _taints(node))
         if taint.effect != "PreferNoSchedule"
     )

@@ -50,7 +50,7 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
         rendered_objects = {key_of(item): item for item in render_cluster(fleet, cluster)}
         for key, item in objects.given.items():
             if key not in rendered_objects and not _is_of_installation(key, item):
-                stays_beside = any(_says_it_too(key, item, other, each) for other, each in rendered_objects.items())
+                stays_beside = any(_says_it_too(key, item, other, entry) for other, entry in rendered_objects.items())
                 (beside if stays_beside else paths_left).setdefault(key, []).append(cluster)
         for key, item in rendered_objects.items():
             if key in objects.given:

@@ -174,7 +174,7 @@ def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
 
 def _without_team(platform: Platform, namespaces: Iterable[str]) -> Iterator[str]:
     """What to do for objects of teams in namespaces whose labels name no team."""
-    unnamed = [each for each in namespaces if could_be_a_teams(platform, each)]
+    unnamed = [item for item in namespaces if could_be_a_teams(platform, item)]
     if unnamed:
         yield (
             f"ResourceQuotas, LimitRanges, RoleBindings and ServiceAccounts of {listed(unnamed)} are in the file once "
@@ -190,14 +190,14 @@ def could_be_a_teams(platform: Platform, namespace: str) -> bool:
         or bool(_in_namespace(platform, "LimitRange", namespace))
         or any(map(_lets_submit, bindings.values()))
         or any(
-            WORKLOAD_IDENTITY_ANNOTATION in (each["metadata"].get("annotations") or {}) for each in accounts.values()
+            WORKLOAD_IDENTITY_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in accounts.values()
         )
     )
 
 
 def _members(platform: Platform, namespaces: Sequence[str]) -> Data:
     """Who a fleet's binding names; without one, who may make jobs in each of the namespaces."""
-    bound = [_in_namespace(platform, "RoleBinding", each) for each in namespaces]
+    bound = [_in_namespace(platform, "RoleBinding", entry) for entry in namespaces]
     if MEMBERS_ROLE in bound[0]:
         return {"members": [_member(subject) for subject in bound[0][MEMBERS_ROLE].get("subjects") or ()]}
     people = [
@@ -205,7 +205,7 @@ def _members(platform: Platform, namespaces: Sequence[str]) -> Data:
         for bindings in bound
     ]
     everywhere = [each for each in dict.fromkeys(people[0]) if all(each in others for others in people)]
-    return {"members": [each for each in everywhere if _fits("members", [each])]}
+    return {"members": [item for item in everywhere if _fits("members", [item])]}
 
 
 def _lets_submit(binding: Mapping[str, Any]) -> bool:
@@ -233,15 +233,15 @@ def _let_through(platform: Platform, team: str, variable: str) -> list[str]:
     """The names that the policy on the team's jobs has in a variable; `drop_defaults` drops what is the default."""
     for _, policy in platform.others("ValidatingAdmissionPolicy"):
         if policy["metadata"]["name"] == team_policy_name(team):
-            for each in maps_in(inside(policy, "spec").get("variables")):
-                if each.get("name") == variable:
-                    return re.findall(r"'([^']+)'", str(each.get("expression")))
+            for item in maps_in(inside(policy, "spec").get("variables")):
+                if item.get("name") == variable:
+                    return re.findall(r"'([^']+)'", str(item.get("expression")))
     return []
 
 
 def _guard(platform: Platform, namespaces: Sequence[str]) -> Data:
     """The limits of a fleet's ResourceQuota; without one, those that the namespaces have alike."""
-    there = [_in_namespace(platform, "ResourceQuota", each) for each in namespaces]
+    there = [_in_namespace(platform, "ResourceQuota", item) for item in namespaces]
     own = dict(inside(there[0][PRODUCT], "spec", "hard")) if PRODUCT in there[0] else _smallest(there)
     defaults = default_limits(submits=True)
     own = {name: amount for name, amount in own.items() if defaults.get(name) != str(amount)}
@@ -271,9 +271,9 @@ def _limit_range(platform: Platform, namespaces: Sequence[str]) -> Data:
     """A fleet's LimitRange; without one, the only one that the namespaces have alike, if a team can have it."""
     there = [_in_namespace(platform, "LimitRange", each) for each in namespaces]
     found = [ranges.get(PRODUCT) or (next(iter(ranges.values())) if len(ranges) == 1 else {}) for ranges in there]
-    limits = [inside(each, "spec").get("limits") for each in found]
+    limits = [inside(entry, "spec").get("limits") for entry in found]
     items = maps_in(limits[0])
-    if len(items) != 1 or items[0].get("type") != "Container" or any(each != limits[0] for each in limits):
+    if len(items) != 1 or items[0].get("type") != "Container" or any(item != limits[0] for item in limits):
         return {}
     amounts_by_field = {name: amounts for name, amounts in items[0].items() if name != "type"}
     return {"limitRange": amounts_by_field} if PRODUCT in there[0] or _fits("limitRange", amounts_by_field) else {}

@@ -190,7 +190,7 @@ def import_(
         return read_live(cluster, kubeconfig)
 
     clusters = _clusters(objects_of, of_gke, descriptions, region or [], node_pools or [], mode or [])
-    clusters += [AdoptedCluster(each, "", objects_of(each), outside_gke=True) for each in outside]
+    clusters += [AdoptedCluster(item, "", objects_of(item), outside_gke=True) for item in outside]
     clusters.sort(key=lambda cluster: list(paths).index(cluster.name))
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER

@@ -67,7 +67,7 @@ def _objects(client: ApiClient) -> Iterator[Json]:
         if version is None:
             continue
         path = api_path(version)
-        served = {each["name"]: each["kind"] for each in _get(client, path).get("resources") or ()}
+        served = {item["name"]: item["kind"] for item in _get(client, path).get("resources") or ()}
         for plural in plurals:
             if plural in served:
                 yield from _list(client, f"{path}/{plural}", version, served[plural])

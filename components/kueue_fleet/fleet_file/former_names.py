@@ -49,8 +49,8 @@ def _written_path(path: str, written: Mapping[str, str]) -> str:
 def _new_names(model: type[SpecModel]) -> Mapping[str, set[str]]:
     """The names of fields in `model` and below it, by the old ones."""
     names = defaultdict[str, set[str]](set)
-    for each in models_in(model, set()):
-        for former, name in former_names(each).items():
+    for item in models_in(model, set()):
+        for former, name in former_names(item).items():
             names[former].add(name)
     return names
 

@@ -66,7 +66,7 @@ def room_for_quota(fleet: FleetSpec, snapshot: Snapshot, cluster: str) -> dict[t
 def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explanation) -> Iterator[str]:
     """What the nodes of its flavors hold, where they hold no more of what it lacks."""
     missing_amounts = {
-        (figures.flavor, each.resource): each.missing for figures in explanation.flavors for each in figures.resources
+        (figures.flavor, item.resource): item.missing for figures in explanation.flavors for item in figures.resources
     }
     room = room_for_quota(fleet, snapshot, explanation.cluster) if any(missing_amounts.values()) else {}
     for (flavor, resource), have, promised in _capacities(fleet, explanation.cluster) if room else ():

@@ -67,11 +67,11 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         return JobFindings(list(refused.problems), [])
     beside = [each for each in named_documents if each.data["kind"] in _OF_FLEET]
     if len(beside) < len(named_documents):  # Alone they are the wrong file.
-        named_documents = [each for each in named_documents if each not in beside]
+        named_documents = [item for item in named_documents if item not in beside]
     else:
         beside = []
     unread = set[str]() if form_only else unread_kinds(fleet)
-    warnings = [of_job(each, JOB, "is not read: a fleet has its own", "write it there", "warning") for each in beside]
+    warnings = [of_job(entry, JOB, "is not read: a fleet has its own", "write it there", "warning") for entry in beside]
     warnings += [
         of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
         for each in named_documents
@@ -188,7 +188,7 @@ def _not_started(
             return of_job(document, fault.rule, wrong, fault.fix, "warning")
         if why := job.record.why_not_started:
             entry, templates = fleet.queue(job.record.cluster_queue), list(pod_set_templates(document.data))
-            if job.record.runs and entry is not None and any(wrong_flavor(fleet, entry, each) for each in templates):
+            if job.record.runs and entry is not None and any(wrong_flavor(fleet, entry, item) for item in templates):
                 return None  # `check_job` warns: where others have the quota of that flavor, it gets another.
             fix = respelt(fleet, job.record.cluster_queue, dict(workload.requests).keys()) or _FIX
             rooms = [roomier(fleet, job.record.cluster_queue, pod_set_template) for pod_set_template in templates]

@@ -55,11 +55,11 @@ class AdmissionController(Component):
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
         last: list[pulumi.Resource] = []
-        for label, each in zip(object_labels(objects), objects, strict=True):
-            if _is_controller(each):
-                self.workers = self._secrets(name, each, kubeconfigs)
+        for label, item in zip(object_labels(objects), objects, strict=True):
+            if _is_controller(item):
+                self.workers = self._secrets(name, item, kubeconfigs)
                 last.extend(self.workers.values())
-            manifest_there = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
+            manifest_there = _with_image(item, image) if item["kind"] == "Deployment" and image is not None else item
             resource = declare_object(self, f"{name}/{label}", manifest_there, depends_on=last)
             self.objects[label] = resource
             last = [resource]

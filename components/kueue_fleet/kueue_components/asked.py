@@ -178,7 +178,7 @@ def _declared(
 def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:
     """What the options say that a component needs, without what is known later."""
     after = opts.depends_on if opts is not None else None
-    return [each for each in (after if isinstance(after, list) else [after]) if isinstance(each, pulumi.Resource)]
+    return [item for item in (after if isinstance(after, list) else [after]) if isinstance(item, pulumi.Resource)]
 
 
 def _say_default_provider(where: str) -> None:

@@ -224,10 +224,10 @@ class Planner:
 
 def _frontier(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     least = math.inf
-    for each in sorted(candidates, key=lambda candidate: (candidate.cost, candidate.wait)):
-        if each.wait < least:
-            least = each.wait
-            yield each
+    for item in sorted(candidates, key=lambda candidate: (candidate.cost, candidate.wait)):
+        if item.wait < least:
+            least = item.wait
+            yield item
 
 
 def not_known(question: Question, candidate: Candidate) -> Iterator[str]:

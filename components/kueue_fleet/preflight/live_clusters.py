@@ -93,9 +93,9 @@ def _served(client: ApiClient, needs: ClusterNeeds) -> dict[tuple[str, str], str
             if not error.is_not_found:
                 raise
             continue
-        for each in listed.get("resources") or ():
-            if (version, each["kind"]) in needs.kinds and "/" not in each["name"]:
-                found[version, each["kind"]] = str(each["name"])
+        for item in listed.get("resources") or ():
+            if (version, item["kind"]) in needs.kinds and "/" not in item["name"]:
+                found[version, item["kind"]] = str(item["name"])
     return found
 
 

@@ -47,8 +47,8 @@ def _plain_clusters(fleet: FleetSpec) -> Iterator[str]:
         )
         yield "that its identity may write what is made there, and that it serves these kinds:"
         rows = [
-            (each.cluster, f"`{each.context}`", ", ".join(dict.fromkeys(version for version, _ in each.kinds)))
-            for each in clusters
+            (item.cluster, f"`{item.context}`", ", ".join(dict.fromkeys(version for version, _ in item.kinds)))
+            for item in clusters
         ]
         yield from _table("cluster", "context", "APIs of Kubernetes", rows=rows)
 

@@ -114,7 +114,7 @@ def plain_cluster_needs(fleet: FleetSpec) -> tuple[ClusterNeeds, ...]:
 
 
 def _needs(fleet: FleetSpec, cluster: str) -> ClusterNeeds:
-    kinds = dict.fromkeys((each["apiVersion"], each["kind"]) for each in render_cluster(fleet, cluster))
+    kinds = dict.fromkeys((item["apiVersion"], item["kind"]) for item in render_cluster(fleet, cluster))
     for check in fleet.admission_checks:
         if check.provisioning_request is not None and cluster in fleet.clusters_of(check):
             kinds[_REQUESTS] = None

@@ -70,7 +70,7 @@ def summed_groups(
     for flavor, quota in quotas:
         quotas_by_resource.setdefault(flavor, {}).setdefault(quota.name, []).append(quota)
     covered_names = dict.fromkeys(name for group in groups for name in group.covered_resources)
-    names = tuple(name for name in covered_names if any(name in each for each in quotas_by_resource.values()))
+    names = tuple(name for name in covered_names if any(name in item for item in quotas_by_resource.values()))
     if not names:
         return ()
     flavors = tuple(

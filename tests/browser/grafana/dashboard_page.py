@@ -103,10 +103,10 @@ def schema_problems(board: Board) -> list[str]:
             "--skipLibCheck",
         ]
         options = ["--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--pretty", "false"]
-        done = subprocess.run([*compiler, *options], cwd=work, capture_output=True, text=True, check=False)
-    found = re.findall(r"^board\.ts\((\d+),\d+\): error \w+: (.*)$", done.stdout, re.MULTILINE)
-    assert bool(found) == bool(done.returncode), done.stdout + done.stderr
-    return [f"{titles[int(line) - 1]}: {message}" for line, message in found]
+        result = subprocess.run([*compiler, *options], cwd=work, capture_output=True, text=True, check=False)
+    results = re.findall(r"^board\.ts\((\d+),\d+\): error \w+: (.*)$", result.stdout, re.MULTILINE)
+    assert bool(results) == bool(result.returncode), result.stdout + result.stderr
+    return [f"{titles[int(line) - 1]}: {message}" for line, message in results]
 
 
 def _parts(board: Board) -> Iterator[tuple[str, str, Any]]:
@@ -163,8 +163,8 @@ def shown(cluster: str = "") -> Shown:
     answers = {}
     for query in (target["expr"] for panel in board["panels"] for target in panel.get("targets", [])):
         named = {*re.findall(r"\w+", query)}
-        about = [each for each in every if each["metric"]["__name__"] in named]
-        about = [each for each in about if each["metric"]["cluster"] == (cluster or each["metric"]["cluster"])]
+        about = [entry for entry in every if entry["metric"]["__name__"] in named]
+        about = [item for item in about if item["metric"]["cluster"] == (cluster or item["metric"]["cluster"])]
         answers[query] = evaluate_series(query, about, BETWEEN, STEP)
     return Shown(board, answers, *([f"cluster = {cluster}"] if cluster else []))
 

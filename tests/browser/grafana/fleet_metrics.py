@@ -77,8 +77,8 @@ class Metrics:
     def add(self, at: float, amount: float, metric: str, cluster: str, /, **labels: str) -> None:
         """It changes by so much."""
         own = {
-            ("exported_" if key in ("cluster_", "namespace") else "") + key.rstrip("_"): each
-            for key, each in labels.items()
+            ("exported_" if key in ("cluster_", "namespace") else "") + key.rstrip("_"): item
+            for key, item in labels.items()
         }
         known = METRICS.get(metric.removesuffix("_bucket"), {"labels": [*labels]})["labels"]
         asked = {key.rstrip("_") for key in labels} - {"le"}
@@ -156,8 +156,8 @@ class Machines:
             self.metrics.add(end, math.nan, "kube_node_info", self.cluster, node=node)
 
     def _change(self, flavor: str, number: int, at: float, **changes: float) -> None:
-        kind, each = ("NVIDIA H100 80GB HBM3", 8) if flavor.startswith("h100") else ("NVIDIA L4", 2)
-        labels = {"modelName": kind, "Hostname": f"{flavor}-{number // each}", "gpu": str(number % each)}
+        kind, item = ("NVIDIA H100 80GB HBM3", 8) if flavor.startswith("h100") else ("NVIDIA L4", 2)
+        labels = {"modelName": kind, "Hostname": f"{flavor}-{number // item}", "gpu": str(number % item)}
         for name, amount in changes.items():
             self.metrics.add(at, amount, f"DCGM_FI_DEV_{name}", self.cluster, **labels)
 

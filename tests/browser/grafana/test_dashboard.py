@@ -47,9 +47,9 @@ def test_what_is_misspelt_is_found_wherever_it_is() -> None:
     panels = [panel for panel in board["panels"] if panel["type"] == "timeseries"]
     for misspell, panel in zip(WRONG.values(), panels, strict=False):
         misspell(board, panel)
-    found = schema_problems(board)
-    assert len(found) == len(WRONG), found
-    assert [word for word in WRONG if not any(f'"{word}"' in problem for problem in found)] == [], found
+    result = schema_problems(board)
+    assert len(result) == len(WRONG), result
+    assert [word for word in WRONG if not any(f'"{word}"' in problem for problem in result)] == [], result
 
 
 def drawn(browser: Browser, what: Shown) -> tuple[dict[str, str], list[str]]:

@@ -25,17 +25,17 @@ def info(name: str, cores: int = 1, priority: int = 0, created: float = 0.0, nam
 
 
 def pending(strategy: QueueingStrategy = BEST_EFFORT, *infos: WorkloadInfo) -> PendingQueue:
-    made = PendingQueue(strategy, lambda namespace: namespace == "ns")
+    result = PendingQueue(strategy, lambda namespace: namespace == "ns")
     for one in infos:
-        made.push(one, 0)
-    return made
+        result.push(one, 0)
+    return result
 
 
 def pop_all(q: PendingQueue) -> list[str]:
-    found = []
+    result = []
     while (one := q.pop()) is not None:
-        found.append(one.workload.name)
-    return found
+        result.append(one.workload.name)
+    return result
 
 
 class TestOrder:

@@ -55,28 +55,28 @@ def cluster(spec: ClusterQueue, settings: AdmissionFairSharing | None = FAIR, **
 
 class TestOrder:
     def test_the_local_queue_that_used_less_comes_first(self) -> None:
-        made = cluster(by_usage(cores=2))
+        result = cluster(by_usage(cores=2))
         for name, to in (("a1", "a"), ("a2", "a"), ("b1", "b")):
-            made.submit(job(name, to=to, created=float(name[1])))
-        made.cycle()
-        made.cycle()
-        assert {key for key, info in made.engine.workloads.items() if info.is_admitted} == {"ns/a1", "ns/b1"}
+            result.submit(job(name, to=to, created=float(name[1])))
+        result.cycle()
+        result.cycle()
+        assert {key for key, info in result.engine.workloads.items() if info.is_admitted} == {"ns/a1", "ns/b1"}
 
     def test_it_comes_before_priority(self) -> None:
-        made = cluster(by_usage(cores=2))
-        made.submit(job("a1", to="a", priority=5))
-        made.cycle()
-        made.submit(job("a2", to="a", priority=5))
-        made.submit(job("b1", to="b"))
-        made.cycle()
-        assert made.engine.workloads["ns/b1"].is_admitted
+        result = cluster(by_usage(cores=2))
+        result.submit(job("a1", to="a", priority=5))
+        result.cycle()
+        result.submit(job("a2", to="a", priority=5))
+        result.submit(job("b1", to="b"))
+        result.cycle()
+        assert result.engine.workloads["ns/b1"].is_admitted
 
     def test_a_weight_of_zero_comes_last(self) -> None:
-        made = cluster(by_usage(cores=1))
-        made.submit(job("c1", to="c", priority=5))
-        made.submit(job("b1", to="b"))
-        made.cycle()
-        assert made.engine.workloads["ns/b1"].is_admitted
+        result = cluster(by_usage(cores=1))
+        result.submit(job("c1", to="c", priority=5))
+        result.submit(job("b1", to="b"))
+        result.cycle()
+        assert result.engine.workloads["ns/b1"].is_admitted
 
     @pytest.mark.parametrize(
         ("spec", "settings"), [(queue(cores=2), FAIR), (by_usage(cores=2), None), (by_usage(cores=2), FAIR)]
@@ -84,62 +84,62 @@ class TestOrder:
     def test_only_where_the_queue_and_the_configuration_say_so(
         self, spec: ClusterQueue, settings: AdmissionFairSharing | None
     ) -> None:
-        made = cluster(spec, settings)
+        result = cluster(spec, settings)
         for name, to in (("a1", "a"), ("a2", "a"), ("b1", "b")):
-            made.submit(job(name, to=to, created=float(ord(name[0]) + int(name[1]))))
-        made.cycle()
-        made.cycle()
+            result.submit(job(name, to=to, created=float(ord(name[0]) + int(name[1]))))
+        result.cycle()
+        result.cycle()
         first = "ns/b1" if spec.usage_based and settings else "ns/a2"
-        assert made.engine.workloads[first].is_admitted
+        assert result.engine.workloads[first].is_admitted
 
     def test_a_shape_that_is_parked_is_parked_for_every_local_queue(self) -> None:
-        made = cluster(by_usage(cores=1))
-        made.submit(job("a1", 2, to="a"))
-        made.submit(job("b1", 2, to="b"))
-        made.cycle()
-        assert not made.engine.wants_cycle
-        made.submit(job("c1", 2, to="c"))
-        assert not made.engine.wants_cycle
+        result = cluster(by_usage(cores=1))
+        result.submit(job("a1", 2, to="a"))
+        result.submit(job("b1", 2, to="b"))
+        result.cycle()
+        assert not result.engine.wants_cycle
+        result.submit(job("c1", 2, to="c"))
+        assert not result.engine.wants_cycle
 
     def test_a_preemptor_takes_from_the_local_queue_that_used_more(self) -> None:
         preemption = ClusterQueuePreemption(within_cluster_queue="LowerPriority")
-        made = cluster(by_usage(cores=4, preemption=preemption))
-        made.submit(job("a1", 3, to="a", priority=2))
-        made.submit(job("b1", 1, to="b", priority=1))
-        made.cycle()
-        made.cycle()
-        made.submit(job("c1", 1, to="c", priority=3))
-        made.cycle()
-        assert [key for key, info in made.engine.workloads.items() if info.is_evicted] == ["ns/a1"]
+        result = cluster(by_usage(cores=4, preemption=preemption))
+        result.submit(job("a1", 3, to="a", priority=2))
+        result.submit(job("b1", 1, to="b", priority=1))
+        result.cycle()
+        result.cycle()
+        result.submit(job("c1", 1, to="c", priority=3))
+        result.cycle()
+        assert [key for key, info in result.engine.workloads.items() if info.is_evicted] == ["ns/a1"]
 
 
 class TestUsage:
     def test_a_reservation_costs_a_penalty_that_becomes_usage_when_it_is_admitted(self) -> None:
-        made = cluster(by_usage())
-        made.submit(job("a1", 4, to="a"))
-        made.cycle()
-        assert used(made.engine, "a") == pytest.approx(4 * ALPHA)
-        assert used(made.engine, "b") == 0.0
+        result = cluster(by_usage())
+        result.submit(job("a1", 4, to="a"))
+        result.cycle()
+        assert used(result.engine, "a") == pytest.approx(4 * ALPHA)
+        assert used(result.engine, "b") == 0.0
 
     def test_it_is_sampled_and_decays(self) -> None:
-        made = cluster(by_usage())
-        made.submit(job("a1", 4, to="a"))
-        made.cycle()
-        made.engine.handle(TimePassed(INTERVAL - 1))
-        assert used(made.engine, "a") == pytest.approx(4 * ALPHA)
-        made.engine.handle(TimePassed(INTERVAL))
+        result = cluster(by_usage())
+        result.submit(job("a1", 4, to="a"))
+        result.cycle()
+        result.engine.handle(TimePassed(INTERVAL - 1))
+        assert used(result.engine, "a") == pytest.approx(4 * ALPHA)
+        result.engine.handle(TimePassed(INTERVAL))
         sampled = 4 * ALPHA * (1 - ALPHA) + 4 * ALPHA
-        assert used(made.engine, "a") == pytest.approx(sampled)
-        made.engine.handle(Finished(INTERVAL, "ns/a1"))
-        made.engine.handle(TimePassed(INTERVAL + HALF_LIFE))
-        assert used(made.engine, "a") == pytest.approx(sampled / 2)
+        assert used(result.engine, "a") == pytest.approx(sampled)
+        result.engine.handle(Finished(INTERVAL, "ns/a1"))
+        result.engine.handle(TimePassed(INTERVAL + HALF_LIFE))
+        assert used(result.engine, "a") == pytest.approx(sampled / 2)
 
     def test_a_half_life_of_zero_forgets_at_once(self) -> None:
-        made = cluster(by_usage(), AdmissionFairSharing(0.0, INTERVAL))
-        made.submit(job("a1", 4, to="a"))
-        made.cycle()
-        made.engine.handle(TimePassed(INTERVAL))
-        assert used(made.engine, "a") == 0.0
+        result = cluster(by_usage(), AdmissionFairSharing(0.0, INTERVAL))
+        result.submit(job("a1", 4, to="a"))
+        result.cycle()
+        result.engine.handle(TimePassed(INTERVAL))
+        assert used(result.engine, "a") == 0.0
 
     def test_resources_and_local_queues_have_weights(self) -> None:
         ledger = UsageLedger(AdmissionFairSharing(600.0, 300.0, {"cpu": 3.0}), Behaviours())
@@ -150,30 +150,30 @@ class TestUsage:
     @pytest.mark.parametrize("end", ["delete", "finish", "reject"])
     def test_a_penalty_that_is_never_settled_is_given_back(self, end: str) -> None:
         rule = AdmissionCheckStrategyRule.model_construct(name="check", on_flavors=())
-        made = cluster(by_usage(checks=(rule,)), checks=(AdmissionCheck("check", "example.com/x"),))
-        made.submit(job("a1", 4, to="a"))
-        made.cycle()
-        assert used(made.engine, "a") == pytest.approx(4 * ALPHA)
+        result = cluster(by_usage(checks=(rule,)), checks=(AdmissionCheck("check", "example.com/x"),))
+        result.submit(job("a1", 4, to="a"))
+        result.cycle()
+        assert used(result.engine, "a") == pytest.approx(4 * ALPHA)
         match end:
             case "delete":
-                made.engine.handle(Deleted(1.0, "ns/a1"))
+                result.engine.handle(Deleted(1.0, "ns/a1"))
             case "finish":
-                made.engine.handle(Finished(1.0, "ns/a1"))
+                result.engine.handle(Finished(1.0, "ns/a1"))
             case _:
-                made.engine.handle(CheckStateChanged(1.0, "ns/a1", "check", CheckState.REJECTED))
-                made.engine.handle(PodsStopped(1.0, "ns/a1"))
-        assert used(made.engine, "a") == 0.0
+                result.engine.handle(CheckStateChanged(1.0, "ns/a1", "check", CheckState.REJECTED))
+                result.engine.handle(PodsStopped(1.0, "ns/a1"))
+        assert used(result.engine, "a") == 0.0
 
     def test_it_is_part_of_a_snapshot(self) -> None:
-        made = cluster(by_usage())
-        made.submit(job("a1", 4, to="a"))
-        made.cycle()
-        made.engine.handle(TimePassed(INTERVAL + 10))
-        again = Engine.from_snapshot(made.engine.snapshot())
-        assert used(again, "a") == used(made.engine, "a") > 0
+        result = cluster(by_usage())
+        result.submit(job("a1", 4, to="a"))
+        result.cycle()
+        result.engine.handle(TimePassed(INTERVAL + 10))
+        again = Engine.from_snapshot(result.engine.snapshot())
+        assert used(again, "a") == used(result.engine, "a") > 0
         again.handle(TimePassed(2 * INTERVAL))
-        made.engine.handle(TimePassed(2 * INTERVAL))
-        assert used(again, "a") == used(made.engine, "a")
+        result.engine.handle(TimePassed(2 * INTERVAL))
+        assert used(again, "a") == used(result.engine, "a")
 
     def test_it_is_read_from_the_status_of_a_local_queue(self) -> None:
         sampled = {"consumedResources": {"cpu": "1999984999n"}, "lastUpdate": "2026-01-01T00:00:00Z"}
@@ -183,8 +183,8 @@ class TestUsage:
             "spec": {"clusterQueue": "cq", "fairSharing": {"weight": "500m"}},
             "status": {"fairSharing": {"admissionFairSharingStatus": sampled}},
         }
-        (found,) = parse_objects([item]).objects.local_queues
-        assert (found.fair_weight, dict(found.consumed), found.sampled) == (0.5, {"cpu": 1999984999}, 1767225600.0)
+        (result,) = parse_objects([item]).objects.local_queues
+        assert (result.fair_weight, dict(result.consumed), result.sampled) == (0.5, {"cpu": 1999984999}, 1767225600.0)
 
     def test_the_configuration_has_kueues_defaults(self) -> None:
         given = parse_configuration({"admissionFairSharing": {"usageHalfLifeTime": "168h"}})
@@ -196,16 +196,16 @@ class TestUsage:
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.floats(0, 900)), min_size=1, max_size=12))
 def test_usage_is_never_more_than_what_was_used_at_once(steps: list[tuple[str, int, float]]) -> None:
     """Samples approach what is admitted; a penalty adds at most the part that one interval would have added."""
-    made = cluster(by_usage(cores=1000))
+    result = cluster(by_usage(cores=1000))
     admitted = {"a": 0, "b": 0}
     for number, (to, cores, later) in enumerate(steps):
-        made.submit(job(f"w{number}", cores, to=to))
-        made.cycle()
+        result.submit(job(f"w{number}", cores, to=to))
+        result.cycle()
         admitted[to] += cores
-        made.now += later
-        made.engine.handle(TimePassed(made.now))
+        result.now += later
+        result.engine.handle(TimePassed(result.now))
         for name, most in admitted.items():
-            assert 0.0 <= used(made.engine, name) <= most * (1 + ALPHA)
-    made.engine.handle(TimePassed(made.engine.now + 40 * HALF_LIFE))
+            assert 0.0 <= used(result.engine, name) <= most * (1 + ALPHA)
+    result.engine.handle(TimePassed(result.engine.now + 40 * HALF_LIFE))
     for name, most in admitted.items():
-        assert used(made.engine, name) == pytest.approx(most, abs=1e-6)
+        assert used(result.engine, name) == pytest.approx(most, abs=1e-6)

@@ -37,24 +37,24 @@ def active(made: Cluster) -> set[str]:
 
 
 def test_a_job_waits_with_a_variant_for_each_flavor() -> None:
-    made = run(cluster(res=0, spot=0), job("a"))
-    assert set(made.engine.workloads) == {"ns/a", "ns/a-variant-res", "ns/a-variant-spot"}
+    result = run(cluster(res=0, spot=0), job("a"))
+    assert set(result.engine.workloads) == {"ns/a", "ns/a-variant-res", "ns/a-variant-spot"}
 
 
 def test_another_job_may_have_the_name_of_a_variant() -> None:
-    made = run(cluster(res=0, spot=0), job("a-variant-res"), job("a"))
-    assert {"ns/a-variant-res", "ns/a-variant-res-2"} <= set(made.engine.workloads)
+    result = run(cluster(res=0, spot=0), job("a-variant-res"), job("a"))
+    assert {"ns/a-variant-res", "ns/a-variant-res-2"} <= set(result.engine.workloads)
 
 
 def test_the_job_is_admitted_with_its_variant() -> None:
-    made = run(cluster(), job("a"))
-    assert made.admitted == {"a", "a-variant-res"}
-    assert made.engine.workloads["ns/a"].admission == made.engine.workloads["ns/a-variant-res"].admission
+    result = run(cluster(), job("a"))
+    assert result.admitted == {"a", "a-variant-res"}
+    assert result.engine.workloads["ns/a"].admission == result.engine.workloads["ns/a-variant-res"].admission
 
 
 def test_only_the_variant_counts() -> None:
-    made = run(cluster(), job("a", 3))
-    assert list(made.engine.cache.queues["cq"].workloads) == ["ns/a-variant-res"]
+    result = run(cluster(), job("a", 3))
+    assert list(result.engine.cache.queues["cq"].workloads) == ["ns/a-variant-res"]
 
 
 def test_variants_on_less_preferred_flavors_are_deactivated() -> None:
@@ -62,45 +62,45 @@ def test_variants_on_less_preferred_flavors_are_deactivated() -> None:
 
 
 def test_a_variant_on_a_more_preferred_flavor_goes_on_trying() -> None:
-    made = run(cluster(res=0), job("a"))
-    assert made.admitted == {"a", "a-variant-spot"}
-    assert "a-variant-res" in active(made)
+    result = run(cluster(res=0), job("a"))
+    assert result.admitted == {"a", "a-variant-spot"}
+    assert "a-variant-res" in active(result)
 
 
 def test_not_where_the_first_admission_stays() -> None:
-    made = run(cluster(res=0, mode="RetainFirstAdmission"), job("a"))
-    assert active(made) == {"a", "a-variant-spot"}
+    result = run(cluster(res=0, mode="RetainFirstAdmission"), job("a"))
+    assert active(result) == {"a", "a-variant-spot"}
 
 
 def test_nor_below_the_last_acceptable_flavor() -> None:
-    made = cluster(res=0, last="res")
-    assert active(run(made, job("a"))) == {"a", "a-variant-res", "a-variant-spot"}
+    result = cluster(res=0, last="res")
+    assert active(run(result, job("a"))) == {"a", "a-variant-res", "a-variant-spot"}
 
 
 def moving() -> Cluster:
     """`b` runs on spot, and `a`, which has run on res, is over."""
-    made = run(run(cluster(), job("a", 4)), job("b", 4))
-    assert "b-variant-spot" in made.admitted
-    made.engine.handle(Finished(0, "ns/a"))
-    made.engine.handle(TimePassed(2))
-    made.now = 2
-    made.cycle()
-    return made
+    result = run(run(cluster(), job("a", 4)), job("b", 4))
+    assert "b-variant-spot" in result.admitted
+    result.engine.handle(Finished(0, "ns/a"))
+    result.engine.handle(TimePassed(2))
+    result.now = 2
+    result.cycle()
+    return result
 
 
 def test_a_job_moves_to_a_more_preferred_flavor() -> None:
-    made = moving()
-    assert made.engine.workloads["ns/b-variant-spot"].evicted_reason == "FlavorMigration"
-    assert made.engine.workloads["ns/b"].evicted_reason == "VariantEvicted"
+    result = moving()
+    assert result.engine.workloads["ns/b-variant-spot"].evicted_reason == "FlavorMigration"
+    assert result.engine.workloads["ns/b"].evicted_reason == "VariantEvicted"
 
 
 def test_when_its_pods_are_gone_it_has_the_other_flavor() -> None:
-    made = moving()
-    made.engine.handle(PodsStopped(3, "ns/b"))
-    made.engine.handle(TimePassed(5))
-    made.now = 5
-    made.cycle()
-    assert made.admitted == {"b", "b-variant-res"}
+    result = moving()
+    result.engine.handle(PodsStopped(3, "ns/b"))
+    result.engine.handle(TimePassed(5))
+    result.now = 5
+    result.cycle()
+    assert result.admitted == {"b", "b-variant-res"}
 
 
 def test_it_keeps_its_quota_until_then() -> None:
@@ -109,67 +109,67 @@ def test_it_keeps_its_quota_until_then() -> None:
 
 @pytest.mark.parametrize("event", [Finished(9, "ns/a"), Deleted(9, "ns/a")])
 def test_variants_go_with_the_job(event: Any) -> None:
-    made = run(cluster(), job("a"))
-    made.engine.handle(event)
-    assert not made.engine.workloads
-    assert not made.engine.cache.families
+    result = run(cluster(), job("a"))
+    result.engine.handle(event)
+    assert not result.engine.workloads
+    assert not result.engine.cache.families
 
 
 def test_a_job_that_is_deactivated_has_no_active_variant() -> None:
-    made = run(cluster(), job("a"))
-    made.engine.handle(ActiveChanged(1, "ns/a", False))
-    made.engine.handle(PodsStopped(2, "ns/a"))
-    assert active(made) == set()
-    assert not made.engine.cache.queues["cq"].workloads
+    result = run(cluster(), job("a"))
+    result.engine.handle(ActiveChanged(1, "ns/a", False))
+    result.engine.handle(PodsStopped(2, "ns/a"))
+    assert active(result) == set()
+    assert not result.engine.cache.queues["cq"].workloads
 
 
 def contended() -> Cluster:
     """Both flavors are in use by jobs of low priority, and one of high priority waits."""
-    made = cluster(queue={"preemption": ClusterQueuePreemption(within_cluster_queue="LowerPriority")})
-    run(made, job("low", 4))
-    run(made, job("lower", 4))
-    return run(made, job("high", 4, priority=9))
+    result = cluster(queue={"preemption": ClusterQueuePreemption(within_cluster_queue="LowerPriority")})
+    run(result, job("low", 4))
+    run(result, job("lower", 4))
+    return run(result, job("high", 4, priority=9))
 
 
 def test_a_variant_does_not_preempt_before_its_gate_is_open() -> None:
-    made = contended()
-    assert not any(info.is_evicted for info in made.engine.workloads.values())
-    assert made.engine.workloads["ns/high-variant-res"].gated
+    result = contended()
+    assert not any(info.is_evicted for info in result.engine.workloads.values())
+    assert result.engine.workloads["ns/high-variant-res"].gated
 
 
 def test_the_most_preferred_variant_preempts_first() -> None:
-    made = contended()
-    made.engine.handle(TimePassed(MOMENT))
-    made.now = MOMENT
-    made.cycle()
-    assert {key for key, info in made.engine.workloads.items() if info.is_evicted} == {"ns/low", "ns/low-variant-res"}
+    result = contended()
+    result.engine.handle(TimePassed(MOMENT))
+    result.now = MOMENT
+    result.cycle()
+    assert {key for key, info in result.engine.workloads.items() if info.is_evicted} == {"ns/low", "ns/low-variant-res"}
 
 
 def test_the_next_one_after_five_minutes() -> None:
-    made = contended()
-    made.engine.handle(TimePassed(MOMENT))
-    made.engine.handle(TimePassed(MOMENT + GATE_SECONDS - 1))
-    assert GATE not in made.engine.workloads["ns/high-variant-spot"].open_gates
-    made.engine.handle(TimePassed(2 * MOMENT + GATE_SECONDS))
-    assert GATE in made.engine.workloads["ns/high-variant-spot"].open_gates
+    result = contended()
+    result.engine.handle(TimePassed(MOMENT))
+    result.engine.handle(TimePassed(MOMENT + GATE_SECONDS - 1))
+    assert GATE not in result.engine.workloads["ns/high-variant-spot"].open_gates
+    result.engine.handle(TimePassed(2 * MOMENT + GATE_SECONDS))
+    assert GATE in result.engine.workloads["ns/high-variant-spot"].open_gates
 
 
 def test_pods_of_the_job_are_those_of_its_variant() -> None:
-    made = run(cluster(configuration=Configuration(gates=Gates(concurrent_admission=True))), job("a"))
-    made.engine.handle(PodsReadyChanged(1, "ns/a", True))
-    assert made.engine.workloads["ns/a-variant-res"].pods_ready
+    result = run(cluster(configuration=Configuration(gates=Gates(concurrent_admission=True))), job("a"))
+    result.engine.handle(PodsReadyChanged(1, "ns/a", True))
+    assert result.engine.workloads["ns/a-variant-res"].pods_ready
 
 
 def test_a_snapshot_goes_on_where_it_was() -> None:
-    made = moving()
-    again = type(made.engine).from_snapshot(made.engine.snapshot())
+    result = moving()
+    again = type(result.engine).from_snapshot(result.engine.snapshot())
     again.handle(PodsStopped(3, "ns/b"))
     assert not again.workloads["ns/b-variant-spot"].is_reserved
 
 
 def test_without_the_gate_a_job_waits_for_one_flavor_after_the_other() -> None:
-    made = run(cluster(configuration=Configuration(wait_for_pods_ready=None)), job("a"))
-    assert set(made.engine.workloads) == {"ns/a"}
+    result = run(cluster(configuration=Configuration(wait_for_pods_ready=None)), job("a"))
+    assert set(result.engine.workloads) == {"ns/a"}
 
 
 def test_a_job_as_one_is_queued_itself() -> None:

@@ -62,12 +62,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
 
 def make_rehearse(how: str, options: str) -> str:
     """What it prints."""
-    done = subprocess.run(
+    result = subprocess.run(
         ["make", "rehearse", f"DO={how}", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
         cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, timeout=RUN_SECONDS,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture(scope="package")

@@ -32,18 +32,18 @@ IMPORTED = ("flavors", "cohorts", "cluster_queues", "admission_checks", "teams",
 
 
 def test_make_rehearse_prints_what_its_page_shows(kept: Kept) -> None:
-    [shown] = blocks(ROOT / "docs" / "rehearse.md", "text")
-    assert lacks(shown, kept.printed) == [], kept.printed
+    [output] = blocks(ROOT / "docs" / "rehearse.md", "text")
+    assert lacks(output, kept.printed) == [], kept.printed
 
 
 def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal) -> None:
-    made = lab.objects(MANAGER, "multikueueclusters")  # settled: `up` waits until they are active
-    assert set(made) == set(WORKERS)
+    result = lab.objects(MANAGER, "multikueueclusters")  # settled: `up` waits until they are active
+    assert set(result) == set(WORKERS)
     for plural in ("multikueueclusters", "admissionchecks", "clusterqueues", "localqueues"):
         for cluster in [MANAGER] if plural == "multikueueclusters" else [MANAGER, *WORKERS]:
             objects = lab.objects(cluster, plural)  # settled: `up` waits until they are active
             assert objects, (cluster, plural)
-            assert all(active(each) for each in objects.values()), (cluster, objects)
+            assert all(active(item) for item in objects.values()), (cluster, objects)
 
 
 def test_an_autopilot_manager_refuses_a_job_that_selects_no_kind_of_gpu(lab: FleetInRehearsal) -> None:
@@ -118,13 +118,13 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
 def test_the_report_shows_what_the_table_says_and_when(kept: Kept) -> None:
     [section] = kept.report["sections"]
     runs = kept.report["phases"].index("runs")
-    said = {job["job"]: job for job in jobs_table(kept.printed)}
+    output = {job["job"]: job for job in jobs_table(kept.printed)}
     later = seconds_until_workloads(kept.lab)  # settled: the run has ended
-    assert {name.partition("/")[2] for name, *_ in section["jobs"]} == set(said)
+    assert {name.partition("/")[2] for name, *_ in section["jobs"]} == set(output)
     for name, queue, team, state, flavors, cluster, _, wait, _, evictions, phases in section["jobs"]:
-        row = said[name.partition("/")[2]]
-        shown = (team, state.partition(":")[0], flavors or "-", cluster or "-", queue, evictions)
-        assert shown == (row["team"], row["state"], row["flavor"], row["cluster"], "dws", 0), row
+        row = output[name.partition("/")[2]]
+        display = (team, state.partition(":")[0], flavors or "-", cluster or "-", queue, evictions)
+        assert display == (row["team"], row["state"], row["flavor"], row["cluster"], "dws", 0), row
         assert (runs in phases[2::3]) is (row["state"] == "Finished"), (name, phases)
         assert wait is None or abs(wait + later[row["job"]] - float(row["wait"].split()[0])) <= 2, row
     used = {(one["name"], one["cluster"]): max(one["y"]) for one in section["series"] if one["kind"] == "own"}
@@ -137,14 +137,14 @@ def test_the_report_shows_what_the_table_says_and_when(kept: Kept) -> None:
 def seconds_until_workloads(lab: FleetInRehearsal) -> dict[str, float]:
     """From when each job was made, with which the table begins, until Kueue made its Workload, as the report does."""
     jobs = {job["metadata"]["name"]: job for job in lab.session.clients(lab.fleet).list(MANAGER, "batch", "v1", "jobs")}
-    found = {}
+    results = {}
     for workload in lab.objects(MANAGER, "workloads").values():
         [owner] = workload["metadata"]["ownerReferences"]
-        made = (
-            datetime.fromisoformat(each["metadata"]["creationTimestamp"]) for each in (workload, jobs[owner["name"]])
+        result = (
+            datetime.fromisoformat(item["metadata"]["creationTimestamp"]) for item in (workload, jobs[owner["name"]])
         )
-        found[owner["name"]] = (next(made) - next(made)).total_seconds()
-    return found
+        results[owner["name"]] = (next(result) - next(result)).total_seconds()
+    return results
 
 
 def jobs_table(printed: str) -> list[dict[str, str]]:

@@ -82,7 +82,7 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
     assert lab.touched() == {("update", f"{cluster}/dws") for cluster in [MANAGER, *WORKERS]}
     assert f"(`{changed}`)" in (ROOT / "docs" / "rehearse.md").read_text()
     [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]  # settled: `up` has ended
-    quotas = {each["name"]: each["nominalQuota"] for each in group["flavors"][0]["resources"]}
+    quotas = {item["name"]: item["nominalQuota"] for item in group["flavors"][0]["resources"]}
     assert quotas["nvidia.com/gpu"] == "18"
 
 
@@ -117,7 +117,7 @@ def test_a_rotated_credential_replaces_only_tokens_and_the_manager_stays_connect
 
     def connected() -> bool:
         clusters = lab.objects(MANAGER, "multikueueclusters")
-        assert all(active(each) for each in clusters.values()), clusters
+        assert all(active(item) for item in clusters.values()), clusters
         return True
 
     wait_until(connected)
@@ -166,14 +166,14 @@ def test_queues_that_become_two_groups_of_the_manager_lose_no_job(lab: FleetInRe
 def submitted(lab: FleetInRehearsal, run_seconds: str) -> str:
     """The name of a job that is created on the manager."""
     [job] = one_job(run_seconds)
-    made = lab.session.clients(lab.fleet).create(MANAGER, job)
-    return str(made["metadata"]["name"])
+    result = lab.session.clients(lab.fleet).create(MANAGER, job)
+    return str(result["metadata"]["name"])
 
 
 def finished(lab: FleetInRehearsal, job: str) -> dict[str, Any] | None:
     """The Workload of a job that has ended."""
-    found = workload_of(lab, job)
-    return found if condition(found, "Finished") == "True" else None
+    result = workload_of(lab, job)
+    return result if condition(result, "Finished") == "True" else None
 
 
 def workload_of(lab: FleetInRehearsal, job: str) -> dict[str, Any]:

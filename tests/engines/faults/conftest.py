@@ -74,26 +74,28 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
             return lab.clusters[name].items(f"/apis/{'/'.join(place)}")
 
         held = Held(lab.fleet, objects_of)
-        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), held, len(REGIONS) * GPUS)
+        result = Fleet(
+            lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), held, len(REGIONS) * GPUS
+        )
         threads = [
-            threading.Thread(target=made.keep_running),
-            threading.Thread(target=made.held.follow, args=[made.over]),
+            threading.Thread(target=result.keep_running),
+            threading.Thread(target=result.held.follow, args=[result.over]),
         ]
         for thread in threads:
             thread.start()
         try:
-            made.leader()
+            result.leader()
             wait_until_connected(lab)
-            yield made
-            made.settle()
-            made.recorded()
-            assert bugs(made) == []
+            yield result
+            result.settle()
+            result.recorded()
+            assert bugs(result) == []
         finally:
-            made.over.set()
+            result.over.set()
             for thread in threads:
                 thread.join()
             forks.close()
-            made.witnesses.close()
+            result.witnesses.close()
             for proxy in proxies.values():
                 proxy.close()
             for gate in gates.values():
@@ -127,10 +129,14 @@ def a_round(
 
 def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str, str] | None:
     """With -v, what came of a round."""
-    said: dict[str, Any] = dict(getattr(report, "user_properties", ()))
-    if report.when != "call" or "seed" not in said or not report.passed:
+    output: dict[str, Any] = dict(getattr(report, "user_properties", ()))
+    if report.when != "call" or "seed" not in output or not report.passed:
         return None
-    return "passed", ".", f"{time.strftime('%H:%M:%S')} seed {said['seed']}, recovered after {said['recovered']:4.1f} s"
+    return (
+        "passed",
+        ".",
+        f"{time.strftime('%H:%M:%S')} seed {output['seed']}, recovered after {output['recovered']:4.1f} s",
+    )
 
 
 @dataclass

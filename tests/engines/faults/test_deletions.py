@@ -69,7 +69,7 @@ def over(fleet: Fleet, name: str, namespace: str = "team") -> bool:
     """It has ended; or `status` says that it never will, and its user deletes it: docs/found-in-kueue.md, 13."""
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}"
     there = fleet.lab.manager.find(path)
-    if there is not None and name in [each.name for each in fleet.held.stuck() if each.why == LOST_JOB]:
+    if there is not None and name in [item.name for item in fleet.held.stuck() if item.why == LOST_JOB]:
         fleet.forgotten.add(name)
         fleet.lab.manager.delete(path)
     return there is None or condition(there, "Complete") == "True"
@@ -101,9 +101,9 @@ def test_the_queues_of_running_jobs_are_deleted(fleet: Fleet) -> None:
 
     def strike() -> None:
         for cluster in (fleet.lab.manager, running(fleet, set()).worker):
-            found = cluster.get(QUEUE)
-            metadata = {name: found["metadata"][name] for name in ("name", "namespace")}
-            kept.append((cluster, {**found, "metadata": metadata, "status": {}}))
+            result = cluster.get(QUEUE)
+            metadata = {name: result["metadata"][name] for name in ("name", "namespace")}
+            kept.append((cluster, {**result, "metadata": metadata, "status": {}}))
             delete(cluster, QUEUE)
 
     def again() -> None:

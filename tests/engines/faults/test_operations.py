@@ -96,8 +96,8 @@ def _ended(fleet: Fleet, worker: OneCluster) -> bool:
 def test_the_contents_of_a_cluster_are_half_destroyed_and_come_back(fleet: Fleet, where: str) -> None:
     """`pulumi destroy` of a fleet on clusters that are not its own, which somebody ends in the middle, and `up`."""
     cluster = fleet.lab.clusters[where]
-    made = [each for each in render_cluster(fleet.lab.fleet, where) if each["kind"] in PATHS]
-    going = [each for each in made if each["kind"] not in ("Namespace", "PriorityClass")]
+    result = [each for each in render_cluster(fleet.lab.fleet, where) if each["kind"] in PATHS]
+    going = [each for each in result if each["kind"] not in ("Namespace", "PriorityClass")]
 
     def path(item: Any) -> str:
         place = PATHS[item["kind"]].format(namespace=item["metadata"].get("namespace", ""))
@@ -105,8 +105,8 @@ def test_the_contents_of_a_cluster_are_half_destroyed_and_come_back(fleet: Fleet
 
     def destroy() -> None:
         wait_until(lambda: jobs_run(fleet.lab.workers[US]))
-        for each in reversed(going):
-            cluster.delete(path(each))
+        for entry in reversed(going):
+            cluster.delete(path(entry))
 
     def is_whole() -> bool:
         """What is gone is made again. A flavor or check that a new queue uses may stay in deletion, and works on."""
@@ -117,8 +117,8 @@ def test_the_contents_of_a_cluster_are_half_destroyed_and_come_back(fleet: Fleet
         queues = [found for each, found in there if each["kind"] == "ClusterQueue"]
         active = all(found is not None and condition(found, "Active") == "True" for found in queues)
         return active and all(
-            found is not None and ("deletionTimestamp" not in found["metadata"] or each["kind"] in USED_BY_QUEUES)
-            for each, found in there
+            results is not None and ("deletionTimestamp" not in results["metadata"] or each["kind"] in USED_BY_QUEUES)
+            for each, results in there
         )
 
     def come_back() -> None:
@@ -169,8 +169,8 @@ def test_the_tokens_of_the_workers_are_replaced(fleet: Fleet, tmp_path: Path, mo
     def rotate() -> None:
         for token in tokens:
             _grant(fleet, token, tmp_path)
-        done = CliRunner().invoke(app, ["rotate", str(file), "--kubeconfig", str(kubeconfig)])
-        assert done.exit_code == 0, done.output
+        result = CliRunner().invoke(app, ["rotate", str(file), "--kubeconfig", str(kubeconfig)])
+        assert result.exit_code == 0, result.output
         for token in tokens:
             secret = fleet.lab.manager.get(f"{_secrets(token.secret_namespace)}/{token.secret}")
             assert EXPIRES_ANNOTATION in secret["metadata"]["annotations"]
@@ -189,23 +189,23 @@ def _secrets(namespace: str) -> str:
 
 def _contexts(fleet: Fleet, folder: Path) -> Json:
     """A kubeconfig with a context for each cluster, of its administrator."""
-    made: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    result: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for name, cluster in fleet.lab.clusters.items():
         write_kubeconfig_for(folder / "one", cluster)
         one = yaml.safe_load((folder / "one").read_text())
-        made["clusters"].append({**one["clusters"][0], "name": name})
-        made["users"].append({**one["users"][0], "name": name})
-        made["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
-    return made
+        result["clusters"].append({**one["clusters"][0], "name": name})
+        result["users"].append({**one["users"][0], "name": name})
+        result["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    return result
 
 
 def _grant(fleet: Fleet, token: WorkerToken, folder: Path) -> None:
     """The account on the worker, and its first token on the manager, as `pulumi up` makes them."""
     worker, manager = fleet.lab.workers[token.worker], fleet.lab.manager
-    for each in render_cluster(fleet.lab.fleet, token.worker):
-        if each["kind"] in ACCESS:
-            place = ACCESS[each["kind"]].format(namespace=each["metadata"].get("namespace", ""))
-            worker.request("PATCH", f"{place}/{each['metadata']['name']}?fieldManager=lab&force=true", each, APPLY)
+    for item in render_cluster(fleet.lab.fleet, token.worker):
+        if item["kind"] in ACCESS:
+            place = ACCESS[item["kind"]].format(namespace=item["metadata"].get("namespace", ""))
+            worker.request("PATCH", f"{place}/{item['metadata']['name']}?fieldManager=lab&force=true", item, APPLY)
     first = f"{_secrets(token.account_namespace)}/{token.first_secret}"
     data = wait_until(lambda: (worker.find(first) or {}).get("data"))
     write_kubeconfig_for(folder / "first", worker, fleet.gates[token.worker].url)

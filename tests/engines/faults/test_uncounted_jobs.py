@@ -19,7 +19,7 @@ LEFT = ON_MANAGER >= "0.18"
 def ignoring(fleet: FleetSpec) -> FleetSpec:
     """The fleet whose manager's Kueue ignores what its queue does not have; workers of 0.17 cannot."""
     wire = fleet.wire()
-    [manager] = [each for each in wire["clusters"] if each["role"] == "manager"]
+    [manager] = [item for item in wire["clusters"] if item["role"] == "manager"]
     kueue = manager.setdefault("kueue", {})
     given = kueue.setdefault("configuration", {})
     given["resources"] = {"quotaCheckStrategy": "IgnoreUndeclared"}
@@ -39,7 +39,7 @@ def ends(fleet: Fleet, name: str) -> None:
     if not LEFT:
         wait_until(lambda: condition(fleet.lab.manager.get(f"{JOBS}/{name}"), "Complete") == "True")
         return
-    wait_until(lambda: name in [each.name for each in fleet.held.stuck() if each.why == NOT_DISPATCHED])
+    wait_until(lambda: name in [item.name for item in fleet.held.stuck() if item.why == NOT_DISPATCHED])
     fleet.forgotten.add(name)
     fleet.lab.manager.delete(f"{JOBS}/{name}")
 

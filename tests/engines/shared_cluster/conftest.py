@@ -26,9 +26,9 @@ def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluste
 @pytest.fixture(scope="module")
 def standard(bare_cluster: OneCluster) -> Iterator[OneCluster]:
     """A Standard cluster without a node pool, beside the Autopilot one."""
-    made = standard_cluster(bare_cluster)
-    yield made
-    made.supervisor.client.delete_cluster(made.name)
+    result = standard_cluster(bare_cluster)
+    yield result
+    result.supervisor.client.delete_cluster(result.name)
 
 
 @pytest.fixture(scope="package")

@@ -156,26 +156,26 @@ def without_slices(item: Json) -> Json:
     if not admission:
         return item
     assignments = []
-    for each in admission["podSetAssignments"]:
-        found = dict(each)
-        if "topologyAssignment" in each:
-            found["topologyAssignment"] = places(each["topologyAssignment"]["slices"])
-        assignments.append(found)
+    for entry in admission["podSetAssignments"]:
+        result = dict(entry)
+        if "topologyAssignment" in entry:
+            result["topologyAssignment"] = places(entry["topologyAssignment"]["slices"])
+        assignments.append(result)
     return {**item, "status": {**item["status"], "admission": {**admission, "podSetAssignments": assignments}}}
 
 
 def places(slices: list[Json]) -> list[tuple[str, int]]:
     """Each place of one level, with its pods."""
-    found: list[tuple[str, int]] = []
-    for each in slices:
-        names, counts, number = each["valuesPerLevel"][0], each["podCounts"], each["domainCount"]
+    result: list[tuple[str, int]] = []
+    for item in slices:
+        names, counts, number = item["valuesPerLevel"][0], item["podCounts"], item["domainCount"]
         individual = names.get("individual", {})
         values = [
             f"{individual.get('prefix', '')}{root}{individual.get('suffix', '')}"
             for root in individual.get("roots", ())
         ] or [names["universal"]] * number
-        found += zip(values, counts.get("individual") or [counts["universal"]] * number, strict=True)
-    return found
+        result += zip(values, counts.get("individual") or [counts["universal"]] * number, strict=True)
+    return result
 
 
 def assert_within(made: Any, real: Any, path: str = "") -> None:

@@ -165,8 +165,8 @@ def test_the_end_of_the_run_duration_takes_the_machines_away(kueue_cluster: OneC
 
     def deactivated() -> bool:
         workloads = kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads")
-        found = [one for one in workloads if one["metadata"]["name"].startswith("job-overdue-")]
-        return any(condition(one, "Finished") == "True" or one["spec"].get("active") is False for one in found)
+        result = [one for one in workloads if one["metadata"]["name"].startswith("job-overdue-")]
+        return any(condition(one, "Finished") == "True" or one["spec"].get("active") is False for one in result)
 
     wait_until(deactivated)
     wait_until(lambda: not kueue_cluster.items(NODES))
@@ -180,8 +180,8 @@ def test_a_check_that_fails_without_quota_stays_failed_until_its_workload_is_del
         kueue_cluster.request("PATCH", queue, {"spec": {"stopPolicy": policy}}, "application/merge-patch+json")
 
     def workload() -> dict[str, Any] | None:
-        found = kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads")
-        return next((one for one in found if one["metadata"]["name"].startswith("job-failed-check-")), None)
+        result = kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads")
+        return next((one for one in result if one["metadata"]["name"].startswith("job-failed-check-")), None)
 
     def checks() -> list[dict[str, Any]]:
         return list(((workload() or {}).get("status") or {}).get("admissionChecks") or ())
@@ -198,10 +198,10 @@ def test_a_check_that_fails_without_quota_stays_failed_until_its_workload_is_del
 
     def says() -> bool:
         conditions = kueue_cluster.get(path)["status"].get("conditions") or ()
-        return any("has failed admission checks" in each["message"] for each in conditions)
+        return any("has failed admission checks" in item["message"] for item in conditions)
 
     wait_until(says)
-    assert [each["state"] for each in checks()] == ["Retry"]  # settled: only an eviction resets it
+    assert [entry["state"] for entry in checks()] == ["Retry"]  # settled: only an eviction resets it
     kueue_cluster.delete(path)
     assert end_of(kueue_cluster, "failed-check") == "Complete"
     kueue_cluster.delete(f"{JOBS}/failed-check")

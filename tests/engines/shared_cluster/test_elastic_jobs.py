@@ -17,22 +17,22 @@ def running(cluster: OneCluster, count: int) -> set[str] | None:
 
 
 def slices(cluster: OneCluster) -> list[dict[str, Any]]:
-    found = [each for each in cluster.items(WORKLOADS) if each["metadata"]["name"].startswith("job-grows-")]
-    return sorted(found, key=lambda each: "workload-slice-replacement-for" in str(each["metadata"]["annotations"]))
+    result = [item for item in cluster.items(WORKLOADS) if item["metadata"]["name"].startswith("job-grows-")]
+    return sorted(result, key=lambda each: "workload-slice-replacement-for" in str(each["metadata"]["annotations"]))
 
 
 def replaced(cluster: OneCluster) -> list[dict[str, Any]] | None:
     """Both slices, once Kueue has finished the first for the second."""
-    found = slices(cluster)
-    reasons = [one["reason"] for one in found[0]["status"]["conditions"] if one["type"] == "Finished"]
-    return found if reasons == ["WorkloadSliceReplaced"] else None
+    result = slices(cluster)
+    reasons = [one["reason"] for one in result[0]["status"]["conditions"] if one["type"] == "Finished"]
+    return result if reasons == ["WorkloadSliceReplaced"] else None
 
 
 def test_a_job_that_grows_keeps_its_pod_and_its_slice_is_replaced(kueue_cluster: OneCluster) -> None:
     template = pod_template(1, {"kueue-fleet.dev/run-seconds": "600"})
-    made = job("grows", "on-demand", template, annotations={"kueue.x-k8s.io/elastic-job": "true"})
-    made["spec"]["completions"] = 2
-    kueue_cluster.create(JOBS, made)
+    result = job("grows", "on-demand", template, annotations={"kueue.x-k8s.io/elastic-job": "true"})
+    result["spec"]["completions"] = 2
+    kueue_cluster.create(JOBS, result)
     first = wait_until(lambda: running(kueue_cluster, 1))
     kueue_cluster.request("PATCH", f"{JOBS}/grows", {"spec": {"parallelism": 2}}, "application/merge-patch+json")
     assert first < wait_until(lambda: running(kueue_cluster, 2))

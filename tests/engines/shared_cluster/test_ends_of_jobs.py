@@ -26,8 +26,8 @@ def create(cluster: OneCluster, name: str, mode: str = "NonIndexed", *, suspend:
         "completions": 2,
         "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1"}]}},
     }
-    made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
-    cluster.create(JOBS, made)
+    result = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    cluster.create(JOBS, result)
 
 
 def end(cluster: OneCluster, name: str, reason: str) -> None:

@@ -85,7 +85,7 @@ def fleet_of(classes: list[Json]) -> FleetSpec:
             "flavors": [{"name": "any"}],
             "clusterQueues": [queue],
             "localQueues": [{"name": "lq", "namespace": "default", "clusterQueue": "cq"}],
-            "workloadPriorityClasses": [{"name": each["metadata"]["name"], "value": each["value"]} for each in classes],
+            "workloadPriorityClasses": [{"name": item["metadata"]["name"], "value": item["value"]} for item in classes],
         }
     )
 
@@ -105,10 +105,10 @@ def cluster(kueue_cluster: OneCluster, folders: Mapping[str, Path]) -> Iterator[
     """The cluster with the definitions of the operators, which the other files of this folder do without."""
     ensure_job_kinds(kueue_cluster)
     before = {}
-    for made in definitions(folders):
-        path = f"{DEFINITIONS}/{made['metadata']['name']}"
+    for result in definitions(folders):
+        path = f"{DEFINITIONS}/{result['metadata']['name']}"
         before[path] = kueue_cluster.get(path)["spec"]["versions"]
-        replace_versions(kueue_cluster, path, made["spec"]["versions"])
+        replace_versions(kueue_cluster, path, result["spec"]["versions"])
     assert len(before) > 8
     wait_until(lambda: is_strict(kueue_cluster))
     yield kueue_cluster
@@ -127,8 +127,8 @@ def is_strict(cluster: OneCluster) -> bool:
     ]
     body = {"metadata": {"name": "x"}, "spec": {"nothing": 1}}
     answers = [
-        refusal_of(cluster, place_of(each, "default"), {**body, **version_of(each), "kind": KINDS[each].kind})
-        for each in kinds
+        refusal_of(cluster, place_of(item, "default"), {**body, **version_of(item), "kind": KINDS[item].kind})
+        for item in kinds
     ]
     return all("nothing" in answer for answer in answers)
 
@@ -154,10 +154,10 @@ def refusal_of(cluster: OneCluster, path: str, body: Any) -> str:
 
 def refusal_of_pods(cluster: OneCluster, job: Json) -> str:
     """Why it refuses a pod that an operator would make."""
-    for each in pod_set_templates(job):
-        spec = {**(each.template.get("spec") or {}), "restartPolicy": "Never"}
+    for item in pod_set_templates(job):
+        spec = {**(item.template.get("spec") or {}), "restartPolicy": "Never"}
         spec.pop("serviceAccountName", None)
-        metadata = {**(each.template.get("metadata") or {}), "name": "p", "namespace": "default"}
+        metadata = {**(item.template.get("metadata") or {}), "name": "p", "namespace": "default"}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         if refused := refusal_of(cluster, "/api/v1/namespaces/default/pods", pod):
             return refused
@@ -167,8 +167,8 @@ def refusal_of_pods(cluster: OneCluster, job: Json) -> str:
 def refusal_of_workload(cluster: OneCluster, job: Json) -> str:
     """Why it refuses the Workload that Kueue would make."""
     pod_sets = [
-        {"name": each.name, "count": each.count, "template": {"spec": (each.template.get("spec") or {})}}
-        for each in pod_set_templates(job)
+        {"name": item.name, "count": item.count, "template": {"spec": (item.template.get("spec") or {})}}
+        for item in pod_set_templates(job)
     ]
     body = kueue_object("Workload", "w", {"queueName": "lq", "podSets": pod_sets}, "default")
     return refusal_of(cluster, f"{KUEUE}/namespaces/default/workloads", body)
@@ -194,8 +194,8 @@ def is_job(each: Published) -> bool:
 
 def refused_here(fleet: FleetSpec, job: Json) -> list[Problem]:
     """What `check --jobs` refuses, which simulates the job; Kueue makes no Workload of some that are no errors."""
-    found = check_manifests(fleet, [Document("f.yaml:1", job)]).problems
-    return [problem for problem in found if problem.rule is not NO_WORKLOAD]
+    result = check_manifests(fleet, [Document("f.yaml:1", job)]).problems
+    return [problem for problem in result if problem.rule is not NO_WORKLOAD]
 
 
 def misread(manifest: Json) -> list[str]:
@@ -207,15 +207,15 @@ def misread(manifest: Json) -> list[str]:
 
 
 def test_no_file_of_others_is_refused_here_that_is_taken_there(cluster: OneCluster, files: list[Published]) -> None:
-    classes = [each.data for each in files if each.data["kind"] == "WorkloadPriorityClass"]
-    for made in classes:
-        cluster.ensure(f"{KUEUE}/workloadpriorityclasses", {**made, "apiVersion": "kueue.x-k8s.io/v1beta2"})
+    classes = [entry.data for entry in files if entry.data["kind"] == "WorkloadPriorityClass"]
+    for result in classes:
+        cluster.ensure(f"{KUEUE}/workloadpriorityclasses", {**result, "apiVersion": "kueue.x-k8s.io/v1beta2"})
     fleet, table, wrong, of_kind = fleet_of(classes), Counter[tuple[str, str, str]](), list[str](), Counter[str]()
-    for each in filter(is_job, files):
-        job, kind = as_submitted(each), each.data["kind"]
+    for item in filter(is_job, files):
+        job, kind = as_submitted(item), item.data["kind"]
         path = place_of(JOBS[kind], "default")
         of_kind[kind] += 1
-        some = changes(each, job) if of_kind[kind] <= MOST_OF_A_KIND else iter(())
+        some = changes(item, job) if of_kind[kind] <= MOST_OF_A_KIND else iter(())
         for what, data in (("file", job), *some):
             there = refusal_of(cluster, path, data)
             here = list(map(str, refused_here(fleet, data)))
@@ -224,11 +224,11 @@ def test_no_file_of_others_is_refused_here_that_is_taken_there(cluster: OneClust
             verdict = "refused" if there else "taken"
             table[kind, what.partition(" ")[0], f"{verdict}, {'refused' if here else 'taken'} here"] += 1
             if here and not there:
-                wrong.append(f"{each.where}: {what}: {here[0]}")
+                wrong.append(f"{item.where}: {what}: {here[0]}")
             elif not there:
                 stored = asked(cluster, path, data)
                 stored["metadata"].setdefault("name", "j")
-                wrong += [f"{each.where}: {what}: misread: {text}" for text in misread(stored)]
+                wrong += [f"{item.where}: {what}: misread: {text}" for text in misread(stored)]
     TABLE.parent.mkdir(exist_ok=True)
     rows = [f"| {' | '.join(row)} | {count} |" for row, count in sorted(table.items())]
     TABLE.write_text("\n".join(("| kind | change | API server | number |", "|---|---|---|---|", *rows)) + "\n")
@@ -239,29 +239,29 @@ def test_no_file_of_others_is_refused_here_that_is_taken_there(cluster: OneClust
 
 def test_queues_of_others_are_read_and_imported(cluster: OneCluster, files: list[Published]) -> None:
     stored = []
-    for each in files:
-        data = each.data
+    for entry in files:
+        data = entry.data
         if data["kind"] in OBJECTS and data["apiVersion"].startswith("kueue.x-k8s.io/"):
             metadata = {**data["metadata"], **({"namespace": "default"} if data["kind"] == "LocalQueue" else {})}
             body = {**data, "apiVersion": KUEUE.removeprefix("/apis/"), "metadata": metadata}
             path = f"{KUEUE}/{OBJECTS[data['kind']]}"
             stored.append(cluster.find(f"{path}/{metadata['name']}") or asked(cluster, path, body))
     assert len(stored) > 15
-    once = {(each["kind"], each["metadata"]["name"]): each for each in stored}
+    once = {(item["kind"], item["metadata"]["name"]): item for item in stored}
     parsed = parse_objects(once.values(), live=True)
     assert [str(problem) for out in parsed.left_out for problem in out.problems] == []
-    found = adopt_fleet([AdoptedCluster("c", "us-central1", list(once.values()), mode="Standard")], IDENTITY)
+    result = adopt_fleet([AdoptedCluster("c", "us-central1", list(once.values()), mode="Standard")], IDENTITY)
     queues = {name for kind, name in once if kind == "ClusterQueue"}
-    assert {each["name"] for each in found.data["clusterQueues"]} == queues
+    assert {each["name"] for each in result.data["clusterQueues"]} == queues
 
 
 def test_configurations_of_others_are_read(files: list[Published]) -> None:
-    given = [each for each in files if each.data.get("apiVersion", "").startswith("config.kueue.x-k8s.io/")]
+    given = [item for item in files if item.data.get("apiVersion", "").startswith("config.kueue.x-k8s.io/")]
     assert len(given) > 5
     unread = []
-    for each in given:
+    for entry in given:
         try:
-            parse_configuration(each.data)
+            parse_configuration(entry.data)
         except (NotModelledError, ObjectError) as refused:
-            unread.append(f"{each.where}: {refused}")
+            unread.append(f"{entry.where}: {refused}")
     assert [text for text in unread if not any(part in text for part in NOT_MODELLED)] == []

@@ -33,7 +33,7 @@ def cluster(kueue_cluster: OneCluster) -> OneCluster:
 def shapes(workloads: list[Workload]) -> list[list[tuple[Any, ...]]]:
     """Name, count, requests and node selector of each pod set."""
     return sorted(
-        [(each.name, each.count, each.requests, each.node_selector) for each in workload.pod_sets]
+        [(item.name, item.count, item.requests, item.node_selector) for item in workload.pod_sets]
         for workload in workloads
     )
 
@@ -61,18 +61,18 @@ def test_kueue_makes_the_pod_sets_that_are_read(cluster: OneCluster, name: str) 
     places = {kind.kind: place_of(framework, "default") for framework, kind in KINDS.items()}
     places["TrainingRuntime"] = RUNTIMES
     uids = {
-        wait_until(partial(created, cluster, places[each.data["kind"]], dict(each.data)))["metadata"]["uid"]
-        for each in documents
+        wait_until(partial(created, cluster, places[item.data["kind"]], dict(item.data)))["metadata"]["uid"]
+        for item in documents
     }
-    made = wait_until(partial(found, cluster, uids, len(expected)))
+    result = wait_until(partial(found, cluster, uids, len(expected)))
     if name == "pods":
-        for workload in made:
+        for workload in result:
             for number, pods in enumerate(workload["spec"]["podSets"]):
                 # Kueue names the pods of a group by a hash of their spec.
                 pods["name"] = pods["name"] if pods["name"] == "main" else f"pods-{number}"
-    assert shapes(list(parse_objects(made).workloads)) == shapes(expected)
-    for each in documents:
-        cluster.delete(f"{places[each.data['kind']]}/{each.data['metadata']['name']}")
+    assert shapes(list(parse_objects(result).workloads)) == shapes(expected)
+    for entry in documents:
+        cluster.delete(f"{places[entry.data['kind']]}/{entry.data['metadata']['name']}")
 
 
 def created(cluster: OneCluster, place: str, body: dict[str, Any]) -> dict[str, Any] | None:
@@ -88,8 +88,8 @@ def created(cluster: OneCluster, place: str, body: dict[str, Any]) -> dict[str, 
 def found(cluster: OneCluster, uids: set[str], count: int) -> list[dict[str, Any]] | None:
     """The Workloads of the objects, once there are so many."""
     there = [
-        {**each, "kind": "Workload"}
-        for each in cluster.get(f"{KUEUE}/namespaces/default/workloads")["items"]
-        if uids & {owner["uid"] for owner in each["metadata"].get("ownerReferences", ())}
+        {**item, "kind": "Workload"}
+        for item in cluster.get(f"{KUEUE}/namespaces/default/workloads")["items"]
+        if uids & {owner["uid"] for owner in item["metadata"].get("ownerReferences", ())}
     ]
     return there if len(there) == count else None

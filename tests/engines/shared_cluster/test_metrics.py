@@ -71,9 +71,9 @@ def test_the_collectors_token_opens_kueues_metrics_and_nothing_does_without(
     endpoint = OBJECTS["PodMonitoring"]["spec"]["endpoints"][0]
     with pytest.raises(Refused, match=r"401|403"):
         scrape(address, endpoint, None)
-    wanted = endpoint["authorization"]["credentials"]["secret"]
-    secret = wait_until(lambda: kueue_cluster.get(f"{PLURALS['Secret']}/{wanted['name']}").get("data"))
-    token = base64.b64decode(secret[wanted["key"]]).decode()
+    expected = endpoint["authorization"]["credentials"]["secret"]
+    secret = wait_until(lambda: kueue_cluster.get(f"{PLURALS['Secret']}/{expected['name']}").get("data"))
+    token = base64.b64decode(secret[expected["key"]]).decode()
 
     def served() -> dict[str, set[str]]:
         """The labels of each metric."""
@@ -100,7 +100,7 @@ def test_the_collectors_token_opens_kueues_metrics_and_nothing_does_without(
         text = scrape(address, endpoint, token)
         assert is_metrics(text)
         try:
-            [row] = [each for each in read_metrics(text, "metrics", time.time()) if each.cluster_queue == "on-demand"]
+            [row] = [item for item in read_metrics(text, "metrics", time.time()) if item.cluster_queue == "on-demand"]
         except (SpecError, ValueError) as none:
             raise AssertionError(str(none)) from None
         return row

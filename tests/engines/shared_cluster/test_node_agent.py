@@ -221,12 +221,12 @@ def test_an_image_without_a_program_says_so(kueue_cluster: OneCluster) -> None:
         for pod in kueue_cluster.items(f"{PODS}?labelSelector=app%3Dweb"):
             for container in pod["status"].get("containerStatuses", ()):
                 if container["state"].get("waiting", {}).get("reason") == "ErrImagePull":
-                    found: dict[str, str] = container["state"]["waiting"]
-                    return found
+                    result: dict[str, str] = container["state"]["waiting"]
+                    return result
         return None
 
-    said = wait_until(refused)
-    assert "no program on this machine stands in for image nginx:1.27" in said["message"]
+    output = wait_until(refused)
+    assert "no program on this machine stands in for image nginx:1.27" in output["message"]
     [row] = kueue_cluster.supervisor.client.refused_pods()
     assert {**row, "since": 0, "labels": {}} == {
         "cluster": kueue_cluster.name,
@@ -234,7 +234,7 @@ def test_an_image_without_a_program_says_so(kueue_cluster: OneCluster) -> None:
         "namespace": "default",
         "name": "web",
         "labels": {},
-        "message": said["message"],
+        "message": output["message"],
         "since": 0,
         "curable": False,
     }

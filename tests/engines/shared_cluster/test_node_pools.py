@@ -61,8 +61,8 @@ def scaled(most: int) -> dict[str, Any]:
 
 
 def nodes(cluster: OneCluster, pool: str) -> dict[str, dict[str, Any]]:
-    found = cluster.items(f"/api/v1/nodes?labelSelector={NODE_POOL}%3D{pool}")  # settled: requests wait for nodes
-    return {node["metadata"]["name"]: node for node in found}
+    result = cluster.items(f"/api/v1/nodes?labelSelector={NODE_POOL}%3D{pool}")  # settled: requests wait for nodes
+    return {node["metadata"]["name"]: node for node in result}
 
 
 def work(
@@ -87,9 +87,9 @@ def placed(cluster: OneCluster, job: str) -> list[dict[str, Any]]:
 
 def test_a_fixed_pool_has_its_nodes_at_once_with_gkes_labels_taints_and_room(standard: OneCluster) -> None:
     put(standard, "fixed", {"nodeCount": 2}, labels={"tier": "reserved"})
-    found = nodes(standard, "fixed")
-    assert len(found) == 2
-    node = next(iter(found.values()))
+    result = nodes(standard, "fixed")
+    assert len(result) == 2
+    node = next(iter(result.values()))
     assert condition(node, "Ready") == "True"
     labels = node["metadata"]["labels"]
     assert (labels[ACCELERATOR], labels["tier"], labels["topology.kubernetes.io/zone"]) == (
@@ -147,8 +147,8 @@ def test_daemons_run_on_every_node_and_keep_none(standard: OneCluster) -> None:
 
     def everywhere() -> bool:
         status = standard.get(f"{daemon_sets}/driver")["status"]
-        wanted = len(nodes(standard, "fixed")) + len(nodes(standard, "daemons"))
-        return bool(nodes(standard, "daemons")) and status.get("numberAvailable") == wanted
+        expected = len(nodes(standard, "fixed")) + len(nodes(standard, "daemons"))
+        return bool(nodes(standard, "daemons")) and status.get("numberAvailable") == expected
 
     wait_until(everywhere)
     wait_until(lambda: not nodes(standard, "daemons"))
@@ -351,8 +351,8 @@ def queued_job(name: str, may_fail: int) -> dict[str, Any]:
 
 
 def running(cluster: OneCluster, name: str) -> dict[str, Any] | None:
-    found = placed(cluster, name)
-    return next((pod for pod in found if pod["status"]["phase"] == "Running"), None)
+    result = placed(cluster, name)
+    return next((pod for pod in result if pod["status"]["phase"] == "Running"), None)
 
 
 def refused(cluster: OneCluster, name: str) -> str | None:
@@ -362,14 +362,14 @@ def refused(cluster: OneCluster, name: str) -> str | None:
 
 def fate(cluster: OneCluster, name: str) -> tuple[str, list[str]]:
     """The last state that the Workload of a Job has reached, and why it was evicted."""
-    [found] = [
+    [result] = [
         one
         for one in cluster.items(f"{KUEUE}/namespaces/default/workloads")
         if one["metadata"]["ownerReferences"][0]["name"] == name
     ]
-    reached = (kind for kind in ("Finished", "Evicted", "Admitted") if condition(found, kind) == "True")
+    reached = (kind for kind in ("Finished", "Evicted", "Admitted") if condition(result, kind) == "True")
     state = next(reached, "Pending")
-    evictions = (found["status"].get("schedulingStats") or {}).get("evictions") or ()
+    evictions = (result["status"].get("schedulingStats") or {}).get("evictions") or ()
     return state, [one["reason"] for one in evictions for _ in range(one["count"])]
 
 

@@ -65,7 +65,7 @@ def drawn_pod(draw: random.Random) -> Json:
         spec["hostUsers"] = draw.choice((True, False))
     if draw.random() < 0.4:
         spec["volumes"] = [{"name": "v", **draw.choice(_VOLUMES)}]
-    ports = any("ports" in each for each in (*spec["containers"], *spec.get("initContainers", ())))
+    ports = any("ports" in item for item in (*spec["containers"], *spec.get("initContainers", ())))
     if not ports and draw.random() < 0.3:
         # The API server gives each port a hostPort beside the first.
         spec[draw.choice(("hostNetwork", "hostPID", "hostIPC"))] = True
@@ -77,17 +77,17 @@ def drawn_pod(draw: random.Random) -> Json:
 
 
 def _container(draw: random.Random, name: str) -> Json:
-    made: Json = {"name": name, "image": "a:1", "securityContext": _some(draw, _CONTAINER_CONTEXTS, 0.6)}
+    result: Json = {"name": name, "image": "a:1", "securityContext": _some(draw, _CONTAINER_CONTEXTS, 0.6)}
     if draw.random() < 0.2:
         port = draw.choice((0, 80))
-        made["ports"] = [{"containerPort": 80, **({"hostPort": port} if port else {})}]
+        result["ports"] = [{"containerPort": 80, **({"hostPort": port} if port else {})}]
     if name == "main" and draw.random() < 0.3:
         probe = draw.choice(("livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"))
         handler = draw.choice(_HANDLERS)
-        made |= {probe: handler} if probe.endswith("Probe") else {"lifecycle": {probe: handler}}
-    if made["securityContext"].get("privileged"):
-        made["securityContext"].pop("allowPrivilegeEscalation", None)  # The API server refuses the two together.
-    return made
+        result |= {probe: handler} if probe.endswith("Probe") else {"lifecycle": {probe: handler}}
+    if result["securityContext"].get("privileged"):
+        result["securityContext"].pop("allowPrivilegeEscalation", None)  # The API server refuses the two together.
+    return result
 
 
 def _some(draw: random.Random, fields: Sequence[tuple[str, Sequence[Any]]], share: float) -> Json:
@@ -111,30 +111,30 @@ def standard(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def judged(bare_cluster: OneCluster, standard: str) -> Namespaces:
     """Namespaces, where the policy counts already."""
-    found = Namespaces(f"own-{standard}", f"cel-{standard}")
-    for name, labels in ((found.own, {POD_SECURITY_LABEL: standard}), (found.cel, {"judged-by": standard})):
+    result = Namespaces(f"own-{standard}", f"cel-{standard}")
+    for name, labels in ((result.own, {POD_SECURITY_LABEL: standard}), (result.cel, {"judged-by": standard})):
         metadata = {"name": name, "labels": labels}
         bare_cluster.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     conditions = [f"[object.spec].exists(pod, {one.broken})" for one in controls(standard)]
     annotations = "[object.metadata.?annotations.orValue({})]"
     conditions += [f"{annotations}.exists(annotations, {one.broken})" for one in annotation_controls(standard)]
-    each = ", ".join(f"{condition} ? '{n}' : ''" for n, condition in enumerate(conditions))
+    item = ", ".join(f"{condition} ? '{n}' : ''" for n, condition in enumerate(conditions))
     policy, binding = denying_policy(
         f"controls-{standard}",
         [("", "v1", ["pods"])],
         ("always", "true"),
         [{"expression": "size(variables.broken) == 0", "messageExpression": "'broken:' + variables.broken.join(',')"}],
         selector={"matchLabels": {"judged-by": standard}},
-        variables={"broken": f"[{each}].filter(text, text != '')"},
+        variables={"broken": f"[{item}].filter(text, text != '')"},
     )
     group = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
     bare_cluster.ensure(f"{group}ies", policy)
     bare_cluster.ensure(f"{group}ybindings", binding)
     bad = {"annotations": {}, "spec": {"containers": [{"name": "a", "image": "a:1"}], "hostPID": True}}
     # A namespace refuses every pod until it has its account.
-    wait_until(lambda: "violates PodSecurity" in refusal(bare_cluster, found.own, bad))
-    wait_until(lambda: "broken:" in refusal(bare_cluster, found.cel, bad))
-    return found
+    wait_until(lambda: "violates PodSecurity" in refusal(bare_cluster, result.own, bad))
+    wait_until(lambda: "broken:" in refusal(bare_cluster, result.cel, bad))
+    return result
 
 
 def refusal(cluster: OneCluster, namespace: str, pod: Json) -> str:
@@ -161,9 +161,9 @@ def judgements(cluster: OneCluster, namespace: str, seed: str) -> Iterator[tuple
     draw = random.Random(seed)
     for _ in range(PODS):
         pod = drawn_pod(draw)
-        said = refusal(cluster, namespace, pod)
-        if " is invalid: " not in said:
-            yield pod, said
+        output = refusal(cluster, namespace, pod)
+        if " is invalid: " not in output:
+            yield pod, output
 
 
 def test_cel_and_python_say_the_same_of_each_control(
@@ -173,13 +173,13 @@ def test_cel_and_python_say_the_same_of_each_control(
     every = [*controls(standard), *annotation_controls(standard)]
     # The API server copies the annotation into the field.
     [copied] = (index for index, control in enumerate(every) if "appArmorProfile" in control.path)
-    for pod, said in judgements(bare_cluster, judged.cel, standard):
+    for pod, output in judgements(bare_cluster, judged.cel, standard):
         broken = broken_by(standard, pod)
         seen.update(broken)
-        assert bool(said) is bool(broken), (pod, said)
-        in_cel = set(map(int, re.findall(r"\d+", said.partition("broken:")[2])))
-        assert in_cel - {copied} == set(broken) - {copied}, (pod, said)
-        assert pod["annotations"] or (copied in in_cel) is (copied in broken), (pod, said)
+        assert bool(output) is bool(broken), (pod, output)
+        in_cel = set(map(int, re.findall(r"\d+", output.partition("broken:")[2])))
+        assert in_cel - {copied} == set(broken) - {copied}, (pod, output)
+        assert pod["annotations"] or (copied in in_cel) is (copied in broken), (pod, output)
     # Kubernetes itself refuses a pod that breaks the first; not the template of one in a JobSet.
     [unseen, *_] = (index for index, control in enumerate(every) if "procMount" in control.path)
     assert seen == set(range(len(every))) - {unseen}, "each control was broken by one of the pods"
@@ -187,6 +187,6 @@ def test_cel_and_python_say_the_same_of_each_control(
 
 def test_kubernetes_refuses_the_same_pods(bare_cluster: OneCluster, judged: Namespaces, standard: str) -> None:
     for seed in (standard, f"{standard} {random.randrange(10**9)}"):
-        for pod, said in judgements(bare_cluster, judged.own, seed):
-            assert not said or "violates PodSecurity" in said
-            assert bool(said) is bool(broken_by(standard, pod)), (seed, pod, said)
+        for pod, output in judgements(bare_cluster, judged.own, seed):
+            assert not output or "violates PodSecurity" in output
+            assert bool(output) is bool(broken_by(standard, pod)), (seed, pod, output)

@@ -24,31 +24,31 @@ A_MINUTE = 60.0
 @pytest.fixture
 def cluster(kueue_cluster: OneCluster) -> Iterator[OneCluster]:
     """With the example's queues for serving and batch, and six jobs of two GPUs that fill what serving leaves."""
-    made = []
+    result = []
     fleet = parse_fleet_text((EXAMPLE / "fleet.yaml").read_text(), "fleet")
-    for each in (one.manifest for one in objects_on(fleet, "gpus")):
-        if each["kind"] in PLACES and each["metadata"]["name"] != "notebooks":
-            name = f"serving-{each['metadata']['name']}"
-            text = yaml.safe_dump({**each, "metadata": {"name": name}}).replace("name: l4", "name: serving-l4")
-            made.append(f"{KUEUE}/{PLACES[each['kind']]}/{name}")
-            kueue_cluster.create(f"{KUEUE}/{PLACES[each['kind']]}", yaml.safe_load(text))
+    for item in (one.manifest for one in objects_on(fleet, "gpus")):
+        if item["kind"] in PLACES and item["metadata"]["name"] != "notebooks":
+            name = f"serving-{item['metadata']['name']}"
+            text = yaml.safe_dump({**item, "metadata": {"name": name}}).replace("name: l4", "name: serving-l4")
+            result.append(f"{KUEUE}/{PLACES[item['kind']]}/{name}")
+            kueue_cluster.create(f"{KUEUE}/{PLACES[item['kind']]}", yaml.safe_load(text))
     for name in ("serving", "batch"):
         queue = kueue_object("LocalQueue", name, {"clusterQueue": f"serving-{name}"}, "default")
-        made.append(f"{KUEUE}/namespaces/default/localqueues/{name}")
+        result.append(f"{KUEUE}/namespaces/default/localqueues/{name}")
         kueue_cluster.create(f"{KUEUE}/namespaces/default/localqueues", queue)
     yield kueue_cluster
-    for path in reversed(made):
+    for path in reversed(result):
         kueue_cluster.delete(path)
 
 
 def admitted(cluster: OneCluster, queue: str, count: int) -> list[str] | None:
     """The names of the Workloads of a LocalQueue that are admitted, if there are so many."""
-    found = [
-        each["metadata"]["name"]
-        for each in cluster.items(WORKLOADS)
-        if each["spec"]["queueName"] == queue and condition(each, "Admitted") == "True"
+    result = [
+        item["metadata"]["name"]
+        for item in cluster.items(WORKLOADS)
+        if item["spec"]["queueName"] == queue and condition(item, "Admitted") == "True"
     ]
-    return found if len(found) == count else None
+    return result if len(result) == count else None
 
 
 def test_replicas_that_are_added_get_their_gpus_from_batch_within_a_minute(cluster: OneCluster) -> None:
@@ -66,4 +66,4 @@ def test_replicas_that_are_added_get_their_gpus_from_batch_within_a_minute(clust
     cluster.delete(f"{DEPLOYMENTS}/chat")
     for number in range(6):
         cluster.delete(f"{JOBS}/evaluate-{number}")
-    wait_until(lambda: not {"serving", "batch"} & {each["spec"]["queueName"] for each in cluster.items(WORKLOADS)})
+    wait_until(lambda: not {"serving", "batch"} & {item["spec"]["queueName"] for item in cluster.items(WORKLOADS)})

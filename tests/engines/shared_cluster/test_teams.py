@@ -169,8 +169,8 @@ def test_a_job_keeps_to_what_its_team_may_use(cluster: OneCluster, framework: st
     place = place_of(framework, TEAM)
     for body in (job_of(framework), job_of(framework, priority_class="team-low", REGIONS="us-central1")):
         # What Kueue's webhooks say of such small jobs is not looked at.
-        found = refusal(cluster, place, body)
-        assert not found or "admission webhook" in found
+        result = refusal(cluster, place, body)
+        assert not result or "admission webhook" in result
     queue, priority = f"metadata.labels[{QUEUE}]", f"metadata.labels[{PRIORITY}]"
     regions = f"metadata.labels[{REGIONS}]"
     refused = {
@@ -210,21 +210,21 @@ BROKEN: Mapping[str, Json] = {
 
 def broken_pod(path: str, fields: Json) -> Json:
     """A pod that has these fields."""
-    made = pod()
+    result = pod()
     if "containers" in path:
-        made["spec"]["containers"][0] |= fields
+        result["spec"]["containers"][0] |= fields
     else:
-        made["spec"] |= fields
-    return made
+        result["spec"] |= fields
+    return result
 
 
 @pytest.mark.parametrize("path", BROKEN)
 def test_a_job_whose_pods_the_namespace_refuses_is_refused_itself(cluster: OneCluster, path: str) -> None:
-    made = broken_pod(path, BROKEN[path])
+    result = broken_pod(path, BROKEN[path])
     body = job_of("batch/job")
-    body["spec"]["template"] = made
+    body["spec"]["template"] = result
     assert f"{path}: is against Pod Security Standard baseline of the namespace; " in refusal(cluster, JOBS, body)
-    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, **made}
+    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, **result}
     assert "violates PodSecurity" in refusal(cluster, PODS, alone, "")
 
 
@@ -245,10 +245,10 @@ def test_annotations_of_every_kind_of_job_are_looked_at(cluster: OneCluster, fra
 @pytest.mark.parametrize("framework", [name for name, kind in KINDS.items() if kind.pod_specs and name != "pod"])
 def test_pods_of_every_kind_of_job_are_looked_at(cluster: OneCluster, framework: str) -> None:
     body = job_of(framework)
-    made = broken_pod("", BROKEN["hostNetwork, hostPID or hostIPC of its pods"])
-    body["spec"] = SPECS[framework](made)
+    result = broken_pod("", BROKEN["hostNetwork, hostPID or hostIPC of its pods"])
+    body["spec"] = SPECS[framework](result)
     if framework == "sparkoperator.k8s.io/sparkapplication":
-        body["spec"] = {"driver": {"template": made}, "executor": {}}
+        body["spec"] = {"driver": {"template": result}, "executor": {}}
     assert "hostNetwork, hostPID or hostIPC of its pods: is against " in refusal(
         cluster, place_of(framework, TEAM), body
     )
@@ -301,9 +301,9 @@ def test_a_member_leaves_no_pods_of_a_deleted_job(cluster: OneCluster, how: Json
 
 def test_a_refusal_has_no_characters_that_a_terminal_obeys(cluster: OneCluster) -> None:
     body = job_of("jobset.x-k8s.io/jobset", priority_class="\x1b]0;owned\x07\x1b[2J")
-    found = refusal(cluster, JOBSETS, body)
-    assert "a name with other characters than those of names is not a priority class for team vision" in found
-    assert "\x1b" not in found
+    result = refusal(cluster, JOBSETS, body)
+    assert "a name with other characters than those of names is not a priority class for team vision" in result
+    assert "\x1b" not in result
 
 
 def test_a_member_takes_no_addresses_of_others(cluster: OneCluster) -> None:
@@ -337,8 +337,8 @@ def test_a_job_that_kueue_rejected_later_is_refused_while_it_starts(
     """Kueue sets managedBy once it has read its queues; it never does so here."""
     place, body = place_of(framework, manager), job_of(framework)
     says = "spec.managedBy: is not kueue.x-k8s.io/multikueue, which Kueue sets once it has started"
-    found = refusal(cluster, place, body, "")
-    assert (says in found) == bool(KINDS[framework].managed_by), found
+    result = refusal(cluster, place, body, "")
+    assert (says in result) == bool(KINDS[framework].managed_by), result
     spec = body["spec"].setdefault("runPolicy", {}) if framework.startswith("kubeflow.org/") else body["spec"]
     spec["managedBy"] = "kueue.x-k8s.io/multikueue"
     assert says not in refusal(cluster, place, body, "")
@@ -361,8 +361,8 @@ def test_a_job_that_requests_nothing_that_counts_is_refused_on_a_manager(
     assert says not in refusal(cluster, place_of(framework, manager), body, "")
     asked = json.dumps(body)
     bare = json.loads(re.sub(r'"resources": {"requests": {[^}]*}, "limits": {[^}]*}}', '"resources": {}', asked))
-    found = refusal(cluster, place_of(framework, manager), bare, "")
-    assert (says in found) == (not KINDS[framework].counts_more), found
+    result = refusal(cluster, place_of(framework, manager), bare, "")
+    assert (says in result) == (not KINDS[framework].counts_more), result
     licence = '"resources": {"requests": {"example.com/licence": 1}, "limits": {"example.com/licence": 1}}'
     other = json.loads(json.dumps(bare).replace('"resources": {}', licence))
     assert (says in refusal(cluster, place_of(framework, manager), other, "")) == (not KINDS[framework].counts_more)
@@ -454,9 +454,9 @@ def test_hostile_pods_are_refused(cluster: OneCluster, spec: Json, says: str) ->
     container = spec.get("container", {})
     body["spec"] |= {key: value for key, value in spec.items() if key != "container"}
     body["spec"]["containers"][0] |= container
-    found = refusal(cluster, PODS, body)
-    assert 'violates PodSecurity "baseline' in found
-    assert says in found
+    result = refusal(cluster, PODS, body)
+    assert 'violates PodSecurity "baseline' in result
+    assert says in result
     assert not refusal(cluster, PODS, job_of("pod"))
 
 
@@ -466,9 +466,9 @@ def test_only_the_pods_of_an_unknown_runtime_class_are_refused(cluster: OneClust
         template = pod()
         template["spec"]["runtimeClassName"] = "nowhere"
         body = {**job_of(framework), "spec": SPECS[framework](template)}
-        found = refusal(cluster, place_of(framework, TEAM), body)
-        assert says in found
-        assert bool(found) is bool(says)
+        result = refusal(cluster, place_of(framework, TEAM), body)
+        assert says in result
+        assert bool(result) is bool(says)
 
 
 @pytest.mark.parametrize("kind", ["LoadBalancer", "NodePort"])

@@ -75,14 +75,14 @@ def deployment(template: Json) -> Json:
     ids=["no kind of GPU", "a toleration alone", "a node pool"],
 )
 def test_autopilot_refuses_a_suspended_job(autopilot: OneCluster, gpus: int, spec: dict[str, Any], why: str) -> None:
-    said = created(autopilot, JOBS, job("refused", "none", pod_template(gpus, **spec)))
-    assert "GKE Warden rejected the request because it violates one or more constraints." in said
-    assert why in said
+    output = created(autopilot, JOBS, job("refused", "none", pod_template(gpus, **spec)))
+    assert "GKE Warden rejected the request because it violates one or more constraints." in output
+    assert why in output
 
 
 def test_autopilot_refuses_a_deployment_too(autopilot: OneCluster) -> None:
-    said = created(autopilot, DEPLOYMENTS, deployment(pod_template(0, tolerations=TOLERATED)))
-    assert "[denied by autogke-gpu-limitation]" in said
+    output = created(autopilot, DEPLOYMENTS, deployment(pod_template(0, tolerations=TOLERATED)))
+    assert "[denied by autogke-gpu-limitation]" in output
 
 
 def test_autopilot_refuses_a_pod_too(autopilot: OneCluster) -> None:

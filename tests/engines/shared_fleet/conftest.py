@@ -13,5 +13,5 @@ from two_regions import data
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
     """A manager and two workers with real Kueue; tests start the controller."""
-    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
-        yield made
+    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as result:
+        yield result

@@ -30,21 +30,21 @@ def node(name: str) -> Json:
 
 def lends(cluster: OneCluster) -> tuple[str | None, bool]:
     """How many GPUs the slack queue lends, and whether it says what is lost."""
-    found = cluster.get(f"{KUEUE}/clusterqueues/{RESERVE}")
-    quotas = found["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
-    said = LOST_CAPACITY_ANNOTATION in found["metadata"].get("annotations", {})
-    return next(each.get("lendingLimit") for each in quotas if each["name"] == GPU), said
+    result = cluster.get(f"{KUEUE}/clusterqueues/{RESERVE}")
+    quotas = result["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    output = LOST_CAPACITY_ANNOTATION in result["metadata"].get("annotations", {})
+    return next(item.get("lendingLimit") for item in quotas if item["name"] == GPU), output
 
 
 def placed_on(worker: OneCluster) -> str:
     """The node that Kueue has given to the only job of the queue. Raises AssertionError."""
-    for found in worker.items(f"{KUEUE}/namespaces/team/workloads"):
-        if found["spec"]["queueName"] == TEAM and condition(found, "Admitted") == "True":
-            [assigned] = found["status"]["admission"]["podSetAssignments"]
+    for result in worker.items(f"{KUEUE}/namespaces/team/workloads"):
+        if result["spec"]["queueName"] == TEAM and condition(result, "Admitted") == "True":
+            [assigned] = result["status"]["admission"]["podSetAssignments"]
             values = assigned["topologyAssignment"]["slices"][0]["valuesPerLevel"][0]
             return str(values.get("universal") or values["individual"]["roots"][0])
     states = [
-        found.get("status") for found in (*worker.items(f"{KUEUE}/namespaces/team/workloads"), *worker.items(NODES))
+        results.get("status") for results in (*worker.items(f"{KUEUE}/namespaces/team/workloads"), *worker.items(NODES))
     ]
     raise AssertionError(f"no job of {TEAM} is admitted: {states}")
 

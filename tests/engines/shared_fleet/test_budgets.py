@@ -38,31 +38,31 @@ def apply_queue(lab: ControllerLab) -> None:
 
 def spot_only() -> Json:
     """L4 are on Spot nodes, and come after a flavor without nodes; over the budget a job may have them alone."""
-    made = data()
-    for cluster in made["clusters"]:
+    result = data()
+    for cluster in result["clusters"]:
         cluster |= {"mode": "Standard", "zones": [f"{cluster['region']}-a"]} if cluster["role"] == "worker" else {}
     pool = {"machineType": "g2-standard-96", "autoscaling": {"totalMaxNodeCount": 200}}
-    made["nodePools"] = [{**pool, "name": "absent"}, {**pool, "name": "l4", "capacity": {"type": "spot"}}]
-    made["flavors"] = [{"name": name, "nodePool": name} for name in ("absent", "l4")]
-    made["localQueues"] = [each for each in made["localQueues"] if each["clusterQueue"] == "gpu"]
-    made["clusterQueues"] = [each for each in made["clusterQueues"] if each["name"] == "gpu"]
-    made["admissionChecks"] = [each for each in made["admissionChecks"] if each["name"] == "fleet"]
-    flavors = made["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    result["nodePools"] = [{**pool, "name": "absent"}, {**pool, "name": "l4", "capacity": {"type": "spot"}}]
+    result["flavors"] = [{"name": name, "nodePool": name} for name in ("absent", "l4")]
+    result["localQueues"] = [item for item in result["localQueues"] if item["clusterQueue"] == "gpu"]
+    result["clusterQueues"] = [entry for entry in result["clusterQueues"] if entry["name"] == "gpu"]
+    result["admissionChecks"] = [each for each in result["admissionChecks"] if each["name"] == "fleet"]
+    flavors = result["clusterQueues"][0]["resourceGroups"][0]["flavors"]
     flavors.insert(0, {**flavors[0], "name": "absent"})
-    del made["cohorts"], made["topologies"], made["controller"]["prices"]
-    return {**made, "teams": [{"name": "team", "budget": {"gpuHours": 1, "enforce": "interruptibleOnly"}}]}
+    del result["cohorts"], result["topologies"], result["controller"]["prices"]
+    return {**result, "teams": [{"name": "team", "budget": {"gpuHours": 1, "enforce": "interruptibleOnly"}}]}
 
 
 def checked(lab: ControllerLab, name: str) -> str:
     """What the budget's check says of a job."""
     status = (lab.workload(name) or {}).get("status", {})
-    checks: dict[str, str] = {each["name"]: each["message"] for each in status.get("admissionChecks", ())}
+    checks: dict[str, str] = {item["name"]: item["message"] for item in status.get("admissionChecks", ())}
     return checks.get(BUDGET_CHECK, "")
 
 
 def kept(lab: ControllerLab) -> Json:
-    found: Json = json.loads(lab.manager.get(f"{CONFIG_MAPS}/{LEDGER_NAME}")["data"]["ledger"])
-    return found
+    result: Json = json.loads(lab.manager.get(f"{CONFIG_MAPS}/{LEDGER_NAME}")["data"]["ledger"])
+    return result
 
 
 def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
@@ -83,7 +83,7 @@ def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
     try:
         lab.start_controller("budgets")
         lab.submit(job("over"))
-        found = wait_until(
+        result = wait_until(
             lambda: (
                 w
                 if condition(w := lab.workload("over") or {}, "QuotaReserved") == "False"
@@ -91,10 +91,10 @@ def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
                 else None
             )
         )
-        said = {each["type"]: each["message"] for each in found["status"]["conditions"]}
-        assert "Team team has used 1 of 1 GPU hours per month; it waits until " in said["Evicted"]
+        output = {item["type"]: item["message"] for item in result["status"]["conditions"]}
+        assert "Team team has used 1 of 1 GPU hours per month; it waits until " in output["Evicted"]
 
-        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        path = f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}"
         labels = {OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}
         lab.manager.request("PATCH", path, {"metadata": {"labels": labels}}, "application/merge-patch+json")
         wait_until(lambda: checked(lab, "over").endswith("jane allowed it until 2099-12-31"))
@@ -108,8 +108,8 @@ def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
         lab.start_controller("interruptible")
         lab.submit(job("on-spot"))
         # It would be admitted to the first flavor, and have no node, were it not for the budget.
-        found = wait_until(lambda: w if condition(w := lab.workload("on-spot") or {}, "Finished") == "True" else None)
-        left = found["metadata"]["annotations"][ALLOWED_FLAVORS_ANNOTATION].split(",")
+        result = wait_until(lambda: w if condition(w := lab.workload("on-spot") or {}, "Finished") == "True" else None)
+        left = result["metadata"]["annotations"][ALLOWED_FLAVORS_ANNOTATION].split(",")
         assert "l4" in left
         assert "absent" not in left
         wait_until(lambda: checked(lab, "on-spot").endswith("it may have interruptible flavors"))

@@ -36,22 +36,22 @@ RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 @pytest.fixture(scope="module")
 def copies(lab: ControllerLab) -> Iterator[dict[str, Witness]]:
     """By worker: every copy it ever had."""
-    made = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in lab.workers.items()}
-    yield made
-    for witness in made.values():
+    result = {name: Witness(cluster, f"{KUEUE}/workloads") for name, cluster in lab.workers.items()}
+    yield result
+    for witness in result.values():
         witness.close()
 
 
 @pytest.fixture(scope="module")
 def states(lab: ControllerLab) -> Iterator[dict[str, list[Json]]]:
     """By cluster: every state of every Workload in turn, however short it was."""
-    found: dict[str, list[Json]] = {name: [] for name in lab.clusters}
-    made = [
-        Witness(cluster, f"{KUEUE}/workloads", lambda item, _, name=name: found[name].append(item))  # type: ignore[misc]
+    results: dict[str, list[Json]] = {name: [] for name in lab.clusters}
+    result = [
+        Witness(cluster, f"{KUEUE}/workloads", lambda item, _, name=name: results[name].append(item))  # type: ignore[misc]
         for name, cluster in lab.clusters.items()
     ]
-    yield found
-    for witness in made:
+    yield results
+    for witness in result:
         witness.close()
 
 
@@ -67,13 +67,13 @@ def was(states: Iterable[Json], name: str, kind: str) -> bool:
 
 def admissions(states: Iterable[Json], name: str) -> list[set[str]]:
     """The flavors that the copy of a job was admitted on, one after the other."""
-    found: list[set[str]] = []
+    result: list[set[str]] = []
     for item in states_of(states, name):
         if condition(item, "Admitted") == "True":
             [assigned] = item["status"]["admission"]["podSetAssignments"]
             flavors = set(assigned["flavors"].values())
-            found += [flavors] if found[-1:] != [flavors] else []
-    return found
+            result += [flavors] if result[-1:] != [flavors] else []
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +84,15 @@ def controller(lab: ControllerLab, copies: dict[str, Witness]) -> ControllerProc
 def report(lab: ControllerLab, name: str) -> Json:
     workload = lab.workload(name)  # settled: written before the nomination
     assert workload is not None
-    found = [c for c in workload.get("status", {}).get("conditions", []) if c["type"] == DISPATCH_CONDITION]
-    assert len(found) == 1
-    return dict(found[0])
+    result = [c for c in workload.get("status", {}).get("conditions", []) if c["type"] == DISPATCH_CONDITION]
+    assert len(result) == 1
+    return dict(result[0])
 
 
 def decided(lab: ControllerLab, name: str) -> ParsedReport:
-    found = dispatch_report(lab.workload(name) or {})  # settled: written before the nomination
-    assert found is not None
-    return found
+    result = dispatch_report(lab.workload(name) or {})  # settled: written before the nomination
+    assert result is not None
+    return result
 
 
 def scores(lab: ControllerLab, name: str) -> dict[str, Scored]:
@@ -118,9 +118,9 @@ CONTROLLER = "kueue-fleet-controller"
 def check_state(lab: ControllerLab, name: str, check: str = "fleet") -> Json:
     workload = lab.workload(name)  # settled: written before the nomination
     assert workload is not None
-    found = [c for c in workload.get("status", {}).get("admissionChecks", []) if c["name"] == check]
-    assert len(found) == 1
-    return dict(found[0])
+    result = [c for c in workload.get("status", {}).get("admissionChecks", []) if c["name"] == check]
+    assert len(result) == 1
+    return dict(result[0])
 
 
 @pytest.mark.usefixtures("controller")
@@ -190,21 +190,21 @@ def test_a_member_reads_why_a_job_waits_and_nothing_of_other_teams_until_it_is_a
     wait_until(lambda: lab.manager.get(f"{KUEUE}/clusterqueues/gpu")["status"]["admittedWorkloads"] == 2)
     lab.submit(job("waits", gpus=4))
     wait_until(lambda: condition(lab.workload("waits") or {}, WAITING_CONDITION) == "True")
-    found = lab.workload("waits")  # settled: the condition is there
-    assert found is not None
-    said = kubectl(lab, "describe", "workload", "-n", "team", found["metadata"]["name"])
+    result = lab.workload("waits")  # settled: the condition is there
+    assert result is not None
+    output = kubectl(lab, "describe", "workload", "-n", "team", result["metadata"]["name"])
     assert (
-        "It asks for 4 nvidia.com/gpu; 0 of 16 is free on the worker clusters together, 4 is missing." in said.stdout
-    ), said.stderr
-    assert "Position: 1 of 1 in ClusterQueue gpu" in said.stdout
-    assert RIVAL not in said.stdout
+        "It asks for 4 nvidia.com/gpu; 0 of 16 is free on the worker clusters together, 4 is missing." in output.stdout
+    ), output.stderr
+    assert "Position: 1 of 1 in ClusterQueue gpu" in output.stdout
+    assert RIVAL not in output.stdout
     assert "forbidden" in kubectl(lab, "get", "workloads", "-n", RIVAL).stderr
     wait_until(lambda: "It asks for 4" in kubectl(lab, "describe", "job", "-n", "team", "waits").stdout)
     time.sleep(3)
-    written = [each["metadata"]["resourceVersion"] for each in states_of(states[MANAGER], "waits")]
+    written = [item["metadata"]["resourceVersion"] for item in states_of(states[MANAGER], "waits")]
     now = lab.workload("waits")  # settled: nothing writes to it any more, which is the claim
     assert now is not None
-    assert now["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"], written
+    assert now["metadata"]["resourceVersion"] == result["metadata"]["resourceVersion"], written
     assert condition(now, "QuotaReserved") == "False"
     lab.manager.delete(f"{rivals}/{RIVAL}-0")
     assert lab.placed("waits") in (EU, US)
@@ -234,8 +234,8 @@ def test_a_check_that_can_never_pass_rejects_with_what_to_do_and_others_go_on(la
     assert check_state(lab, "short")["state"] == "Ready"
 
     def deactivated() -> bool:
-        found = lab.workload("endless")
-        return found is not None and found["spec"].get("active") is False
+        result = lab.workload("endless")
+        return result is not None and result["spec"].get("active") is False
 
     wait_until(deactivated)
     assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in told(lab, "endless", "CheckRejected")
@@ -261,8 +261,8 @@ def evict_and_see_it_back(lab: ControllerLab, name: str) -> None:
     set_active(lab, name, active=False)
 
     def is_back() -> bool:
-        found = lab.workload(name)
-        return found is not None and "admission" not in found["status"] and is_at(lab, name)
+        result = lab.workload(name)
+        return result is not None and "admission" not in result["status"] and is_at(lab, name)
 
     wait_until(is_back)
     set_active(lab, name, active=True)
@@ -272,12 +272,12 @@ def evict_and_see_it_back(lab: ControllerLab, name: str) -> None:
 
 def is_at(lab: ControllerLab, name: str, *workers: str) -> bool:
     """Whether a job is nominated for these workers, and has its copies there and nowhere else."""
-    found = lab.workload(name)
-    if found is None or "status" not in found:
+    result = lab.workload(name)
+    if result is None or "status" not in result:
         return False
-    path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+    path = f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}"
     copies = [worker for worker, cluster in lab.workers.items() if cluster.find(path)]
-    return (found["status"].get("nominatedClusterNames") or []) == list(workers) == copies
+    return (result["status"].get("nominatedClusterNames") or []) == list(workers) == copies
 
 
 def set_active(lab: ControllerLab, name: str, *, active: bool) -> None:
@@ -354,8 +354,8 @@ def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_
     lab.submit(job("patient", queue="patient", regions="europe-west4", seconds=1))
 
     def waited() -> bool:
-        found = states_of(states[MANAGER], "patient")
-        checks = [one for item in found for one in item.get("status", {}).get("admissionChecks", [])]
+        result = states_of(states[MANAGER], "patient")
+        checks = [one for item in result for one in item.get("status", {}).get("admissionChecks", [])]
         return any(one["message"].startswith("Waits for nodes of b200 since ") for one in checks)
 
     wait_until(waited)
@@ -398,7 +398,7 @@ def nothing_is_left(lab: ControllerLab, queue: str, path: str) -> bool:
 def is_free(lab: ControllerLab, queue: str) -> bool:
     """Whether no job has quota of the queue anywhere."""
     queues = [cluster.get(f"{KUEUE}/clusterqueues/{queue}") for cluster in lab.clusters.values()]
-    used = [one for each in queues for one in each["status"].get("flavorsReservation", [])]
+    used = [one for item in queues for one in item["status"].get("flavorsReservation", [])]
     return all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
 
 
@@ -408,9 +408,9 @@ def simulated() -> tuple[str, set[str], dict[str, int]]:
     entry = {"name": "patient", "namespace": "team", "queue": "patient", "runSeconds": 1, "labels": labels}
     entry["requests"] = {"nvidia.com/gpu": 1, "cpu": 1}
     file = WorkloadFile.model_validate({"jobs": [entry], "waits": [{"flavor": "b200", "seconds": 1e6}]})
-    [found] = prepare_fleet(parse_fleet(data()), file, Delays()).run().as_json()["workloads"]
-    reasons = [one["reason"] for one in found["evictions"]]
-    return found["cluster"], set(found["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
+    [result] = prepare_fleet(parse_fleet(data()), file, Delays()).run().as_json()["workloads"]
+    reasons = [one["reason"] for one in result["evictions"]]
+    return result["cluster"], set(result["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
 
 
 def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewhere(lab: ControllerLab) -> None:
@@ -430,10 +430,10 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
     )
     lab.submit(job("stuck", queue="dws"))
     assert lab.placed("stuck") == US
-    said = told(lab, "stuck", "ProvisioningTimeout")
-    assert said.startswith("ProvisioningRequest ")
-    assert f"on {EU} was accepted" in said
-    assert said.endswith("retry 1 of 1")
+    output = told(lab, "stuck", "ProvisioningTimeout")
+    assert output.startswith("ProvisioningRequest ")
+    assert f"on {EU} was accepted" in output
+    assert output.endswith("retry 1 of 1")
 
 
 def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason(
@@ -445,10 +445,10 @@ def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason
     wait_until(lambda: was(states[MANAGER], "too-large", "QuotaReserved"))
     lab.submit(job("behind", gpus=8))
     assert lab.placed("behind") in (EU, US)
-    found = lab.workload("too-large")  # settled: its quota is given back last
-    assert found is not None
-    assert (found["spec"]["active"], found["status"].get("admission")) == (False, None)
-    [evicted] = [one for one in found["status"]["conditions"] if one["type"] == "Evicted"]
+    result = lab.workload("too-large")  # settled: its quota is given back last
+    assert result is not None
+    assert (result["spec"]["active"], result["status"].get("admission")) == (False, None)
+    [evicted] = [one for one in result["status"]["conditions"] if one["type"] == "Evicted"]
     assert evicted["reason"] == "DeactivatedDueToAdmissionCheck"
     assert "None of 2 clusters can ever run this job: worker-eu ExceedsMaxQuota" in evicted["message"]
     assert told(lab, "too-large", "FitsNoCluster").startswith("None of 2 clusters can ever run this job")
@@ -487,8 +487,8 @@ def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(
 
 def copy_condition(lab: ControllerLab, name: str, kind: str) -> str | None:
     """The status of a condition of a job's copy in Europe."""
-    found = lab.workload(name)
-    copy = found and lab.workers[EU].find(f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}")
+    result = lab.workload(name)
+    copy = result and lab.workers[EU].find(f"{KUEUE}/namespaces/team/workloads/{result['metadata']['name']}")
     return condition(copy, kind) if copy else None
 
 
@@ -500,8 +500,8 @@ def test_a_job_that_is_evicted_on_the_manager_while_its_pods_run_gives_its_quota
     set_active(lab, "long", active=False)
 
     def freed() -> bool:
-        found = lab.workload("long")
-        return found is not None and "admission" not in found["status"]
+        result = lab.workload("long")
+        return result is not None and "admission" not in result["status"]
 
     wait_until(freed)
     status = lab.manager.get(f"{JOBS}/long")["status"]  # settled: quota is given back when no pod is active

@@ -45,12 +45,12 @@ def few_gpus(lab: ControllerLab) -> None:
 @pytest.fixture(scope="module")
 def gates(lab: ControllerLab) -> Iterator[dict[str, Gate]]:
     """How the manager's Kueue reaches each worker."""
-    made = {name: Gate(cluster.server) for name, cluster in lab.workers.items()}
-    for name, gate in made.items():
+    result = {name: Gate(cluster.server) for name, cluster in lab.workers.items()}
+    for name, gate in result.items():
         route(lab, name, gate.url)
     wait_until_connected(lab)
-    yield made
-    for gate in made.values():
+    yield result
+    for gate in result.values():
         gate.close()
 
 
@@ -64,8 +64,8 @@ def stopped(cluster: OneCluster, policy: str) -> Iterator[None]:
 
 def running(cluster: OneCluster, name: str) -> str | None:
     """The uid of a Job of which a pod is active."""
-    found = cluster.find(f"{JOBS}/{name}")
-    return str(found["metadata"]["uid"]) if found and found.get("status", {}).get("active") else None
+    result = cluster.find(f"{JOBS}/{name}")
+    return str(result["metadata"]["uid"]) if result and result.get("status", {}).get("active") else None
 
 
 def runs_on(lab: ControllerLab, name: str) -> OneCluster:
@@ -80,8 +80,8 @@ def copies(lab: ControllerLab, name: str) -> dict[str, str]:
     """The uid of the copies of a Job, by worker."""
     workload = lab.workload(name)
     path = f"{WORKLOADS}/{workload['metadata']['name']}" if workload else ""
-    found = {where: cluster.find(path) for where, cluster in lab.workers.items()} if path else {}
-    return {where: copy["metadata"]["uid"] for where, copy in found.items() if copy}
+    result = {where: cluster.find(path) for where, cluster in lab.workers.items()} if path else {}
+    return {where: copy["metadata"]["uid"] for where, copy in result.items() if copy}
 
 
 def stays(worker: OneCluster, name: str, uid: str | None, seconds: float = 4.0) -> None:
@@ -168,21 +168,21 @@ def alerted(lab: ControllerLab) -> set[str]:
     assert logger is not None
     assert messages is not None
     assert match["labelExtractors"] == {"worker": "EXTRACT(jsonPayload.name)"}
-    wanted = re.findall(r'"([^"]+)"', messages[1])
-    found = set()
+    expected = re.findall(r'"([^"]+)"', messages[1])
+    result = set()
     for log in lab.supervisor.paths.root.rglob("kueue-system_*/manager.log"):
-        lines = (each for each in logged(log) if each.get("logger") == logger[1])
-        found |= {each["name"] for each in lines if each["msg"] in wanted}
-    return found
+        lines = (entry for entry in logged(log) if entry.get("logger") == logger[1])
+        result |= {item["name"] for item in lines if item["msg"] in expected}
+    return result
 
 
 def test_without_its_secret_a_worker_gets_nothing_and_what_runs_there_goes_on(lab: ControllerLab) -> None:
     worker = runs_on(lab, "keeps")
     [other] = [name for name, cluster in lab.workers.items() if cluster is not worker]
     uid = running(worker, "keeps")
-    made = lab.manager.get(f"{KUEUE}/multikueueclusters/{worker.name}")
+    result = lab.manager.get(f"{KUEUE}/multikueueclusters/{worker.name}")
     path = "/api/v1/namespaces/kueue-system/secrets"
-    secret = lab.manager.get(f"{path}/{made['spec']['clusterSource']['kubeConfig']['location']}")
+    secret = lab.manager.get(f"{path}/{result['spec']['clusterSource']['kubeConfig']['location']}")
     lab.manager.delete(f"{path}/{secret['metadata']['name']}")
     wait_until(lambda: condition(lab.manager.get(f"{KUEUE}/multikueueclusters/{worker.name}"), "Active") == "False")
     lab.submit(job("elsewhere"))

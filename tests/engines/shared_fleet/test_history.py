@@ -45,7 +45,7 @@ def kubeconfig(lab: ControllerLab, folder: Path) -> Path:
 def manager_group(group: Json) -> Json:
     """The quotas of both workers as they were: the manager of the lab keeps them when those of the workers change."""
     [flavor] = group["flavors"]
-    both = [{**each, "nominalQuota": 2 * each["nominalQuota"]} for each in flavor["resources"]]
+    both = [{**item, "nominalQuota": 2 * item["nominalQuota"]} for item in flavor["resources"]]
     return {**group, "flavors": [{"name": "multikueue", "resources": both}]}
 
 
@@ -66,8 +66,8 @@ def end(recorder: subprocess.Popen[bytes]) -> None:
 def rows(folder: Path) -> list[Json]:
     """Every row of every file."""
     table = dataset.dataset(folder / "h" / "events", partitioning="hive").to_table()
-    found: list[Json] = table.to_pylist()
-    return found
+    result: list[Json] = table.to_pylist()
+    return result
 
 
 def test_jobs_are_recorded_once_and_their_replay_fits(lab: ControllerLab, tmp_path: Path) -> None:
@@ -101,36 +101,38 @@ def test_jobs_are_recorded_once_and_their_replay_fits(lab: ControllerLab, tmp_pa
     wait_until(lambda: sum(row["kind"] == Kind.ENDED and not row["copy"] for row in rows(tmp_path)) == len(NAMES))
     end(second)
 
-    found = rows(tmp_path)
-    assert max(Counter(row["key"] for row in found).values()) == 1
-    assert seen < {row["key"] for row in found}
-    own = [row for row in found if not row["copy"] and row["job"].startswith("Job/recorded-")]
-    each = Counter((row["job"], row["kind"]) for row in own if row["kind"] != Kind.NOMINATED)
+    results = rows(tmp_path)
+    assert max(Counter(row["key"] for row in results).values()) == 1
+    assert seen < {row["key"] for row in results}
+    own = [row for row in results if not row["copy"] and row["job"].startswith("Job/recorded-")]
+    item = Counter((row["job"], row["kind"]) for row in own if row["kind"] != Kind.NOMINATED)
     kinds = (Kind.ARRIVED, Kind.RESERVED, Kind.ENDED)
-    assert {(f"Job/{name}", str(kind)): 1 for name in NAMES for kind in kinds}.items() <= dict(each).items()
+    assert {(f"Job/{name}", str(kind)): 1 for name in NAMES for kind in kinds}.items() <= dict(item).items()
     # On a busy machine a copy ends before the manager's Kueue has looked at its admission, and never writes it.
-    said = {f"Job/{name}": condition(lab.workload(name) or {}, "Admitted") for name in NAMES}  # settled: all have ended
-    admitted = {job: int(status == "True") for job, status in said.items()}
-    assert {job: each[job, str(Kind.ADMITTED)] for job in admitted} == admitted
+    output = {
+        f"Job/{name}": condition(lab.workload(name) or {}, "Admitted") for name in NAMES
+    }  # settled: all have ended
+    admitted = {job: int(status == "True") for job, status in output.items()}
+    assert {job: item[job, str(Kind.ADMITTED)] for job in admitted} == admitted
     past = past_of(Store(str(tmp_path / "h")).read()).jobs
     ran = {each.arrival.job: len(each.runs) for each in past}
     # Without an admission on the manager only the copy tells of the run, which is gone where nobody recorded meanwhile.
-    copies = Counter((row["workload"], row["kind"]) for row in found if row["copy"])
+    copies = Counter((row["workload"], row["kind"]) for row in results if row["copy"])
     name_of = {row["job"]: row["workload"] for row in own}
     told = {job: copies[name_of[job], str(Kind.ADMITTED)] and copies[name_of[job], str(Kind.ENDED)] for job in admitted}
     assert {job: ran[job] for job in admitted} == {job: int(bool(admitted[job] or told[job])) for job in admitted}
     assert {row["worker"] for row in own if row["kind"] == Kind.ADMITTED} == {EU, US}
-    assert {row["region"] for row in found if row["copy"]} == set(REGIONS.values())
+    assert {row["region"] for row in results if row["copy"]} == set(REGIONS.values())
 
-    done = subprocess.run(
+    result = subprocess.run(
         command(tmp_path, "replay", str(tmp_path / "fleet.yaml"), "-o", "json"),
         capture_output=True,
         text=True,
         check=True,
         env=ENVIRONMENT,
     )
-    [queue] = json.loads(done.stdout)["queues"]
-    runs = sorted((run for each in past for run in each.runs), key=lambda run: run.admitted)
+    [queue] = json.loads(result.stdout)["queues"]
+    runs = sorted((run for entry in past for run in entry.runs), key=lambda run: run.admitted)
     lasted = [run.until(run.admitted) or 0.0 for run in runs]
     without_pauses = sorted(
         sum(seconds for other, seconds in zip(runs[:number], lasted, strict=False) if other.cluster == run.cluster)
@@ -149,8 +151,8 @@ def written(lab: ControllerLab) -> list[Json]:
         table = dataset.dataset(lab.history / "events", partitioning="hive").to_table()
     except FileNotFoundError as gone:
         raise AssertionError(str(gone)) from None  # There is none yet, or the files of a day have just become one.
-    found: list[Json] = table.to_pylist()
-    return [row for row in found if row["job"].startswith("Job/kept-") or row["copy"]]
+    result: list[Json] = table.to_pylist()
+    return [row for row in result if row["job"].startswith("Job/kept-") or row["copy"]]
 
 
 def begun_and_ended(found: list[Json]) -> Counter[tuple[str, str]]:
@@ -176,6 +178,6 @@ def test_controllers_record_once_what_happened_before_between_and_after_them(lab
     once = Counter((f"Job/{name}", str(kind)) for name in names for kind in (Kind.ARRIVED, Kind.ENDED))
     wait_until(lambda: begun_and_ended(written(lab)).keys() == once.keys())
     second.stop()
-    found = written(lab)
-    assert begun_and_ended(found) == once
-    assert max(Counter(row["key"] for row in found).values()) == 1
+    result = written(lab)
+    assert begun_and_ended(result) == once
+    assert max(Counter(row["key"] for row in result).values()) == 1

@@ -16,11 +16,11 @@ KINDS = ("ResourceFlavor", "ClusterQueue")
 
 def apply_manager(lab: ControllerLab, cohort: Json, **multi_kueue: Any) -> None:
     """The flavors and queues of the manager, as `pulumi up` would change them; `cohort` is for L4 and B200."""
-    made = data()
-    for queue in made["clusterQueues"]:
+    result = data()
+    for queue in result["clusterQueues"]:
         queue |= cohort if queue["name"] in ("gpu", "dws") else {}
-    made["multiKueue"] |= multi_kueue
-    for manifest in render_cluster(parse_fleet(made), MANAGER):
+    result["multiKueue"] |= multi_kueue
+    for manifest in render_cluster(parse_fleet(result), MANAGER):
         if manifest["kind"] in KINDS:
             apply_object(lab.manager, manifest)
 
@@ -38,9 +38,9 @@ def waits_with_quota(lab: ControllerLab, name: str) -> None:
 
 def ended(lab: ControllerLab, name: str) -> Json:
     """Waits until a job has ended well, and was never evicted; its flavors."""
-    found = wait_until(lambda: w if condition(w := lab.workload(name) or {}, "Finished") == "True" else None, 90)
-    assert condition(found, "Evicted") is None
-    [assigned] = found["status"]["admission"]["podSetAssignments"]
+    result = wait_until(lambda: w if condition(w := lab.workload(name) or {}, "Finished") == "True" else None, 90)
+    assert condition(result, "Evicted") is None
+    [assigned] = result["status"]["admission"]["podSetAssignments"]
     return dict(assigned["flavors"])
 
 

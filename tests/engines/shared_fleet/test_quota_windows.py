@@ -25,14 +25,14 @@ GPUS = 1
 
 def by_time() -> Json:
     """A queue whose window is in half an hour, for an hour."""
-    made, queue = data(), queue_data(QUEUE, "l4", 0)
+    result, queue = data(), queue_data(QUEUE, "l4", 0)
     queue["resourceGroups"][0]["flavors"][0]["resources"][0]["during"] = {WINDOW: {"nominalQuota": GPUS}}
-    made["clusterQueues"].append(queue)
-    made["localQueues"].append({"namespace": "team", "name": QUEUE, "clusterQueue": QUEUE})
+    result["clusterQueues"].append(queue)
+    result["localQueues"].append({"namespace": "team", "name": QUEUE, "clusterQueue": QUEUE})
     start = datetime.fromtimestamp(time.time(), UTC) + timedelta(minutes=30)
     window = {"name": WINDOW, "start": f"{start:%Y-%m-%dT%H:%M:%SZ}", "duration": "1h"}
-    made["controller"]["quotaWindows"] = [window]
-    return made
+    result["controller"]["quotaWindows"] = [window]
+    return result
 
 
 def groups_of(found: Manifest) -> list[tuple[str, str, str]]:
@@ -49,21 +49,21 @@ def has_quotas(lab: ControllerLab, *windows: str) -> bool:
     fleet = fleet_in(lab.fleet, frozenset(windows))
     for name, cluster in lab.clusters.items():
         [expected] = [
-            each
-            for each in render_cluster(fleet, name)
-            if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == QUEUE
+            item
+            for item in render_cluster(fleet, name)
+            if item["kind"] == "ClusterQueue" and item["metadata"]["name"] == QUEUE
         ]
-        found = cluster.get(f"{KUEUE}/clusterqueues/{QUEUE}")
-        assert groups_of(found) == groups_of(expected)
-        assert any(each["manager"] == CAPACITY_MANAGER for each in found["metadata"]["managedFields"])
+        result = cluster.get(f"{KUEUE}/clusterqueues/{QUEUE}")
+        assert groups_of(result) == groups_of(expected)
+        assert any(entry["manager"] == CAPACITY_MANAGER for entry in result["metadata"]["managedFields"])
     return True
 
 
 def waits(lab: ControllerLab, name: str) -> bool:
     """Kueue has looked at it, and there is no quota for it."""
     workload = lab.workload(name) or {}
-    said = {each["type"]: each["message"] for each in workload.get("status", {}).get("conditions", ())}
-    return condition(workload, "QuotaReserved") == "False" and "insufficient quota" in said["QuotaReserved"]
+    output = {item["type"]: item["message"] for item in workload.get("status", {}).get("conditions", ())}
+    return condition(workload, "QuotaReserved") == "False" and "insufficient quota" in output["QuotaReserved"]
 
 
 def test_a_window_opens_and_closes(lab: ControllerLab, monkeypatch: pytest.MonkeyPatch) -> None:

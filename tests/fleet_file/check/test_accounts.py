@@ -192,8 +192,8 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 
 def test_groups_where_several_clusters_look_up_none() -> None:
-    [found] = problems(changed(fleet_data(), {"teams/0/members": ["group:a@b.c"]}))
-    assert "but manager, worker-a, worker-b look up no groups" in found
+    [result] = problems(changed(fleet_data(), {"teams/0/members": ["group:a@b.c"]}))
+    assert "but manager, worker-a, worker-b look up no groups" in result
 
 
 GROUPS = {
@@ -205,8 +205,8 @@ GROUPS = {
 
 @pytest.mark.parametrize(("group", "wrong"), [("us", False), ("asia", True)])
 def test_a_group_of_regions_is_allowed_where_regions_are(group: str, wrong: bool) -> None:
-    found = problems(changed(fleet_data(), GROUPS | {"teams/0/allowedRegions": [group]}))
-    assert ("teams[team-vision].allowedRegions[0]: asia is not a known region" in str(found)) is wrong
+    result = problems(changed(fleet_data(), GROUPS | {"teams/0/allowedRegions": [group]}))
+    assert ("teams[team-vision].allowedRegions[0]: asia is not a known region" in str(result)) is wrong
 
 
 def test_nothing_to_say() -> None:

@@ -17,17 +17,17 @@ AT = "teams[vision].budget"
 
 
 def data(enforce: str = "wait", **budget: Any) -> dict[str, Any]:
-    made = standalone_data(controller=CONTROLLER)
-    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
-    entrance = {"name": "gpu", "clusterQueue": made["clusterQueues"][0]["name"]}
+    result = standalone_data(controller=CONTROLLER)
+    result["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    entrance = {"name": "gpu", "clusterQueue": result["clusterQueues"][0]["name"]}
     budget = budget or {"gpuHours": 10}
-    made["teams"] = [{"name": "vision", "localQueues": [entrance], "budget": {**budget, "enforce": enforce}}]
-    return made
+    result["teams"] = [{"name": "vision", "localQueues": [entrance], "budget": {**budget, "enforce": enforce}}]
+    return result
 
 
 def problems(made: dict[str, Any]) -> list[tuple[str, str]]:
-    found = read_fleet(made).problems
-    return [(each.path, each.wrong) for each in found if each.rule.code in ("KF839", "KF840")]
+    result = read_fleet(made).problems
+    return [(item.path, item.wrong) for item in result if item.rule.code in ("KF839", "KF840")]
 
 
 def test_its_check_is_on_the_queues_of_the_team_and_the_controller_may_keep_what_is_used() -> None:
@@ -45,16 +45,16 @@ def test_its_check_is_on_the_queues_of_the_team_and_the_controller_may_keep_what
 
 
 def test_a_budget_that_only_warns_makes_nothing() -> None:
-    made = data()
-    del made["teams"][0]["budget"]["enforce"], made["controller"]
-    objects = render_cluster(parse_fleet(made), "batch")
+    result = data()
+    del result["teams"][0]["budget"]["enforce"], result["controller"]
+    objects = render_cluster(parse_fleet(result), "batch")
     assert not [item for item in objects if item["metadata"]["name"] == BUDGET_CHECK]
 
 
 def test_without_the_controller_nothing_holds_jobs_back() -> None:
-    made = data()
-    del made["controller"]
-    assert problems(made) == [(f"{AT}.enforce", "set, but only the fleet's controller holds jobs back")]
+    result = data()
+    del result["controller"]
+    assert problems(result) == [(f"{AT}.enforce", "set, but only the fleet's controller holds jobs back")]
 
 
 def test_a_queue_without_interruptible_flavors_is_named() -> None:
@@ -69,13 +69,13 @@ def test_hours_without_a_price_hold_no_job_back() -> None:
 
 
 def test_flavors_are_limited_by_a_feature_gate_that_must_not_be_off() -> None:
-    made = data("interruptibleOnly")
-    assert kueue_configuration(parse_fleet(made), "batch")["featureGates"]["ConcurrentAdmission"] is True
-    made["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": False}}}
-    assert "kueue.configuration.featureGates.ConcurrentAdmission" in dict(problems(made))
+    result = data("interruptibleOnly")
+    assert kueue_configuration(parse_fleet(result), "batch")["featureGates"]["ConcurrentAdmission"] is True
+    result["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": False}}}
+    assert "kueue.configuration.featureGates.ConcurrentAdmission" in dict(problems(result))
 
 
 def test_the_check_is_the_controllers_own() -> None:
-    made = data()
-    made["admissionChecks"] = [{"name": BUDGET_CHECK, "controllerName": "example.com/other"}]
-    assert any("is the fleet's own check of that name" in str(each) for each in read_fleet(made).problems)
+    result = data()
+    result["admissionChecks"] = [{"name": BUDGET_CHECK, "controllerName": "example.com/other"}]
+    assert any("is the fleet's own check of that name" in str(item) for item in read_fleet(result).problems)

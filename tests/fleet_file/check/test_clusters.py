@@ -290,5 +290,5 @@ def test_a_worker_that_is_renamed_in_one_place_is_named_where_it_is_missed() -> 
         "multiKueue/external": section,
         "controller": {"image": "example.com/controller:1.2"},
     }
-    found = problems(changed(fleet_data(), changes))
-    assert any("clusters[0]: there is no cluster worker-a" in text for text in found)
+    result = problems(changed(fleet_data(), changes))
+    assert any("clusters[0]: there is no cluster worker-a" in text for text in result)

@@ -168,9 +168,9 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "today", "expected"), CALENDAR.values(), ids=CALENDAR.keys())
 def test_calendar(changes: dict[str, Any], today: date, expected: list[str]) -> None:
-    found = check_dates(parse_fleet(changed(pools_data(), changes)), today)
-    assert [str(problem) for problem in found] == expected
-    assert {problem.severity for problem in found} <= {"warning"}
+    result = check_dates(parse_fleet(changed(pools_data(), changes)), today)
+    assert [str(problem) for problem in result] == expected
+    assert {problem.severity for problem in result} <= {"warning"}
 
 
 ONCE = {"name": "once", "start": "2026-12-01T20:00:00Z", "duration": "10h"}
@@ -192,7 +192,7 @@ def of_windows(calendar: list[dict[str, Any]], windows: list[dict[str, Any]], to
         quota.setdefault("during", {})[window["name"]] = {"nominalQuota": 1}
     data["multiKueue"] |= EXTERNAL
     return [
-        str(each) for each in check_dates(parse_fleet(data), today) if "indow" in each.path or "calendar" in each.path
+        str(item) for item in check_dates(parse_fleet(data), today) if "indow" in item.path or "calendar" in item.path
     ]
 
 

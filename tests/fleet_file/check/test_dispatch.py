@@ -283,9 +283,9 @@ def test_a_fleet_with_all_of_it_has_no_problem() -> None:
 
 def test_what_waits_for_dws_is_not_to_be_taken_back_within_hours() -> None:
     section = {**IMAGE, "dispatch": {"giveUpAfter": "2h"}, "watchdog": {"provisioningTimeout": "30m"}}
-    found = problems(changed(fleet_data(), {**OURS, AT: section}))
+    result = problems(changed(fleet_data(), {**OURS, AT: section}))
     why = "but dws asks DWS for capacity, which may take days, and a job that is taken back loses its place there"
-    assert found == [
+    assert result == [
         f"warning: controller.dispatch.giveUpAfter: 2h, {why}; write 24h or more",
         f"warning: controller.watchdog.provisioningTimeout: 30m, {why}; write 24h or more",
     ]
@@ -294,8 +294,8 @@ def test_what_waits_for_dws_is_not_to_be_taken_back_within_hours() -> None:
 
 def test_the_name_of_the_assignment_check_is_taken() -> None:
     own = {"name": "kueue-fleet-assignment", "controllerName": "example.com/other", "clusters": ["manager"]}
-    [found] = [text for text in problems(changed(fleet_data(), {**WITH, "admissionChecks/+": own})) if ".name" in text]
-    assert found.endswith("is the fleet's own check of that name; use another name")
+    [result] = [text for text in problems(changed(fleet_data(), {**WITH, "admissionChecks/+": own})) if ".name" in text]
+    assert result.endswith("is the fleet's own check of that name; use another name")
 
 
 def test_what_the_controller_is_told() -> None:
@@ -343,4 +343,4 @@ def test_windows_that_are_open_at_the_same_time_are_warned_of(window: dict[str, 
     nights = {**NIGHTS, "start": "2026-11-30T20:00:00Z"}
     check = FleetCheck.model_validate({"name": "fleet", "windows": [nights, window]})
     wrong = [] if since is None else [f"is open at the same time as nights, as at {since}"]
-    assert [each.wrong for each in check.own_problems()] == wrong
+    assert [item.wrong for item in check.own_problems()] == wrong

@@ -18,10 +18,10 @@ CONTROLLER = {"image": "example.com/controller:1"}
 
 
 def data(*fallback: tuple[str, str], **changes: Any) -> dict[str, Any]:
-    made = standalone_data(controller=CONTROLLER, **changes)
-    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
-    made["clusterQueues"][0]["fallback"] = [{"flavor": name, "patience": patience} for name, patience in fallback]
-    return made
+    result = standalone_data(controller=CONTROLLER, **changes)
+    result["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    result["clusterQueues"][0]["fallback"] = [{"flavor": name, "patience": patience} for name, patience in fallback]
+    return result
 
 
 def problems(made: dict[str, Any]) -> list[str]:
@@ -51,9 +51,9 @@ def test_what_it_makes_on_the_cluster() -> None:
 
 
 def test_without_it_nothing_of_it_is_there() -> None:
-    made = standalone_data()
-    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
-    fleet = parse_fleet(made)
+    result = standalone_data()
+    result["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    fleet = parse_fleet(result)
     assert "kueue-fleet-fallback" not in [item["metadata"]["name"] for item in render_cluster(fleet, "batch")]
     assert "ConcurrentAdmission" not in kueue_configuration(fleet, "batch")["featureGates"]
 
@@ -79,21 +79,21 @@ def test_wrong_entries(fallback: tuple[str, str], problem: str) -> None:
 
 
 def test_a_flavor_is_there_once() -> None:
-    [found] = problems(data(("l4", "30m"), ("l4", "40m")))
-    assert found == "clusterQueues[gpu].fallback[1].flavor: l4 is listed twice; keep one of them"
+    [result] = problems(data(("l4", "30m"), ("l4", "40m")))
+    assert result == "clusterQueues[gpu].fallback[1].flavor: l4 is listed twice; keep one of them"
 
 
 def test_somebody_has_to_take_jobs_back() -> None:
-    made = data(("l4", "30m"))
-    del made["controller"]
-    assert problems(made) == [
+    result = data(("l4", "30m"))
+    del result["controller"]
+    assert problems(result) == [
         "clusterQueues[gpu].fallback: set, but only the fleet's controller takes jobs back; add the section controller"
     ]
 
 
 def test_a_controller_without_anything_to_do() -> None:
-    [found] = [str(each) for each in read_fleet(data()).problems if each.path == "controller"]
-    assert found == (
+    [result] = [str(item) for item in read_fleet(data()).problems if item.path == "controller"]
+    assert result == (
         "controller: set, but there is no multiKueue section, and no checks, fallback, "
         "quotaFollows, during, enforced budget or history; remove it, add workers and multiKueue, or set fallback in a "
         "queue"
@@ -102,24 +102,24 @@ def test_a_controller_without_anything_to_do() -> None:
 
 def test_checks_of_the_controller_are_answered_on_one_cluster_too() -> None:
     check = {"name": "fleet", "controllerName": "kueue-fleet.dev/admission-check"}
-    made = data()
-    made["controller"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
-    made["admissionChecks"].append(check)
-    fleet = parse_fleet(made)
+    result = data()
+    result["controller"] = CONTROLLER | {"checks": [{"name": "fleet", "runDuration": {}}]}
+    result["admissionChecks"].append(check)
+    fleet = parse_fleet(result)
     assert fleet.controller_cluster == "batch"
     assert controller_configuration(fleet).region == "us-central1"
 
 
 def test_the_feature_gate_stays_on() -> None:
     gates = {"configuration": {"featureGates": {"ConcurrentAdmission": False}}}
-    [found] = problems(data(("l4", "30m"), kueue=gates))
-    assert found.startswith("kueue.configuration.featureGates.ConcurrentAdmission: false, and queue gpu has fallback")
+    [result] = problems(data(("l4", "30m"), kueue=gates))
+    assert result.startswith("kueue.configuration.featureGates.ConcurrentAdmission: false, and queue gpu has fallback")
 
 
 def of_workers() -> dict[str, Any]:
-    made = fleet_data(WORKER, controller=CONTROLLER)
-    made["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
-    return made
+    result = fleet_data(WORKER, controller=CONTROLLER)
+    result["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
+    return result
 
 
 def test_jobs_of_workers_are_taken_back_on_the_manager() -> None:
@@ -135,42 +135,42 @@ def test_jobs_of_workers_are_taken_back_on_the_manager() -> None:
 
 
 def test_nothing_takes_back_what_is_submitted_to_a_worker() -> None:
-    made = of_workers()
-    made["clusterQueues"].append({**made["clusterQueues"][0], "name": "sent", "fallback": []})
-    made["multiKueue"]["queues"] = ["sent"]
-    [found] = [one for one in problems(made) if ".fallback" in one]
-    assert found == (
+    result = of_workers()
+    result["clusterQueues"].append({**result["clusterQueues"][0], "name": "sent", "fallback": []})
+    result["multiKueue"]["queues"] = ["sent"]
+    [results] = [one for one in problems(result) if ".fallback" in one]
+    assert results == (
         f"clusterQueues[gpu].fallback: set, but jobs are submitted to the queue on {WORKER}, and the controller is on "
         f"{MANAGER}; remove it, or name the queue in multiKueue.queues"
     )
 
 
 def test_a_manager_has_flavors_of_its_own() -> None:
-    made = of_workers()
+    result = of_workers()
     quotas = [{"name": "nvidia.com/gpu", "nominalQuota": 100}]
     group = {"coveredResources": ["nvidia.com/gpu"], "flavors": [{"name": "l4", "resources": quotas}]}
-    made["clusterQueues"][0]["manager"] = {"resourceGroups": [group]}
-    found = [one for one in problems(made) if "gives up" in one or "give up" in one]
-    assert found == [
+    result["clusterQueues"][0]["manager"] = {"resourceGroups": [group]}
+    results = [one for one in problems(result) if "gives up" in one or "give up" in one]
+    assert results == [
         "clusterQueues[gpu].manager.resourceGroups[0].flavors[l4]: is a flavor that jobs give up on the workers; use a "
         "flavor of the manager's own"
     ]
 
 
 def test_the_name_of_the_check_is_taken() -> None:
-    made = data(("l4", "30m"))
-    made["admissionChecks"].append({"name": "kueue-fleet-fallback", "controllerName": "example.com/other"})
-    assert problems(made) == [
+    result = data(("l4", "30m"))
+    result["admissionChecks"].append({"name": "kueue-fleet-fallback", "controllerName": "example.com/other"})
+    assert problems(result) == [
         "admissionChecks[kueue-fleet-fallback].name: is the fleet's own check of that name; use another name"
     ]
 
 
 def test_kueue_does_not_take_an_admitted_job_back_first() -> None:
-    made = data(("h100", "30m"))
-    made["clusterQueues"][0]["resourceGroups"][0]["flavors"].reverse()
-    [found] = warnings(made)
-    assert found.startswith(
+    result = data(("h100", "30m"))
+    result["clusterQueues"][0]["resourceGroups"][0]["flavors"].reverse()
+    [results] = warnings(result)
+    assert results.startswith(
         "clusterQueues[gpu].fallback[0].patience: 30m is not shorter than waitForPodsReady.timeout on batch, "
     )
-    made["kueue"] = {"configuration": {"waitForPodsReady": {"timeout": "31m"}}}
-    assert not warnings(made)
+    result["kueue"] = {"configuration": {"waitForPodsReady": {"timeout": "31m"}}}
+    assert not warnings(result)

@@ -16,8 +16,8 @@ def p(index: int, field: str) -> str:
 
 def test_autopilot_makes_nodes_with_a_custom_label_for_pods_that_tolerate_it() -> None:
     labelled = changed(fleet_data(), {"flavors/1/nodeLabels": {"team": "a"}})
-    [found] = problems(labelled)
-    assert found.startswith('warning: flavors[t4].nodeLabels[team]: "a" is a custom label')
+    [result] = problems(labelled)
+    assert result.startswith('warning: flavors[t4].nodeLabels[team]: "a" is a custom label')
     tolerated = {"flavors/1/tolerations": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}
     assert problems(changed(labelled, tolerated)) == []
 
@@ -209,12 +209,12 @@ HOST = "kubernetes.io/hostname"
 )
 def test_levels_of_a_topology_are_labels_of_nodes(levels: list[str], said: str | None) -> None:
     topology = {"name": "racks", "levels": [{"nodeLabel": level} for level in levels]}
-    found = problems(changed(pools_data(), {"topologies": [topology], "flavors/1/topologyName": "racks"}))
+    result = problems(changed(pools_data(), {"topologies": [topology], "flavors/1/topologyName": "racks"}))
     begin = (
         f"warning: topologies[racks].levels[0].nodeLabel: {levels[0]} is a label that no node of pool on-demand has, "
         "by GKE or this file, and Kueue starts no job of flavor on-demand on such nodes"
     )
-    assert found == ([begin + said] if said else [])
+    assert result == ([begin + said] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -261,8 +261,8 @@ def test_accelerators_of_autopilot_clusters() -> None:
 
 def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
     labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
-    [found] = problems(changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-b"]}))
-    assert found == (
+    [result] = problems(changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-b"]}))
+    assert result == (
         "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but on worker-b Autopilot makes and "
         "names the node pools itself, so pods of this flavor never start there; select nodes by "
         "another label, such as cloud.google.com/gke-accelerator, or leave worker-b out of the flavor's clusters"
@@ -293,9 +293,9 @@ def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
 )
 def test_labels_that_autopilot_has_no_nodes_for(label: str, value: str, said: str | None) -> None:
     changes = {"flavors/1/nodeLabels": {label: value}}
-    found = [text for text in problems(changed(fleet_data(), changes)) if "nodeLabels" in text]
+    result = [text for text in problems(changed(fleet_data(), changes)) if "nodeLabels" in text]
     at = f"flavors[t4].nodeLabels[{label}]: "
-    assert [text.removeprefix("warning: ").removeprefix(at) for text in found] == ([said] if said else [])
+    assert [text.removeprefix("warning: ").removeprefix(at) for text in result] == ([said] if said else [])
 
 
 def test_a_new_standard_cluster_without_pools_has_no_nodes_for_jobs() -> None:
@@ -340,8 +340,8 @@ T4 = {ACCELERATOR: "nvidia-tesla-t4"}
     ],
 )
 def test_autopilot_makes_shares_that_gke_has(labels: dict[str, str], problem: str) -> None:
-    found = problems(changed(fleet_data(), {"flavors/1/nodeLabels": T4 | labels}))
-    assert any(each.startswith(problem) for each in found), found
+    result = problems(changed(fleet_data(), {"flavors/1/nodeLabels": T4 | labels}))
+    assert any(item.startswith(problem) for item in result), result
 
 
 def test_autopilot_makes_shares_for_pods_that_select_both_labels() -> None:
@@ -353,21 +353,21 @@ def test_autopilot_makes_shares_for_pods_that_select_both_labels() -> None:
 def test_limits_of_auto_provisioning_count_whole_gpus(shares: int, gpus: int | None) -> None:
     labels = {ACCELERATOR: "nvidia-tesla-t4", STRATEGY: "time-sharing", CLIENTS: "4"}
     changes = nap(limits(**{"nvidia-tesla-t4": 4}), gpus=shares, nodeLabels=labels)
-    found = [each for each in problems(changed(pools_data(), changes)) if "resourceLimits" in each]
-    assert found == [] if gpus is None else f"nvidia-tesla-t4 4, but queues may use {gpus};" in found[0]
+    result = [item for item in problems(changed(pools_data(), changes)) if "resourceLimits" in item]
+    assert result == [] if gpus is None else f"nvidia-tesla-t4 4, but queues may use {gpus};" in result[0]
 
 
 def test_a_flavor_of_whole_and_shared_gpus_is_warned_of() -> None:
     shared = {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
     changes = {p(2, "accelerator"): shared, "flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4"})}
-    found = problems(changed(pools_data(), changes))
-    assert any("have different numbers of shares (" in each and "spot 4" in each for each in found), found
+    result = problems(changed(pools_data(), changes))
+    assert any("have different numbers of shares (" in item and "spot 4" in item for item in result), result
 
 
 def test_what_is_wrong_on_several_clusters_alike_is_said_once_of_all() -> None:
     labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
     data = changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-a", "worker-b"]})
-    assert [each for each in problems(data) if "l4 is given" in each] == [
+    assert [item for item in problems(data) if "l4 is given" in item] == [
         "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but on worker-a and worker-b Autopilot "
         "makes and names the node pools itself, so pods of this flavor never start there; select nodes by another "
         "label, such as cloud.google.com/gke-accelerator, or leave worker-a and worker-b out of the flavor's clusters"

@@ -17,19 +17,19 @@ OURS = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatch
 
 
 def data(page: Any, **changes: Any) -> dict[str, Any]:
-    made = fleet_data("worker-us-east4", **changes)
-    made["multiKueue"] = {**made.get("multiKueue", {}), **OURS}
-    made["teams"][0]["members"] = [f"group:{GROUP}", "user:bob@example.com"]
-    return {"controller": {"image": "example.com/controller:1"}, **made, "fleetPage": page}
+    result = fleet_data("worker-us-east4", **changes)
+    result["multiKueue"] = {**result.get("multiKueue", {}), **OURS}
+    result["teams"][0]["members"] = [f"group:{GROUP}", "user:bob@example.com"]
+    return {"controller": {"image": "example.com/controller:1"}, **result, "fleetPage": page}
 
 
 def problems(made: dict[str, Any]) -> list[tuple[str, str]]:
     """Those of the page, of a file that is refused or not."""
     try:
-        found = check_fleet(parse_fleet(made))
+        result = check_fleet(parse_fleet(made))
     except SpecError as refused:
-        found = list(refused.problems)
-    return [(each.path, each.wrong) for each in found if "fleetPage" in f"{each.path} {each.wrong}"]
+        result = list(refused.problems)
+    return [(item.path, item.wrong) for item in result if "fleetPage" in f"{item.path} {item.wrong}"]
 
 
 @pytest.mark.parametrize("page", [{}, {"iap": IAP}])
@@ -56,21 +56,21 @@ def test_a_page_that_lets_its_viewers_in_has_no_problem(page: Any) -> None:
 )
 def test_what_is_wrong_behind_iap(iap: dict[str, Any], path: str, wrong: str) -> None:
     given = {name: value for name, value in {**IAP, **iap}.items() if value is not None}
-    found = problems(data({"iap": given}))
-    assert [(at, said) for at, said in found if at.startswith(f"fleetPage.iap.{path}") and wrong in said], found
+    result = problems(data({"iap": given}))
+    assert [(at, output) for at, output in result if at.startswith(f"fleetPage.iap.{path}") and wrong in output], result
 
 
 def test_who_is_in_a_group_has_to_be_said() -> None:
-    found = problems(data({"iap": {**IAP, "groups": {}}}))
-    assert found == [
+    result = problems(data({"iap": {**IAP, "groups": {}}}))
+    assert result == [
         ("teams[team-a].members", f"{GROUP} is not among fleetPage.iap.groups, so its members see nothing on the page")
     ]
 
 
 def test_it_runs_the_controllers_image() -> None:
-    made = data({})
-    del made["controller"], made["multiKueue"]
-    assert ("fleetPage", "needs the controller, whose image it runs") in problems(made)
+    result = data({})
+    del result["controller"], result["multiKueue"]
+    assert ("fleetPage", "needs the controller, whose image it runs") in problems(result)
 
 
 def test_a_fleet_without_the_section_has_no_page() -> None:
@@ -80,9 +80,9 @@ def test_a_fleet_without_the_section_has_no_page() -> None:
 @pytest.mark.parametrize("namespace", ["kueue-fleet-page", "kueue-fleet-system"])
 def test_teams_and_queues_have_other_namespaces(namespace: str) -> None:
     """Whoever makes pods there could mount what the controller has, the credentials of workers."""
-    made = data({}, localQueues=[{"namespace": namespace, "name": "gpu", "clusterQueue": "gpu"}])
-    made["teams"].append({"name": "taken", "namespaces": [namespace]})
+    result = data({}, localQueues=[{"namespace": namespace, "name": "gpu", "clusterQueue": "gpu"}])
+    result["teams"].append({"name": "taken", "namespaces": [namespace]})
     with pytest.raises(SpecError) as refused:
-        parse_fleet(made)
-    found = [each.path for each in refused.value.problems if f"{namespace} is the namespace of" in each.wrong]
-    assert found == ["teams[taken].namespaces[0]", "localQueues[gpu].namespace"]
+        parse_fleet(result)
+    results = [item.path for item in refused.value.problems if f"{namespace} is the namespace of" in item.wrong]
+    assert results == ["teams[taken].namespaces[0]", "localQueues[gpu].namespace"]

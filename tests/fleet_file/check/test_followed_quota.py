@@ -14,11 +14,11 @@ GATE = "MultiKueueManagerQuotaAutomation"
 
 def data(*more: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A queue that follows capacity, and others like it."""
-    made = standalone_data(controller={"image": "example.com/controller:1"}, **changes)
-    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
-    made["clusterQueues"][0]["quotaFollows"] = "capacity"
-    made["clusterQueues"] += [{**made["clusterQueues"][0], **each} for each in more]
-    return made
+    result = standalone_data(controller={"image": "example.com/controller:1"}, **changes)
+    result["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    result["clusterQueues"][0]["quotaFollows"] = "capacity"
+    result["clusterQueues"] += [{**result["clusterQueues"][0], **item} for item in more]
+    return result
 
 
 def errors(made: dict[str, Any]) -> list[str]:
@@ -30,20 +30,20 @@ def test_the_controller_is_there_for_it_alone() -> None:
 
 
 def test_without_the_controller_nobody_writes_quotas() -> None:
-    made = data()
-    del made["controller"]
-    [problem] = errors(made)
+    result = data()
+    del result["controller"]
+    [problem] = errors(result)
     assert problem.startswith(
         "clusterQueues[gpu].quotaFollows: capacity, but only the fleet's controller writes quotas"
     )
 
 
 def test_beside_kueues_own_automation_it_is_refused() -> None:
-    made = fleet_data(WORKER, controller={"image": "example.com/controller:1"})
-    made["clusterQueues"][0]["quotaFollows"] = "capacity"
-    assert errors(made) == []
-    made["kueue"] = {"configuration": {"featureGates": {GATE: True}}}
-    [problem] = [one for one in read_fleet(made).problems if one.severity == "error"]
+    result = fleet_data(WORKER, controller={"image": "example.com/controller:1"})
+    result["clusterQueues"][0]["quotaFollows"] = "capacity"
+    assert errors(result) == []
+    result["kueue"] = {"configuration": {"featureGates": {GATE: True}}}
+    [problem] = [one for one in read_fleet(result).problems if one.severity == "error"]
     assert problem.rule.code == "KF836"
     assert GATE in str(problem)
 
@@ -61,9 +61,9 @@ def test_a_slack_queue_follows_and_lends(more: dict[str, Any], wrong: str) -> No
 
 
 def test_jobs_are_submitted_to_no_slack_queue() -> None:
-    made = data({"name": "reserve", "slack": True})
-    made["localQueues"].append({"namespace": "shared", "name": "reserve", "clusterQueue": "reserve"})
-    [problem] = errors(made)
+    result = data({"name": "reserve", "slack": True})
+    result["localQueues"].append({"namespace": "shared", "name": "reserve", "clusterQueue": "reserve"})
+    [problem] = errors(result)
     assert "LocalQueue shared/reserve leads to it" in problem
 
 
@@ -73,5 +73,5 @@ def test_a_cohort_has_one_slack_queue() -> None:
 
 
 def test_a_slack_queue_is_not_unused() -> None:
-    said = [str(one) for one in read_fleet(data({"name": "reserve", "slack": True})).problems]
-    assert not [one for one in said if "no LocalQueue leads" in one]
+    output = [str(one) for one in read_fleet(data({"name": "reserve", "slack": True})).problems]
+    assert not [one for one in output if "no LocalQueue leads" in one]

@@ -15,22 +15,22 @@ CLASSES = [{"name": "deadline", "value": 1000}, {"name": "batch", "value": 10}]
 
 
 def data(queue: dict[str, Any] | None = None, team: dict[str, Any] | None = None) -> dict[str, Any]:
-    made = {**one_pool_data(), "workloadPriorityClasses": CLASSES}
+    result = {**one_pool_data(), "workloadPriorityClasses": CLASSES}
     if queue is not None:
-        made["clusterQueues"][0]["goals"] = queue
+        result["clusterQueues"][0]["goals"] = queue
     if team is not None:
-        made["teams"][0]["goals"] = team
-    return made
+        result["teams"][0]["goals"] = team
+    return result
 
 
 def problems(made: dict[str, Any]) -> list[str]:
-    return [f"{each.path}: {each.wrong}" for each in read_fleet(made).problems if "goals" in each.path]
+    return [f"{item.path}: {item.wrong}" for item in read_fleet(made).problems if "goals" in item.path]
 
 
 def test_each_number_is_a_goal() -> None:
     fleet = parse_fleet(data({"wait": {"p50": "10m", "p90": "2h"}}, {"share": 30, "gpuHoursPerWeek": 100}))
-    found = [(each.path.partition("[")[0], each.of, each.quantile, each.limit) for each in goals_of(fleet)]
-    assert found == [
+    result = [(item.path.partition("[")[0], item.of, item.quantile, item.limit) for item in goals_of(fleet)]
+    assert result == [
         ("clusterQueues", "wait", 0.5, 600),
         ("clusterQueues", "wait", 0.9, 7200),
         ("teams", "share", 0.95, 0.3),
@@ -39,9 +39,9 @@ def test_each_number_is_a_goal() -> None:
 
 
 def test_a_class_is_known_by_its_value() -> None:
-    made = data({"wait": {"p90": "2h", "priorityClass": "deadline"}})
-    made["teams"][0]["allowedPriorityClasses"] = ["deadline"]
-    (goal,) = goals_of(parse_fleet(made))
+    result = data({"wait": {"p90": "2h", "priorityClass": "deadline"}})
+    result["teams"][0]["allowedPriorityClasses"] = ["deadline"]
+    (goal,) = goals_of(parse_fleet(result))
     assert (goal.priority_class, goal.priority) == ("deadline", 1000)
 
 
@@ -60,28 +60,28 @@ def test_a_class_is_known_by_its_value() -> None:
     ],
 )
 def test_what_no_fleet_can_meet(goals: dict[str, Any], wrong: str) -> None:
-    (found,) = problems(data(goals))
-    assert wrong in found
+    (result,) = problems(data(goals))
+    assert wrong in result
 
 
 def test_a_queue_without_jobs_has_no_goals() -> None:
-    made = data({"wait": {"p90": "1h"}})
-    made["teams"][0]["localQueues"] = []
-    assert any("no job comes to it: the queue has no LocalQueue" in each for each in problems(made))
+    result = data({"wait": {"p90": "1h"}})
+    result["teams"][0]["localQueues"] = []
+    assert any("no job comes to it: the queue has no LocalQueue" in item for item in problems(result))
 
 
 def test_shares_are_of_one_whole() -> None:
-    made = data(team={"share": 60})
-    made["teams"].append({**made["teams"][0], "name": "other", "namespaces": ["other"]})
-    (found,) = problems(made)
-    assert "60, with the shares before it 120 % of all GPU hours, more than 100 %" in found
+    result = data(team={"share": 60})
+    result["teams"].append({**result["teams"][0], "name": "other", "namespaces": ["other"]})
+    (results,) = problems(result)
+    assert "60, with the shares before it 120 % of all GPU hours, more than 100 %" in results
 
 
 def test_how_long_a_job_waits_is_compared_with_the_goals_of_its_queue_and_team() -> None:
-    made = data({"wait": {"p90": "1h"}}, {"share": 10, "wait": {"p50": "3h"}})
-    fleet = parse_fleet(made)
+    result = data({"wait": {"p90": "1h"}}, {"share": 10, "wait": {"p50": "3h"}})
+    fleet = parse_fleet(result)
     (namespace, name, _), *_ = local_queues(fleet)
-    queue, team = made["clusterQueues"][0]["name"], made["teams"][0]["name"]
+    queue, team = result["clusterQueues"][0]["name"], result["teams"][0]["name"]
     assert wait_goals(fleet, f"{namespace}/{name}", 0, 1000.0, 8200.0) == [
         f"Goal of clusterQueues[{queue}]: 90% of the jobs wait 3600 s at most; this one has waited 7200 s, longer than "
         "that",

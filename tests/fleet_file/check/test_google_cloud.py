@@ -74,7 +74,7 @@ def test_a_label_has_a_value() -> None:
 
 def test_a_label_on_one_cluster_has_a_value_too() -> None:
     data = pools_data()
-    cluster = next(each["name"] for each in data["clusters"] if each.get("mode") == "Standard")
+    cluster = next(item["name"] for item in data["clusters"] if item.get("mode") == "Standard")
     there = changed(data, {"nodePools/1/perCluster": {cluster: {"labels": {"a": ""}}}})
     path = f"nodePools[{data['nodePools'][1]['name']}].perCluster[{cluster}].labels[a]"
     assert f"{path}: {NO_VALUE}; {WRITE}" in problems(there)
@@ -99,9 +99,9 @@ def test_names_that_begin_alike_stay_apart() -> None:
     ],
 )
 def test_pools_have_the_version_that_they_need(version: str, old: bool) -> None:
-    found = problems(changed(pools_data(), {"clusters/0/minMasterVersion": version}))
+    result = problems(changed(pools_data(), {"clusters/0/minMasterVersion": version}))
     expected = (
         f"warning: clusters[batch].minMasterVersion: {version}, with which a new cluster begins, but flex is of "
         "flex-start, which needs 1.32.2-gke.1652000; write that or a newer one"
     )
-    assert found == ([expected] if old else [])
+    assert result == ([expected] if old else [])

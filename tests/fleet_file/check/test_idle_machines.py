@@ -64,5 +64,5 @@ def test_quota_of_cpus_that_is_a_number_of_nodes(cpus: int, expected: int) -> No
     data["clusterQueues"][0] |= {"resourceGroups": [group(("cpu",), ("wide",))]}
     [quotas] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
     quotas["resources"] = [quota("cpu", cpus)]
-    found = [text for text in problems(data) if "not more than one of each of its 6 nodes" in text]
-    assert len(found) == expected
+    result = [text for text in problems(data) if "not more than one of each of its 6 nodes" in text]
+    assert len(result) == expected

@@ -42,7 +42,7 @@ def test_pods_that_no_node_holds(gpus: int, warned: bool) -> None:
     [name] = {queue["name"] for queue in data["clusterQueues"]}
     team = {"name": "t", "localQueues": [{"name": "main", "clusterQueue": name}]}
     data["teams"] = [{**team, "jobTemplates": [{"name": "train", "queue": "main", "gpus": gpus}]}]
-    said = (
+    output = (
         f"{gpus} nvidia.com/gpu in each pod, and the largest node of queue {name} has 2, so that no such job ever runs"
     )
-    assert any(said in text for text in problems(data)) == warned
+    assert any(output in text for text in problems(data)) == warned

@@ -154,5 +154,5 @@ def test_accepted(changes: dict[str, Any]) -> None:
 
 def test_problems_are_in_the_order_of_the_file() -> None:
     paths = ["observability.alerts", "teams[team-a]", "clusters[worker-b]", "clusters[manager]", "enableApis", ""]
-    found = Scope(fleet()).in_file_order(UNUSED.at(path, "wrong", "mend it") for path in paths)
-    assert [problem.path for problem in found] == [*reversed(paths)]
+    result = Scope(fleet()).in_file_order(UNUSED.at(path, "wrong", "mend it") for path in paths)
+    assert [problem.path for problem in result] == [*reversed(paths)]

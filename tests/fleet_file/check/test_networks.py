@@ -160,8 +160,8 @@ def test_fewer_pods_on_a_node_take_fewer_addresses() -> None:
 
 def test_two_clusters_of_a_region_do_not_share_a_range_of_services() -> None:
     data = fleet_data(WORKER, network={"serviceRanges": {"europe-west4": "10.127.0.0/20"}})
-    said = [text for text in problems(data) if not text.startswith("warning")]
-    assert said == []
+    output = [text for text in problems(data) if not text.startswith("warning")]
+    assert output == []
     data["clusters"][1]["region"] = "europe-west4"
     assert [text for text in problems(data) if not text.startswith("warning")] == [
         "network.serviceRanges[europe-west4]: 2 clusters are in europe-west4, but a range of Services is for one; "
@@ -176,8 +176,8 @@ def existing(**subnet: str) -> list[str]:
         "controlPlaneAccess": "AuthorizedNetworks",
         "authorizedNetworks": [{"name": "office", "cidr": "203.0.113.0/24"}],
     }
-    said = problems(fleet_data(WORKER, network=network))
-    return [text.partition(":")[0] for text in said if text.startswith("network.")]
+    output = problems(fleet_data(WORKER, network=network))
+    return [text.partition(":")[0] for text in output if text.startswith("network.")]
 
 
 def test_workers_let_the_manager_in_by_ranges_that_have_to_be_known() -> None:
@@ -191,8 +191,8 @@ def test_a_range_of_services_that_exists_is_for_one_cluster() -> None:
     subnets = {"europe-west4": {"name": "a", "serviceRangeName": "services"}}
     data = fleet_data(WORKER, network={"existing": {"name": "vpc", "subnets": subnets}})
     data["clusters"][1]["region"] = "europe-west4"
-    said = [text for text in problems(data) if text.startswith("network.")]
-    assert said == [
+    output = [text for text in problems(data) if text.startswith("network.")]
+    assert output == [
         "network.existing.subnets[europe-west4].serviceRangeName: 2 clusters are in europe-west4, but a range of "
         "Services is for one; remove it; GKE's own range is good for every cluster"
     ]

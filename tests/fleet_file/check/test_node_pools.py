@@ -291,16 +291,16 @@ def test_nothing_to_say() -> None:
 def test_the_largest_machines_are_not_to_be_had_in_every_way(machine_type: str, capacity: str, fix: str | None) -> None:
     source = {"type": capacity, **({"reservation": "mine"} if capacity == "reserved" else {})}
     added = pool("large", source, machineType=machine_type, autoscaling=scaled(4))
-    found = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "does not offer" in text]
+    result = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "does not offer" in text]
     wrong = f"is {capacity}, but Google does not offer {machine_type} so"
-    assert found == ([f"nodePools[large].capacity: {wrong}; {fix}"] if fix else [])
+    assert result == ([f"nodePools[large].capacity: {wrong}; {fix}"] if fix else [])
 
 
 @pytest.mark.parametrize(("zone", "said"), [("us-central1-b", True), ("us-central1-a", False)])
 def test_dws_calendar_has_tpus_in_few_zones(zone: str, said: bool) -> None:
     source = {"type": "calendar", "reservation": "mine", "start": "2027-01-01T00:00:00Z", "duration": "24h"}
     added = pool("large", source, machineType="ct5lp-hightpu-4t", nodeCount=1, zones=[zone])
-    found = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "offered so" in text]
+    result = [text for text in problems(changed(pools_data(), {"nodePools/+": added})) if "offered so" in text]
     wrong = f"is calendar, but ct5lp-hightpu-4t is not known to be offered so in {zone}"
     fix = "use us-west4-a, us-central1-a, or make sure that it is"
-    assert found == ([f"warning: nodePools[large].capacity: {wrong}; {fix}"] if said else [])
+    assert result == ([f"warning: nodePools[large].capacity: {wrong}; {fix}"] if said else [])

@@ -221,7 +221,7 @@ def test_a_fleet_with_gke_needs_a_project() -> None:
 
 
 def test_the_fleets_are_right() -> None:
-    assert [each for each in (*problems(alone_data()), *problems(mixed_data())) if "dispatch with" not in each] == []
+    assert [item for item in (*problems(alone_data()), *problems(mixed_data())) if "dispatch with" not in item] == []
 
 
 def test_a_program_hands_such_a_fleet_to_commands() -> None:
@@ -242,8 +242,8 @@ def test_two_entries_of_one_cluster_are_named(connection: dict[str, str], said: 
     data = mixed_data()
     data["clusters"].append({"name": "lyon", "role": "worker", "kubernetes": connection})
     rest = ", which is that of paris too; write that of this cluster, or remove one of the two"
-    found = [each for each in problems(data) if "too; write that" in each]
-    assert found == [f"warning: clusters[lyon].kubernetes.{each}{rest}" for each in said]
+    result = [item for item in problems(data) if "too; write that" in item]
+    assert result == [f"warning: clusters[lyon].kubernetes.{entry}{rest}" for entry in said]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_the_context_of_another_cluster_is_not_this_ones(contexts: dict[str, str
             {"context": contexts[cluster["name"]]} if cluster["name"] in contexts else {}
         )
     rest = "too; write that of this cluster, or remove one of the two"
-    assert [each for each in problems(data) if "too; write that" in each] == [
+    assert [item for item in problems(data) if "too; write that" in item] == [
         f"warning: clusters[{name}].kubernetes.context: {context}, which is that of {context} {rest}"
         for name, context in said.items()
     ]

@@ -73,10 +73,10 @@ def test_nothing_is_made_of_it() -> None:
 
 def test_a_fleet_in_python_is_checked_too() -> None:
     limits = PlanLimits(may_change=[MayChange(paths=["clusters[one].region"], least=0, most=4)])
-    made = FleetSpec(
+    result = FleetSpec(
         "a", "a-project", clusters=[ClusterEntry(name="one", role="standalone", region="us-central1")], plan=limits
     )
-    assert "plan.mayChange[0]" in {problem.path for problem in check_fleet(made)}
+    assert "plan.mayChange[0]" in {problem.path for problem in check_fleet(result)}
 
 
 def test_limits_that_contradict_each_other_are_refused_in_python() -> None:

@@ -75,8 +75,8 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 def test_what_a_cluster_holds_is_not_refused() -> None:
     """Queues and pools that are there may not fit each other: their jobs wait."""
     there = {"clusters/0/existing": True} | {p(index, "existing"): True for index in range(6)}
-    found = problems(changed(pools_data(), {**REFUSED["queued without check"][0], **there}))
-    of_checks = [problem for problem in found if "queued provisioning;" in problem or "no check asks for" in problem]
+    result = problems(changed(pools_data(), {**REFUSED["queued without check"][0], **there}))
+    of_checks = [problem for problem in result if "queued provisioning;" in problem or "no check asks for" in problem]
     assert [problem.partition(":")[0] for problem in of_checks] == ["warning", "warning"]
 
 

@@ -22,8 +22,8 @@ from tests.fleet_file.builders import (
 
 def devices(name: str) -> Data:
     """A resource group of flavor l4 with devices of that name in the place of GPUs."""
-    made = {"coveredResources": COVERED, "flavors": [flavor_quotas("l4", 8)]}
-    return changed(made, {"coveredResources/0": name, "flavors/0/resources/0/name": name})
+    result = {"coveredResources": COVERED, "flavors": [flavor_quotas("l4", 8)]}
+    return changed(result, {"coveredResources/0": name, "flavors/0/resources/0/name": name})
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {

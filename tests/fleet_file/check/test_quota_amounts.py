@@ -180,8 +180,8 @@ NO_WORKER: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("changes", "expected"), NO_WORKER.values(), ids=NO_WORKER.keys())
 def test_larger_than_any_worker(changes: dict[str, Any], expected: str) -> None:
     """Without a dispatcher that rejects it, such a job keeps the manager's quota."""
-    found = [text for text in all_problems(changed(fleet_data(), changes)) if "multiKueue.dispatcher" in text]
-    assert found == [
+    result = [text for text in all_problems(changed(fleet_data(), changes)) if "multiKueue.dispatcher" in text]
+    assert result == [
         f"warning: multiKueue.dispatcher: a pod set of {expected} {KEEPS_IT}; dispatch with the section "
         "controller, which rejects such jobs, or find them with kueue-fleet status"
     ]
@@ -189,8 +189,8 @@ def test_larger_than_any_worker(changes: dict[str, Any], expected: str) -> None:
 
 def test_larger_than_any_worker_where_the_controller_does_not_dispatch() -> None:
     data = changed(fleet_data(), {"controller": {"image": "example.com/controller:1"}})
-    [found] = [text for text in all_problems(data) if "multiKueue.dispatcher" in text]
-    assert found.endswith(
+    [result] = [text for text in all_problems(data) if "multiKueue.dispatcher" in text]
+    assert result.endswith(
         "set it to External, and multiKueue.external.name to kueue-fleet.dev/dispatcher, so that the "
         "the controller rejects such jobs, or find them with kueue-fleet status"
     )

@@ -224,8 +224,8 @@ def test_a_timeout_that_is_longer_than_jobs_run_is_not_warned_of() -> None:
 @pytest.mark.parametrize(("version", "starts"), [("0.19.2", True), ("0.19.14", False), ("0.20.7", False)])
 def test_outputs_called_pods_keep_newer_releases_from_starting(version: str, starts: bool) -> None:
     outputs = {"resources": {"transformations": [{"input": "nvidia.com/gpu", "outputs": {"pods": "1"}}]}}
-    said = found({"kueue/version": version, "kueue/configuration": outputs})
-    assert any("outputs[pods]: pods is a name that Kueue" in each for each in said) is not starts
+    output = found({"kueue/version": version, "kueue/configuration": outputs})
+    assert any("outputs[pods]: pods is a name that Kueue" in item for item in output) is not starts
 
 
 def test_a_release_that_does_not_serve_what_the_fleet_writes_is_refused() -> None:
@@ -241,5 +241,5 @@ def test_a_release_that_does_not_serve_what_the_fleet_writes_is_refused() -> Non
     [("0.12.3", ["0.13.0", "0.14.0", "0.16.0"]), ("0.13.4", ["0.14.0", "0.16.0"]), ("0.15.1", ["0.16.0"])],
 )
 def test_what_breaks_on_the_way_from_older_releases_is_told(version: str, since: list[str]) -> None:
-    said = problems(changed(fleet_data(), {"kueue/version": version}))[0]
-    assert re.findall(r"(0\.1[3-6]\.0) (?:has no|stores)", said) == since
+    output = problems(changed(fleet_data(), {"kueue/version": version}))[0]
+    assert re.findall(r"(0\.1[3-6]\.0) (?:has no|stores)", output) == since

@@ -24,10 +24,10 @@ def test_jobs_of_a_team_are_stored_where_the_manager_is() -> None:
 @pytest.mark.parametrize(("gpus", "expected"), [(3, True), (1000, False)])
 def test_a_resource_quota_below_what_kueue_admits(gpus: int, expected: bool) -> None:
     data = changed(fleet_data(), {"teams/0/resourceQuota": {"requests.nvidia.com/gpu": gpus}})
-    found = [text for text in problems(data) if "while their pods are refused" in text]
-    assert bool(found) is expected
+    result = [text for text in problems(data) if "while their pods are refused" in text]
+    assert bool(result) is expected
     assert all(
-        text.startswith("warning: teams[team-vision].resourceQuota[requests.nvidia.com/gpu]: 3,") for text in found
+        text.startswith("warning: teams[team-vision].resourceQuota[requests.nvidia.com/gpu]: 3,") for text in result
     )
 
 
@@ -57,5 +57,5 @@ def test_a_resource_quota_of_nothing_that_jobs_need() -> None:
 @pytest.mark.parametrize(("pods", "warned"), [(1, True), (4, False)])
 def test_a_resource_quota_of_fewer_pods_than_nodes(pods: int, warned: bool) -> None:
     data = changed(one_pool_data(), {"teams/0/resourceQuota": {"pods": pods}})
-    found = [text for text in problems(data) if "pods beyond it are refused" in text]
-    assert bool(found) is warned
+    result = [text for text in problems(data) if "pods beyond it are refused" in text]
+    assert bool(result) is warned

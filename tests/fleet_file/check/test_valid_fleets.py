@@ -102,4 +102,4 @@ def test_a_region_of_an_existing_cluster_is_no_region_without_one() -> None:
 
 def test_a_quota_without_a_limit_is_refused_where_nodes_come_by_themselves() -> None:
     always = ENDLESS.replace("    capacity: {type: flexStart, queuedProvisioning: true}\n", "")
-    assert any("queues may use 1000000000 nvidia.com/gpu" in each for each in said(always))
+    assert any("queues may use 1000000000 nvidia.com/gpu" in item for item in said(always))

@@ -51,4 +51,4 @@ def test_a_preemption_that_never_ends_is_named(change: dict[str, Any], expected:
     ],
 )
 def test_other_preemption_is_fine(change: dict[str, Any]) -> None:
-    assert not [each for each in problems(changed(fleet_data(), change)) if "preemption" in each]
+    assert not [item for item in problems(changed(fleet_data(), change)) if "preemption" in item]

@@ -33,7 +33,7 @@ def fleet(flavors: tuple[str, ...] = ("december", "january"), **check: Any) -> F
             "name": "calendar",
             "project": "my-project",
             "clusters": [{"name": "manager", "role": "manager", "region": "us-central1"}, worker],
-            "nodePools": [{**each, "clusters": ["worker"]} for each in pools],
+            "nodePools": [{**item, "clusters": ["worker"]} for item in pools],
             "flavors": [{"name": name, "nodePool": name} for name in ("january", "december", "always")],
             "clusterQueues": [
                 {
@@ -63,12 +63,12 @@ def windows(made: FleetSpec) -> list[tuple[str, str, str]]:
 
 
 def test_the_times_of_the_pools_are_the_windows_in_their_order() -> None:
-    made = fleet()
-    assert windows(made) == [
+    result = fleet()
+    assert windows(result) == [
         ("res-december", "2026-12-01T00:00:00+00:00", "336h"),
         ("res-january", "2027-01-10T00:00:00+00:00", "336h"),
     ]
-    [told] = controller_configuration(made).controller.checks
+    [told] = controller_configuration(result).controller.checks
     assert [window.name for window in told.windows] == ["res-december", "res-january"]
 
 
@@ -82,8 +82,8 @@ def test_a_queue_with_other_nodes_too_has_no_windows() -> None:
 
 
 def test_a_check_that_no_queue_has_and_a_fleet_without_a_controller() -> None:
-    made = fleet()
-    assert made.controller is not None
-    [check] = made.controller.checks
-    assert derived_windows(made, check.model_copy(update={"name": "other"})) == ()
-    assert fleet_checks(made.model_copy(update={"controller": None})) == ()
+    result = fleet()
+    assert result.controller is not None
+    [check] = result.controller.checks
+    assert derived_windows(result, check.model_copy(update={"name": "other"})) == ()
+    assert fleet_checks(result.model_copy(update={"controller": None})) == ()

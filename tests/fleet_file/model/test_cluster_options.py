@@ -276,5 +276,5 @@ BY_PODS: dict[str, tuple[Any, str]] = {
 def test_fields_of_pools_say_what_gke_does_for_nodes_that_it_makes(field: str) -> None:
     value, instead = BY_PODS[field]
     wrong = "is a field of node pools, which GKE does not take for nodes that it makes by itself"
-    found = problems(changed(pools_data(), nap({**limits(), field: value})))
-    assert f"clusters[batch].nodeAutoProvisioning.{field}: {wrong}; {instead}" in found
+    result = problems(changed(pools_data(), nap({**limits(), field: value})))
+    assert f"clusters[batch].nodeAutoProvisioning.{field}: {wrong}; {instead}" in result

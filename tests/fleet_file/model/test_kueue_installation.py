@@ -104,10 +104,10 @@ def test_fleet_then_cluster_are_laid_over_it() -> None:
 def test_sections_that_change_no_admission_are_passed_on_as_they_are_written() -> None:
     tls = {"minVersion": "VersionTLS13", "curvePreferences": [29, 4588]}
     written = {"tls": tls, "webhook": {"host": "::1"}, "clientConnection": {"qps": 12.5}}
-    made = kueue_configuration(fleet({"kueue/configuration": written}), "worker-a")
-    assert made["tls"] == tls
-    assert made["webhook"] == {"port": 9443, "host": "::1"}
-    assert made["clientConnection"] == {"qps": 12.5, "burst": 500}
+    result = kueue_configuration(fleet({"kueue/configuration": written}), "worker-a")
+    assert result["tls"] == tls
+    assert result["webhook"] == {"port": 9443, "host": "::1"}
+    assert result["clientConnection"] == {"qps": 12.5, "burst": 500}
 
 
 def test_without_jobset_only_jobs_are_managed() -> None:
@@ -188,10 +188,10 @@ def test_overlay_merges_maps_and_replaces_the_rest() -> None:
 
 def pods(**kueue: Any) -> dict[str, Any]:
     """Values of the chart for Kueue's pods, with these fields in the section `kueue`."""
-    made: dict[str, Any] = kueue_helm_values(
+    result: dict[str, Any] = kueue_helm_values(
         fleet({f"kueue/{name}": value for name, value in kueue.items()}), "manager"
     )
-    values: dict[str, Any] = made["controllerManager"]
+    values: dict[str, Any] = result["controllerManager"]
     return values
 
 

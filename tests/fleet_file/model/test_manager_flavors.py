@@ -55,12 +55,12 @@ def test_queues_that_share_a_flavor_on_a_worker_share_one_on_the_manager() -> No
 
 
 def test_queues_that_share_none_have_one_each_and_nothing_on_the_one_they_had() -> None:
-    found = fleet(ONLY_T4)
-    assert with_quota(found) == {
+    result = fleet(ONLY_T4)
+    assert with_quota(result) == {
         "vision": {"multikueue-t4": "2", "multikueue": "0"},
         "language": {"multikueue-l4": "16", "multikueue": "0"},
     }
-    names = [item["metadata"]["name"] for item in render_manager_flavors(found)]
+    names = [item["metadata"]["name"] for item in render_manager_flavors(result)]
     assert sorted(names) == ["multikueue", "multikueue-l4", "multikueue-t4"]
 
 
@@ -72,18 +72,18 @@ def test_what_no_queue_has_cannot_be_borrowed_either() -> None:
 
 @pytest.mark.parametrize("cohort", [REMOVED, "elsewhere"])
 def test_between_cohort_trees_nothing_is_lent_so_that_the_name_stays(cohort: object) -> None:
-    found = fleet({**ONLY_T4, "clusterQueues/0/cohortName": cohort, "cohorts/+": {"name": "elsewhere"}})
-    assert with_quota(found) == {"vision": {"multikueue": "2"}, "language": {"multikueue": "16"}}
+    result = fleet({**ONLY_T4, "clusterQueues/0/cohortName": cohort, "cohorts/+": {"name": "elsewhere"}})
+    assert with_quota(result) == {"vision": {"multikueue": "2"}, "language": {"multikueue": "16"}}
 
 
 def test_a_parent_cohort_makes_one_tree_of_two() -> None:
     cohorts = [{"name": "all"}, {"name": "research", "parentName": "all"}, {"name": "product", "parentName": "all"}]
-    found = fleet({**ONLY_T4, "cohorts": cohorts, "clusterQueues/0/cohortName": "product"})
-    assert [next(iter(flavors)) for flavors in with_quota(found).values()] == ["multikueue-t4", "multikueue-l4"]
+    result = fleet({**ONLY_T4, "cohorts": cohorts, "clusterQueues/0/cohortName": "product"})
+    assert [next(iter(flavors)) for flavors in with_quota(result).values()] == ["multikueue-t4", "multikueue-l4"]
 
 
 def test_the_same_flavor_on_different_workers_is_not_the_same_capacity() -> None:
-    found = fleet(
+    result = fleet(
         {
             "clusterQueues/0/clusters": ["worker-b"],
             "clusterQueues/0/resourceGroups/0/flavors": [flavor_quotas("l4", 2)],
@@ -91,7 +91,7 @@ def test_the_same_flavor_on_different_workers_is_not_the_same_capacity() -> None
             "clusterQueues/1/clusters": ["worker-a"],
         }
     )
-    assert with_quota(found) == {
+    assert with_quota(result) == {
         "vision": {"multikueue-l4-worker-b": "2", "multikueue": "0"},
         "language": {"multikueue-l4-worker-a": "8", "multikueue": "0"},
     }
@@ -108,17 +108,17 @@ def test_the_same_flavor_on_different_workers_is_not_the_same_capacity() -> None
     ],
 )
 def test_names_stay_when_others_come_and_go(change: dict[str, Any]) -> None:
-    found = with_quota(fleet({**ONLY_T4, **change}))
-    assert [next(iter(found[queue])) for queue in ("vision", "language")] == ["multikueue-t4", "multikueue-l4"]
+    result = with_quota(fleet({**ONLY_T4, **change}))
+    assert [next(iter(result[queue])) for queue in ("vision", "language")] == ["multikueue-t4", "multikueue-l4"]
 
 
 def test_queues_that_only_a_third_connects_borrow_what_it_has_of_their_flavors() -> None:
     both = of("l4", clusters=["worker-b"])
     both["resourceGroups"][0]["flavors"] = [flavor_quotas("l4", 3), flavor_quotas("t4", 5, lendingLimit=1)]
-    found = fleet({**ONLY_T4, "clusterQueues/+": both, "multiKueue/headroomPercent": 100})
+    result = fleet({**ONLY_T4, "clusterQueues/+": both, "multiKueue/headroomPercent": 100})
     limits = {}
-    for queue in found.cluster_queues:
-        (group,) = queue_on(found, queue, "manager").resource_groups
+    for queue in result.cluster_queues:
+        (group,) = queue_on(result, queue, "manager").resource_groups
         [flavor] = group.flavors
         limits[queue.name] = (flavor.name, flavor.resources[0].borrowing_limit)
     assert {name: (flavor, limit and str(limit)) for name, (flavor, limit) in limits.items()} == {
@@ -130,8 +130,8 @@ def test_queues_that_only_a_third_connects_borrow_what_it_has_of_their_flavors()
 
 def test_quota_of_a_cohort_is_on_the_flavors_of_those_who_can_use_it() -> None:
     flavors = [{"name": n, "resources": [{"name": "cpu", "nominalQuota": q}]} for n, q in (("l4", 1), ("t4", 10))]
-    found = fleet({**ONLY_T4, "cohorts/0/resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]})
-    (group,) = cohort_on(found, found.cohorts[0], "manager").resource_groups
+    result = fleet({**ONLY_T4, "cohorts/0/resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]})
+    (group,) = cohort_on(result, result.cohorts[0], "manager").resource_groups
     assert {flavor.name: str(flavor.resources[0].nominal_quota) for flavor in group.flavors} == {
         "multikueue-l4": "2",
         "multikueue-t4": "10",
@@ -143,8 +143,8 @@ def test_quota_of_a_cohort_for_a_resource_that_one_group_has_not_got() -> None:
         {"coveredResources": [name], "flavors": [{"name": flavor, "resources": [{"name": name, "nominalQuota": 3}]}]}
         for name, flavor in (("cpu", "l4"), ("nvidia.com/gpu", "t4"))
     ]
-    found = fleet({**ONLY_T4, "cohorts/0/resourceGroups": groups})
-    (group,) = cohort_on(found, found.cohorts[0], "manager").resource_groups
+    result = fleet({**ONLY_T4, "cohorts/0/resourceGroups": groups})
+    (group,) = cohort_on(result, result.cohorts[0], "manager").resource_groups
     amounts = {f.name: [(q.name, str(q.nominal_quota), q.borrowing_limit) for q in f.resources] for f in group.flavors}
     assert amounts == {
         "multikueue-l4": [("cpu", "6", None), ("nvidia.com/gpu", "0", None)],
@@ -153,9 +153,9 @@ def test_quota_of_a_cohort_for_a_resource_that_one_group_has_not_got() -> None:
 
 
 def test_former_flavors_stay_on_the_manager_and_in_its_queues() -> None:
-    found = fleet({"multiKueue/formerManagerFlavorNames": ["multikueue-t4"]})
-    assert with_quota(found)["vision"] == {"multikueue": "10", "multikueue-t4": "0"}
-    assert [item["metadata"]["name"] for item in render_manager_flavors(found)] == ["multikueue", "multikueue-t4"]
+    result = fleet({"multiKueue/formerManagerFlavorNames": ["multikueue-t4"]})
+    assert with_quota(result)["vision"] == {"multikueue": "10", "multikueue-t4": "0"}
+    assert [item["metadata"]["name"] for item in render_manager_flavors(result)] == ["multikueue", "multikueue-t4"]
 
 
 PLACES = st.frozensets(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcd")), max_size=3)
@@ -188,7 +188,7 @@ def test_by_hand_a_flavor_of_queues_that_share_nothing_is_warned_of(flavor: str,
     data = changed(
         fleet_data(), {**ONLY_T4, "clusterQueues/0/manager": manager_quotas(flavor, 2, 64, "256Gi", "400Gi")}
     )
-    assert [each for each in problems(data) if ".manager." in each] == expected
+    assert [item for item in problems(data) if ".manager." in item] == expected
 
 
 MOVES = (
@@ -204,7 +204,7 @@ LOSES = (
 
 
 def told(old: FleetSpec, new: FleetSpec) -> list[str]:
-    return [str(each) for each in compare_fleets(old, new) if each.area == "consequences"]
+    return [str(item) for item in compare_fleets(old, new) if item.area == "consequences"]
 
 
 def test_diff_says_that_a_queue_moves_to_another_flavor_of_the_manager() -> None:
@@ -218,4 +218,4 @@ def test_diff_says_what_a_queue_loses_on_the_manager_unless_it_is_kept() -> None
         LOSES.format("language", "l4"),
     ]
     kept = fleet({"multiKueue/formerManagerFlavorNames": ["multikueue-t4", "multikueue-l4"]})
-    assert not [each for each in told(fleet(ONLY_T4), kept) if "lose their" in each]
+    assert not [item for item in told(fleet(ONLY_T4), kept) if "lose their" in item]

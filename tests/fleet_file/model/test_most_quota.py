@@ -93,8 +93,8 @@ def test_as_the_admission_core_has_it(data: dict[str, Any]) -> None:
         for name, node in cache.queues.items():
             ids = [fr for fr in node.nominal if cache.ids.names[fr][1] == GPU]
             expected[name] = max(node.potential[fr] for fr in ids)
-        found = {name: amounts[GPU].value for name, amounts in most_quota(fleet, cluster).items()}
-        assert found == expected
+        result = {name: amounts[GPU].value for name, amounts in most_quota(fleet, cluster).items()}
+        assert result == expected
 
 
 def test_cohorts_that_go_round_in_a_circle_end() -> None:

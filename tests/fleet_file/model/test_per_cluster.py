@@ -27,8 +27,8 @@ def flavors_of(of: FleetSpec, queue: str, cluster: str) -> list[str]:
 
 
 def checks_of(of: FleetSpec, queue: str, cluster: str) -> list[Data]:
-    found: list[Data] = spec_of(of, queue, cluster).get("admissionChecksStrategy", {}).get("admissionChecks", [])
-    return found
+    result: list[Data] = spec_of(of, queue, cluster).get("admissionChecksStrategy", {}).get("admissionChecks", [])
+    return result
 
 
 def test_a_queue_keeps_the_flavors_its_cluster_has() -> None:
@@ -104,7 +104,7 @@ def test_manager_quotas_by_hand_are_taken_as_they_are() -> None:
 
 def test_queues_on_fewer_workers_have_a_config_of_their_own() -> None:
     of = fleet({"clusterQueues/0/clusters": ["worker-b"], "multiKueue/workers": ["worker-b", "worker-a"]})
-    assert [(each.check_name, each.config_name, each.workers, each.queues) for each in dispatch_groups(of)] == [
+    assert [(item.check_name, item.config_name, item.workers, item.queues) for item in dispatch_groups(of)] == [
         ("multikueue", "multikueue", ("worker-b", "worker-a"), ("language",)),
         ("multikueue-vision", "multikueue-vision", ("worker-b",), ("vision",)),
     ]

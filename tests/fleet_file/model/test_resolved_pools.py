@@ -28,14 +28,14 @@ def pool(index: int, changes: dict[str, Any] | None = None) -> ResolvedNodePool:
     [(RESERVED, 4, 4, 4), (ON_DEMAND, 0, 24, 24), (QUEUED, 0, 8, 8), (CALENDAR, 0, 0, 2)],
 )
 def test_sizes(index: int, least: int, most: int, full: int) -> None:
-    found = pool(index)
-    assert (found.min_nodes, found.max_nodes, found.full_nodes) == (least, most, full)
+    result = pool(index)
+    assert (result.min_nodes, result.max_nodes, result.full_nodes) == (least, most, full)
 
 
 def test_fixed_nodes_are_in_each_zone() -> None:
-    found = pool(ON_DEMAND, {"nodePools/1/nodeCount": 2, "nodePools/1/autoscaling": None})
-    assert found.zones == tuple(ZONES)
-    assert (found.min_nodes, found.max_nodes) == (6, 6)
+    result = pool(ON_DEMAND, {"nodePools/1/nodeCount": 2, "nodePools/1/autoscaling": None})
+    assert result.zones == tuple(ZONES)
+    assert (result.min_nodes, result.max_nodes) == (6, 6)
 
 
 def test_a_cluster_without_zones_has_three() -> None:
@@ -47,8 +47,8 @@ def test_a_cluster_without_zones_has_three() -> None:
 
 def test_what_is_different_on_a_cluster() -> None:
     other = {"nodePools/1/perCluster": {"batch": {"nodeCount": 3, "zones": ZONES[:1], "diskSizeGb": 200}}}
-    found = pool(ON_DEMAND, other)
-    assert (found.node_count, found.autoscaling, found.zones, found.disk_size_gb) == (3, None, (ZONES[0],), 200)
+    result = pool(ON_DEMAND, other)
+    assert (result.node_count, result.autoscaling, result.zones, result.disk_size_gb) == (3, None, (ZONES[0],), 200)
     back = {"nodePools/0/perCluster": {"batch": {"autoscaling": scaled(4, 1)}}}
     reserved = pool(RESERVED, back)
     assert (reserved.node_count, reserved.min_nodes, reserved.max_nodes) == (None, 1, 4)
@@ -71,9 +71,9 @@ def test_what_is_different_on_a_cluster() -> None:
 def test_labels_and_taints(
     index: int, labels: dict[str, str], taints: list[tuple[str, str, str]], own_labels: dict[str, str]
 ) -> None:
-    found = pool(index)
+    result = pool(index)
     common = {
-        "cloud.google.com/gke-nodepool": found.name,
+        "cloud.google.com/gke-nodepool": result.name,
         "cloud.google.com/gke-accelerator": "nvidia-l4",
         "cloud.google.com/gke-accelerator-count": "2",
         "cloud.google.com/gke-gpu-driver-version": "default",
@@ -81,9 +81,9 @@ def test_labels_and_taints(
         "node.kubernetes.io/instance-type": "g2-standard-24",
         "topology.kubernetes.io/region": "us-central1",
     }
-    assert (common | labels).items() <= dict(found.labels).items()
-    assert [(taint.key, taint.value, taint.effect) for taint in found.taints] == taints
-    assert (dict(found.own_labels), found.entry.taints) == (own_labels, ())
+    assert (common | labels).items() <= dict(result.labels).items()
+    assert [(taint.key, taint.value, taint.effect) for taint in result.taints] == taints
+    assert (dict(result.own_labels), result.entry.taints) == (own_labels, ())
 
 
 def test_labels_of_one_zone_of_custom_drivers_and_of_no_gpus() -> None:
@@ -99,29 +99,29 @@ def test_labels_of_one_zone_of_custom_drivers_and_of_no_gpus() -> None:
 
 def test_own_taints_come_first_and_replace_those_of_gke() -> None:
     own = [{"key": "team", "value": "a", "effect": "NoSchedule"}, {"key": "nvidia.com/gpu", "effect": "NoSchedule"}]
-    found = pool(ON_DEMAND, {"nodePools/1/taints": own})
-    assert [(taint.key, taint.value) for taint in found.taints] == [("team", "a"), ("nvidia.com/gpu", "")]
+    result = pool(ON_DEMAND, {"nodePools/1/taints": own})
+    assert [(taint.key, taint.value) for taint in result.taints] == [("team", "a"), ("nvidia.com/gpu", "")]
 
 
 def test_arm_nodes_are_tainted() -> None:
     spec = fleet()
     arm = spec.node_pools[ON_DEMAND].model_copy(update={"machine_type": "a4x-highgpu-4g"})
-    found = resolve_pool(arm, spec.cluster("batch"))
-    assert found.labels["kubernetes.io/arch"] == "arm64"
-    assert "kubernetes.io/arch" in [taint.key for taint in found.taints]
-    assert found.disk_type == "hyperdisk-balanced"
+    result = resolve_pool(arm, spec.cluster("batch"))
+    assert result.labels["kubernetes.io/arch"] == "arm64"
+    assert "kubernetes.io/arch" in [taint.key for taint in result.taints]
+    assert result.disk_type == "hyperdisk-balanced"
 
 
 def test_repair_is_on_but_for_flex_start() -> None:
-    assert [found.entry.repairs for found in fleet().node_pools_on("batch")] == [True, True, True, False, False, True]
+    assert [result.entry.repairs for result in fleet().node_pools_on("batch")] == [True, True, True, False, False, True]
 
 
 def test_what_pods_may_ask_for() -> None:
-    found = pool(ON_DEMAND, {"nodePools/1/maxPodsPerNode": 32, "nodePools/1/diskSizeGb": 200})
-    assert found.allocatable["nvidia.com/gpu"] == 2
-    assert found.allocatable["cpu"] == 23870
-    assert found.allocatable["pods"] == 32
-    assert 100 * 1000**3 < found.allocatable["ephemeral-storage"] < 200 * 1000**3
+    result = pool(ON_DEMAND, {"nodePools/1/maxPodsPerNode": 32, "nodePools/1/diskSizeGb": 200})
+    assert result.allocatable["nvidia.com/gpu"] == 2
+    assert result.allocatable["cpu"] == 23870
+    assert result.allocatable["pods"] == 32
+    assert 100 * 1000**3 < result.allocatable["ephemeral-storage"] < 200 * 1000**3
     unknown = resolve_pool(
         fleet().node_pools[ON_DEMAND].model_copy(update={"machine_type": "x9-huge"}), fleet().cluster("batch")
     )
@@ -134,18 +134,18 @@ def test_attached_gpus() -> None:
         "nodePools/1/machineType": "n1-standard-8",
         "nodePools/1/accelerator": {"type": "nvidia-tesla-t4", "count": 2},
     }
-    found = pool(ON_DEMAND, attached)
-    assert (found.accelerator, found.gpus_per_node, found.allocatable["nvidia.com/gpu"]) == ("nvidia-tesla-t4", 2, 2)
+    result = pool(ON_DEMAND, attached)
+    assert (result.accelerator, result.gpus_per_node, result.allocatable["nvidia.com/gpu"]) == ("nvidia-tesla-t4", 2, 2)
 
 
 def rendered(spec: FleetSpec, kind: str, name: str) -> dict[str, Any]:
     """`spec` of one rendered object."""
-    found: dict[str, Any] = next(
+    result: dict[str, Any] = next(
         item["spec"]
         for item in render_cluster(spec, "batch")
         if item["kind"] == kind and item["metadata"]["name"] == name
     )
-    return found
+    return result
 
 
 def test_a_derived_flavor_has_the_labels_taints_and_tolerations_of_its_pool() -> None:
@@ -182,8 +182,8 @@ def test_a_calendar_pool_is_closed_until_it_is_active() -> None:
     closed = fleet()
     assert closed.is_closed("calendar", "batch")
     assert quotas(closed) == {name: {"0"} if name == "calendar" else {"4", "40", "150Gi"} for name in quotas(closed)}
-    found = closed.node_pools_on("batch")[CALENDAR]
-    assert (found.closed, found.node_count, found.autoscaling, found.max_nodes) == (True, 0, None, 0)
+    result = closed.node_pools_on("batch")[CALENDAR]
+    assert (result.closed, result.node_count, result.autoscaling, result.max_nodes) == (True, 0, None, 0)
 
     opened = fleet({"nodePools/5/capacity/active": True})
     assert not opened.is_closed("calendar", "batch")

@@ -82,15 +82,15 @@ def kind(made: SetCondition | CreateNodes | None) -> str:
 
 
 def test_the_nodes_of_a_request_carry_its_name_its_taint_and_its_end() -> None:
-    made = plan_request(request(maxRunDurationSeconds="600"), {"main": template()}, SUPPLY, NOW)
-    assert len(made.add) == 2
-    for node in made.add:
+    result = plan_request(request(maxRunDurationSeconds="600"), {"main": template()}, SUPPLY, NOW)
+    assert len(result.add) == 2
+    for node in result.add:
         assert node.labels["autoscaling.gke.io/provisioning-request"] == request().resize_request
         assert node.labels["cloud.google.com/gke-queued"] == "true"
         assert node.labels["cloud.google.com/gke-max-run-duration-seconds"] == "600"
         assert {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"} in node.taints
         assert node.annotations["node.gke.io/machine-termination-datetime"] == timestamp(NOW + 600)
-    assert demand(made.add) == {"nvidia-l4": 2}
+    assert demand(result.add) == {"nvidia-l4": 2}
 
 
 def test_the_resize_request_is_named_as_gke_names_it() -> None:
@@ -301,11 +301,11 @@ def queued_pool(most: int, **config: Any) -> NodePool:
 
 def test_on_a_standard_cluster_nodes_come_from_the_queued_pool() -> None:
     supply = Supply(Place.of("worker", "us-east4"), autopilot=False, pools=(queued_pool(2, maxRunDuration="300s"),))
-    made = plan_request(request(), {"main": template()}, supply, NOW)
-    assert {node.labels["cloud.google.com/gke-nodepool"] for node in made.add} == {"dws"}
-    assert {node.labels["cloud.google.com/gke-max-run-duration-seconds"] for node in made.add} == {"300"}
-    assert demand(made.add) == {"nvidia-l4": 2, "nodes of pool dws": 2}
-    waiting = step(with_conditions(request(), Accepted=NOW), NOW + 9, plan=made, available=8)
+    result = plan_request(request(), {"main": template()}, supply, NOW)
+    assert {node.labels["cloud.google.com/gke-nodepool"] for node in result.add} == {"dws"}
+    assert {node.labels["cloud.google.com/gke-max-run-duration-seconds"] for node in result.add} == {"300"}
+    assert demand(result.add) == {"nvidia-l4": 2, "nodes of pool dws": 2}
+    waiting = step(with_conditions(request(), Accepted=NOW), NOW + 9, plan=result, available=8)
     assert isinstance(waiting, SetCondition)
     assert waiting.message == "Waiting for capacity: 2 nodes of pool dws are not available now."
 
@@ -321,6 +321,6 @@ def test_a_request_that_no_queued_pool_ever_holds_is_refused() -> None:
 def test_failures_can_be_those_of_one_region() -> None:
     settings = eager(fail_percent_in={"us-east4": 100})
     accepted = with_conditions(request(), Accepted=NOW)
-    for region, wanted in (("us-east4", "Failed=True:ResourcePoolExhausted"), ("asia-southeast1", "CreateNodes")):
+    for region, expected in (("us-east4", "Failed=True:ResourcePoolExhausted"), ("asia-southeast1", "CreateNodes")):
         seen = replace(situation(PLAN), region=region)
-        assert kind(next_step(accepted, seen, settings, NOW + 9)) == wanted
+        assert kind(next_step(accepted, seen, settings, NOW + 9)) == expected

@@ -51,16 +51,16 @@ SETTINGS = RehearsalSection(dws=DwsSection(high=4, stock={"us-east4/nvidia-tesla
     ],
 )
 def test_what_is_more_than_it_ever_has(cluster: str, asked: dict[str, Any], why: str | None) -> None:
-    found = beyond_stock(FLEET, SETTINGS, cluster, PrintedWorkload.of(asked))
-    assert (found is None) == (why is None)
-    assert (found or "").startswith(why or "")
+    result = beyond_stock(FLEET, SETTINGS, cluster, PrintedWorkload.of(asked))
+    assert (result is None) == (why is None)
+    assert (result or "").startswith(why or "")
 
 
 def test_pod_sets_count_together() -> None:
     asked = workload("3")
     asked["status"]["admission"]["podSetAssignments"] *= 2
-    found = beyond_stock(FLEET, SETTINGS, "worker-europe-west4", PrintedWorkload.of(asked))
-    assert "asks for 6 nvidia-tesla-t4" in str(found)
+    result = beyond_stock(FLEET, SETTINGS, "worker-europe-west4", PrintedWorkload.of(asked))
+    assert "asks for 6 nvidia-tesla-t4" in str(result)
 
 
 def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
@@ -68,10 +68,10 @@ def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
     fleet = parse_fleet_text(stack.read_text(), "fleet")
     check = next(check.name for check in fleet.admission_checks if check.provisioning_request is not None)
     asked = workload("16", check=check, flavor="h100-flex")
-    found = beyond_stock(
+    result = beyond_stock(
         fleet, RehearsalSection(dws=DwsSection(high=8)), fleet.worker_names[0], PrintedWorkload.of(asked)
     )
-    assert str(found).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")
+    assert str(result).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")
 
 
 def test_a_job_that_goes_on_to_another_flavor_is_waited_for() -> None:

@@ -19,18 +19,18 @@ def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> list[s
         return []
     if "additionalProperties" in schema:
         return []
-    found = []
+    result = []
     for key, item in value.items():
         if key not in schema.get("properties", {}):
-            found.append(f"{path}.{key}")
+            result.append(f"{path}.{key}")
         else:
-            found += unknown_fields(item, schema["properties"][key], f"{path}.{key}")
-    return found
+            result += unknown_fields(item, schema["properties"][key], f"{path}.{key}")
+    return result
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    (found,) = (one for one in DEFINITIONS if one["spec"]["names"]["kind"] == kind)
-    spec: dict[str, Any] = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    (result,) = (one for one in DEFINITIONS if one["spec"]["names"]["kind"] == kind)
+    spec: dict[str, Any] = result["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return spec
 
 
@@ -50,7 +50,7 @@ def test_networks_of_nodes_are_kept_whole() -> None:
     pool = {"name": "h100", "machineType": "a3-highgpu-8g", "nodeCount": 1, "acceleratorNetworks": {}}
     fleet = parse_fleet({"name": "f", "project": "my-project", "clusters": clusters, "nodePools": [pool]})
     objects = render_node_networks(fleet, "one")
-    assert [field for each in objects for field in unknown_fields(each["spec"], schema_of(each["kind"]))] == []
+    assert [field for item in objects for field in unknown_fields(item["spec"], schema_of(item["kind"]))] == []
     assert len(objects) == 8
 
 

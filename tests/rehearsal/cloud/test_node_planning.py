@@ -53,9 +53,9 @@ def test_each_pod_gets_the_smallest_machine_that_holds_it(pod: PodNeeds, machine
 
 
 def test_a_pod_that_does_not_tolerate_arm_gets_no_arm_node() -> None:
-    made = plan(needs(gpu=4, nodeSelector={ACCELERATOR: "nvidia-gb200"}))
-    assert machines(made) == []
-    [reason] = made.refused.values()
+    result = plan(needs(gpu=4, nodeSelector={ACCELERATOR: "nvidia-gb200"}))
+    assert machines(result) == []
+    [reason] = result.refused.values()
     assert "kubernetes.io/arch=arm64:NoSchedule" in reason
 
 
@@ -83,9 +83,9 @@ def test_spot_nodes_have_label_and_taint() -> None:
 
 def test_own_labels_make_a_tainted_node_only_for_pods_that_tolerate_it() -> None:
     toleration = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
-    made = plan(needs(nodeSelector={"team": "a"}, tolerations=[toleration]))
-    assert made.add[0].labels["team"] == "a"
-    assert {"key": "team", "value": "a", "effect": "NoSchedule"} in made.add[0].taints
+    result = plan(needs(nodeSelector={"team": "a"}, tolerations=[toleration]))
+    assert result.add[0].labels["team"] == "a"
+    assert {"key": "team", "value": "a", "effect": "NoSchedule"} in result.add[0].taints
     assert "workload separation" in plan(needs(nodeSelector={"team": "a"})).refused["ns/p"]
 
 
@@ -116,9 +116,9 @@ def test_own_labels_make_a_tainted_node_only_for_pods_that_tolerate_it() -> None
     ],
 )
 def test_a_pod_that_gets_no_node_is_told_why(pod: PodNeeds, reason: str) -> None:
-    made = plan(pod)
-    assert not made.add
-    assert reason in made.refused["ns/p"]
+    result = plan(pod)
+    assert not result.add
+    assert reason in result.refused["ns/p"]
 
 
 def test_room_on_nodes_that_are_there_counts_first_also_while_they_start() -> None:
@@ -126,16 +126,16 @@ def test_room_on_nodes_that_are_there_counts_first_also_while_they_start() -> No
     node = first.manifest()
     node["spec"]["taints"].append({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"})
     nodes = {first.name: node}
-    made = plan_nodes(
+    result = plan_nodes(
         [needs("a", cpu="1"), needs("b", cpu="500m")], nodes, free_resources(nodes, []), [AutoProvisioning(PLACE)]
     )
-    assert made.add == ()
-    assert made.placed == {"uid-a": first.name, "uid-b": first.name}
+    assert result.add == ()
+    assert result.placed == {"uid-a": first.name, "uid-b": first.name}
 
 
 def test_small_pods_share_a_new_node() -> None:
-    made = plan(*(needs(str(number), cpu="400m") for number in range(5)))
-    assert machines(made) == ["e2-standard-2", "e2-standard-2"]
+    result = plan(*(needs(str(number), cpu="400m") for number in range(5)))
+    assert machines(result) == ["e2-standard-2", "e2-standard-2"]
 
 
 def test_a_plan_carried_out_twice_makes_the_same_nodes_and_the_order_of_pods_does_not_matter() -> None:

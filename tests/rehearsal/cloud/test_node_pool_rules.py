@@ -223,6 +223,6 @@ ROOM = Reservation("mine", "europe-west4-a", "g2-standard-24", 4)
     ],
 )
 def test_a_reservation_has_to_suit_the_pool(reservation: Reservation, body: dict[str, Any], reason: str | None) -> None:
-    found = refused(body, reservation, reservationAffinity=MINE)
-    assert (reason is None) == (found == [])
-    assert all(reason in text for text in found if reason), found
+    result = refused(body, reservation, reservationAffinity=MINE)
+    assert (reason is None) == (result == [])
+    assert all(reason in text for text in result if reason), result

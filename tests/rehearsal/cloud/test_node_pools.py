@@ -20,9 +20,9 @@ def pool(body: dict[str, Any] | None = None, **config: Any) -> NodePool:
 
 
 def test_a_fixed_pool_has_its_nodes_in_each_zone_under_names_that_stay() -> None:
-    made = pool()
-    nodes = made.standing_nodes(PLACE)
-    assert (made.view.min_nodes, made.view.max_nodes, len(nodes)) == (6, 6, 6)
+    result = pool()
+    nodes = result.standing_nodes(PLACE)
+    assert (result.view.min_nodes, result.view.max_nodes, len(nodes)) == (6, 6, 6)
     assert {node.labels["topology.kubernetes.io/zone"] for node in nodes} == set(ZONES)
     assert [node.name for node in nodes] == [node.name for node in pool().standing_nodes(PLACE)]
     assert len({node.name for node in nodes}) == 6
@@ -37,14 +37,14 @@ def test_other_machines_are_other_nodes() -> None:
 
 
 def test_labels_taints_and_sizes_come_from_the_inputs() -> None:
-    made = pool(
+    result = pool(
         {"maxPodsPerNode": 32.0},
         labels={"team": "a"},
         taints=[{"key": "team", "value": "a", "effect": "NO_EXECUTE"}],
         diskSizeGb=200.0,
         spot=True,
     )
-    (node, *_) = made.standing_nodes(PLACE)
+    (node, *_) = result.standing_nodes(PLACE)
     assert node.labels["team"] == "a"
     assert node.labels["cloud.google.com/gke-nodepool"] == "l4"
     assert node.labels["cloud.google.com/gke-spot"] == "true"
@@ -65,8 +65,8 @@ def test_the_pools_own_taint_stands_for_gkes_of_the_same_key() -> None:
 
 
 def test_attached_gpus_are_those_of_the_inputs() -> None:
-    made = pool(machineType="n1-standard-8", guestAccelerators=[{"type": "nvidia-tesla-t4", "count": 2.0}])
-    assert (made.machine.accelerator, made.machine.gpus) == ("nvidia-tesla-t4", 2)
+    result = pool(machineType="n1-standard-8", guestAccelerators=[{"type": "nvidia-tesla-t4", "count": 2.0}])
+    assert (result.machine.accelerator, result.machine.gpus) == ("nvidia-tesla-t4", 2)
     without = pool(machineType="e2-standard-8", guestAccelerators=[{"type": "nvidia-tesla-t4", "count": 0}])
     assert (without.machine.accelerator, without.machine.gpus) == (None, 0)
 
@@ -85,16 +85,16 @@ def test_limits_hold_for_all_zones_together(scaling: dict[str, Any], limits: tup
 
 
 def test_an_autoscaled_pool_begins_with_its_initial_count() -> None:
-    made = pool({"autoscaling": {"totalMaxNodeCount": 9}, "nodeCount": None, "initialNodeCount": 1})
-    assert len(made.first_nodes(PLACE)) == 3
-    assert made.standing_nodes(PLACE) == ()
+    result = pool({"autoscaling": {"totalMaxNodeCount": 9}, "nodeCount": None, "initialNodeCount": 1})
+    assert len(result.first_nodes(PLACE)) == 3
+    assert result.standing_nodes(PLACE) == ()
 
 
 def test_a_queued_pool_has_no_node_by_itself() -> None:
-    made = pool({"autoscaling": {"totalMaxNodeCount": 9}, "queuedProvisioning": {"enabled": True}, "nodeCount": None})
-    assert made.standing_nodes(PLACE) == made.first_nodes(PLACE) == ()
-    assert not made.on_demand_of_pods
-    assert "cloud.google.com/gke-queued" in {taint["key"] for taint in made.template(PLACE, ZONES[0], "x").taints}
+    result = pool({"autoscaling": {"totalMaxNodeCount": 9}, "queuedProvisioning": {"enabled": True}, "nodeCount": None})
+    assert result.standing_nodes(PLACE) == result.first_nodes(PLACE) == ()
+    assert not result.on_demand_of_pods
+    assert "cloud.google.com/gke-queued" in {taint["key"] for taint in result.template(PLACE, ZONES[0], "x").taints}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,6 @@ def test_a_node_has_what_the_spec_says_of_its_pool(capacity: dict[str, Any]) -> 
     }
     node = parse_node_pool("l4", body, ZONES).template(PLACE, "europe-west4-a", "x")
     assert {key: node.labels.get(key) for key in spec.labels} == dict(spec.labels)
-    wanted = {(taint.key, taint.value, taint.effect) for taint in spec.taints}
-    assert {(taint["key"], taint["value"], taint["effect"]) for taint in node.taints} == wanted
+    expected = {(taint.key, taint.value, taint.effect) for taint in spec.taints}
+    assert {(taint["key"], taint["value"], taint["effect"]) for taint in node.taints} == expected
     assert node.allocatable == dict(spec.allocatable)

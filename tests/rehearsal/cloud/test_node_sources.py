@@ -50,15 +50,15 @@ def plan(source: PoolSource | AutoProvisioning | ClassSource, *waiting: PodNeeds
 
 
 def test_a_pool_grows_to_its_maximum_and_says_so() -> None:
-    made = plan(PoolSource(pool(), PLACE, {}), *(needs(f"p{number}") for number in range(3)))
-    assert [node.labels[ZONE] for node in made.add] == ["europe-west4-a", "europe-west4-b"]
-    assert made.refused == {"ns/p2": "node pool l4: it has its maximum of 2 nodes"}
+    result = plan(PoolSource(pool(), PLACE, {}), *(needs(f"p{number}") for number in range(3)))
+    assert [node.labels[ZONE] for node in result.add] == ["europe-west4-a", "europe-west4-b"]
+    assert result.refused == {"ns/p2": "node pool l4: it has its maximum of 2 nodes"}
 
 
 def test_nodes_that_are_there_count() -> None:
     there = pool().template(PLACE, "europe-west4-a", "x").manifest()
-    made = plan(PoolSource(pool(), PLACE, {"x": there}), needs("a"), needs("b"))
-    assert [node.labels[ZONE] for node in made.add] == ["europe-west4-b"]
+    result = plan(PoolSource(pool(), PLACE, {"x": there}), needs("a"), needs("b"))
+    assert [node.labels[ZONE] for node in result.add] == ["europe-west4-b"]
 
 
 def test_a_pod_that_selects_another_label_or_tolerates_less_gets_no_node_of_the_pool() -> None:
@@ -72,9 +72,9 @@ def test_a_pod_that_selects_another_label_or_tolerates_less_gets_no_node_of_the_
 
 def test_flex_start_waits_for_stock() -> None:
     stock = {"nvidia-l4": 3}
-    made = plan(PoolSource(pool(flexStart=True), PLACE, {}, stock=stock), needs("a"), needs("b"))
-    assert len(made.add) == 1
-    assert made.refused == {"ns/b": "node pool l4: 2 nvidia-l4 are not available now, it waits for them"}
+    result = plan(PoolSource(pool(flexStart=True), PLACE, {}, stock=stock), needs("a"), needs("b"))
+    assert len(result.add) == 1
+    assert result.refused == {"ns/b": "node pool l4: 2 nvidia-l4 are not available now, it waits for them"}
     assert stock == {"nvidia-l4": 1}
 
 
@@ -123,17 +123,17 @@ BY_FOUR = L4 | {GPU_SHARING_STRATEGY: "time-sharing", MAX_SHARED_CLIENTS: "4"}
 
 def test_auto_provisioning_makes_nodes_with_the_shares_that_pods_select() -> None:
     source = AutoProvisioning(PLACE, ResourceLimits.of([{"resourceType": "nvidia-l4", "maximum": 1}], ()))
-    made = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(4)))
-    [node] = made.add
-    assert (node.machine.gpus, node.allocatable["nvidia.com/gpu"], made.refused) == (1, 4, {})
+    result = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(4)))
+    [node] = result.add
+    assert (node.machine.gpus, node.allocatable["nvidia.com/gpu"], result.refused) == (1, 4, {})
     assert node.labels.items() >= BY_FOUR.items()
 
 
 def test_resource_limits_count_whole_gpus() -> None:
     source = AutoProvisioning(PLACE, ResourceLimits.of([{"resourceType": "nvidia-l4", "maximum": 1}], ()))
-    made = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(5)))
-    assert (len(made.add), list(made.refused)) == (1, ["ns/p4"])
-    there = ResourceLimits.of([], [node.manifest() for node in made.add])
+    result = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(5)))
+    assert (len(result.add), list(result.refused)) == (1, ["ns/p4"])
+    there = ResourceLimits.of([], [node.manifest() for node in result.add])
     assert there.used["nvidia-l4"] == 1
 
 
@@ -151,13 +151,13 @@ def test_a_gpu_without_a_limit_is_not_auto_provisioned_but_a_pool_of_it_grows() 
 
 def test_a_placement_group_is_one_pool_in_one_zone_on_spot() -> None:
     selector = {ACCELERATOR: "nvidia-tesla-a100", GROUP: "team-a-0", SPOT: "true"}
-    made = plan(AutoProvisioning(PLACE, autopilot=False), needs("a", selector, gpus=1), needs("b", selector, gpus=1))
-    assert [node.machine.name for node in made.add] == ["a2-highgpu-1g"] * 2
-    assert len({node.labels[ZONE] for node in made.add}) == 1
-    assert {(node.labels[NODE_POOL], node.labels[GROUP], node.labels[SPOT]) for node in made.add} == {
+    result = plan(AutoProvisioning(PLACE, autopilot=False), needs("a", selector, gpus=1), needs("b", selector, gpus=1))
+    assert [node.machine.name for node in result.add] == ["a2-highgpu-1g"] * 2
+    assert len({node.labels[ZONE] for node in result.add}) == 1
+    assert {(node.labels[NODE_POOL], node.labels[GROUP], node.labels[SPOT]) for node in result.add} == {
         ("team-a-0", "team-a-0", "true")
     }
-    assert made.add[0].name.startswith("gke-worker-team-a-0-")
+    assert result.add[0].name.startswith("gke-worker-team-a-0-")
     other = plan(AutoProvisioning(PLACE), needs("c", {**selector, ACCELERATOR: "nvidia-tesla-t4"}, gpus=1))
     assert "compact placement is not offered on n1-standard-" in other.refused["ns/c"]
 
@@ -167,20 +167,20 @@ CLASS = {"priorities": [{**MACHINE, "flexStart": {"enabled": True}}, {**MACHINE,
 
 
 def of_class(spec: dict[str, Any], stock: dict[str, int] | None = None) -> ClassSource:
-    made = AutoProvisioning(PLACE, autopilot=False, stock=stock, labels={COMPUTE_CLASS: "mine"})
-    return ClassSource("mine", spec, made)
+    result = AutoProvisioning(PLACE, autopilot=False, stock=stock, labels={COMPUTE_CLASS: "mine"})
+    return ClassSource("mine", spec, result)
 
 
 def test_a_class_gives_nodes_of_its_first_priority() -> None:
     [node] = plan(of_class(CLASS), needs("a", {COMPUTE_CLASS: "mine"})).add
-    wanted = {COMPUTE_CLASS: "mine", FLEX_START: "true", INSTANCE_TYPE: "g2-standard-24", ACCELERATOR: "nvidia-l4"}
-    assert wanted.items() <= node.labels.items()
+    expected = {COMPUTE_CLASS: "mine", FLEX_START: "true", INSTANCE_TYPE: "g2-standard-24", ACCELERATOR: "nvidia-l4"}
+    assert expected.items() <= node.labels.items()
 
 
 def test_a_class_goes_on_to_spot_where_the_stock_of_flex_start_is_out() -> None:
     pods = [needs(name, {COMPUTE_CLASS: "mine"}) for name in "ab"]
-    made = plan(of_class(CLASS, {"nvidia-l4": 2}), *pods).add
-    assert [node.labels.get(SPOT) for node in made] == [None, "true"]
+    result = plan(of_class(CLASS, {"nvidia-l4": 2}), *pods).add
+    assert [node.labels.get(SPOT) for node in result] == [None, "true"]
 
 
 def test_a_class_says_why_its_last_priority_gives_no_node() -> None:

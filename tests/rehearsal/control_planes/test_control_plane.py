@@ -68,15 +68,15 @@ def flags(spec: ProcessSpec) -> dict[str, str]:
 
 
 def test_the_api_server_listens_on_loopback_and_lets_in_only_who_it_knows(plan: ControlPlanePlan) -> None:
-    found = flags(api_server_process(plan))
-    assert (found["bind-address"], found["secure-port"]) == ("127.0.0.1", "20001")
-    assert found["anonymous-auth"] == "false"
-    assert found["authorization-mode"] == "RBAC"
+    result = flags(api_server_process(plan))
+    assert (result["bind-address"], result["secure-port"]) == ("127.0.0.1", "20001")
+    assert result["anonymous-auth"] == "false"
+    assert result["authorization-mode"] == "RBAC"
 
 
 def test_every_cluster_has_its_own_keys_in_etcd(plan: ControlPlanePlan) -> None:
-    found = flags(api_server_process(plan))
-    assert found["etcd-prefix"] == "/clusters/worker-a"
+    result = flags(api_server_process(plan))
+    assert result["etcd-prefix"] == "/clusters/worker-a"
     # The closing slash keeps `worker-a` apart from `worker-ab` when its keys are deleted.
     assert plan.etcd_prefix == "/clusters/worker-a/"
 
@@ -87,9 +87,9 @@ def test_the_controllers_open_no_port(plan: ControlPlanePlan) -> None:
 
 
 def test_kwok_manages_only_simulated_nodes_and_listens_on_loopback(plan: ControlPlanePlan) -> None:
-    found = flags(kwok_process(plan))
-    assert found["manage-nodes-with-label-selector"] == "kueue-fleet.dev/simulated=true"
-    assert found["server-address"] == "127.0.0.1:20003"
+    result = flags(kwok_process(plan))
+    assert result["manage-nodes-with-label-selector"] == "kueue-fleet.dev/simulated=true"
+    assert result["server-address"] == "127.0.0.1:20003"
 
 
 def test_a_pod_that_is_bound_does_not_wait_for_kwok_to_see_a_lease(plan: ControlPlanePlan) -> None:
@@ -111,12 +111,12 @@ def test_what_kueue_and_multikueue_rely_on_is_run(plan: ControlPlanePlan) -> Non
 
 
 def test_etcd_asks_everyone_for_a_certificate_on_loopback() -> None:
-    found = flags(etcd_process(etcd_plan()))
+    result = flags(etcd_process(etcd_plan()))
     for name in ("listen-client-urls", "listen-peer-urls", "advertise-client-urls", "initial-advertise-peer-urls"):
-        assert found[name].startswith("https://127.0.0.1:")
-    assert "client-cert-auth" in found
-    assert "peer-client-cert-auth" in found
-    assert found["trusted-ca-file"] == found["peer-trusted-ca-file"] == "/pki/ca.crt"
+        assert result[name].startswith("https://127.0.0.1:")
+    assert "client-cert-auth" in result
+    assert "peer-client-cert-auth" in result
+    assert result["trusted-ca-file"] == result["peer-trusted-ca-file"] == "/pki/ca.crt"
 
 
 def test_the_token_is_in_no_command_line_and_no_representation(plan: ControlPlanePlan) -> None:

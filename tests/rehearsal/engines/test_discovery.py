@@ -48,8 +48,8 @@ def test_kubebuilder_assets_come_before_path(cache: EngineCache, tmp_path: Path)
     mine = program(tmp_path / "assets", "etcd", "etcd Version: 3.6.12")
     program(tmp_path / "path", "etcd", "etcd Version: 3.6.8")
     environ = {"KUBEBUILDER_ASSETS": str(tmp_path / "assets"), "PATH": str(tmp_path / "path")}
-    found = find_engines(cache, environ).programs["etcd"]
-    assert (found.path, found.version, found.origin) == (mine, "v3.6.12", "KUBEBUILDER_ASSETS")
+    result = find_engines(cache, environ).programs["etcd"]
+    assert (result.path, result.version, result.origin) == (mine, "v3.6.12", "KUBEBUILDER_ASSETS")
 
 
 def test_path_is_searched_in_order_until_a_version_fits(cache: EngineCache, tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_users_own_provider_is_used_whatever_its_version_is(
     module = BY_NAME["pulumi-kubernetes"].module
     path = go_program(tmp_path / "path", "pulumi-resource-kubernetes", module, version)
     engines = find_engines(cache, {"PATH": str(tmp_path / "path")})
-    found = engines.programs["pulumi-resource-kubernetes"]
-    assert (found.path, found.version, found.origin) == (path, shown, "PATH")
+    result = engines.programs["pulumi-resource-kubernetes"]
+    assert (result.path, result.version, result.origin) == (path, shown, "PATH")
     assert engines.refused == ()
 
 
@@ -130,5 +130,5 @@ def test_versions_that_fit(engine: str, version: str, fits: bool) -> None:
 def test_the_cache_is_used_when_nothing_else_is_there(cache: EngineCache) -> None:
     engine = BY_NAME["etcd"]
     folder = cache.store("etcd", engine.source_hash(), lambda target: program(target, "etcd", "x").touch())
-    found = find_engines(cache, {"PATH": ""}).programs["etcd"]
-    assert (found.path, found.version, found.origin) == (folder / "etcd", "v3.6.8", "cache")
+    result = find_engines(cache, {"PATH": ""}).programs["etcd"]
+    assert (result.path, result.version, result.origin) == (folder / "etcd", "v3.6.8", "cache")

@@ -73,7 +73,7 @@ def test_the_stand_in_for_go_has_what_each_edit_changes(module: PatchedModule) -
 
 
 def test_kueue_writes_no_certificate_authority_that_is_there(tmp_path: Path) -> None:
-    module = next(each for each in PATCHED if each.module.endswith("/cert-controller"))
+    module = next(item for item in PATCHED if item.module.endswith("/cert-controller"))
     text = (copy(tmp_path, SOURCES[module.module], *module.edits) / "pkg/rotator/rotator.go").read_text()
     lines = [line.strip() for line in text.splitlines()]
     assert '"reflect"' in lines
@@ -84,5 +84,5 @@ def test_kueue_writes_no_certificate_authority_that_is_there(tmp_path: Path) -> 
 
 
 def test_a_patch_of_some_engines_is_in_their_builds_alone() -> None:
-    module = next(each for each in PATCHED if each.engines)
+    module = next(item for item in PATCHED if item.engines)
     assert {engine.name for engine in ENGINES if module in engine.patched} == set(module.engines)

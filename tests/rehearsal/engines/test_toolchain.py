@@ -67,17 +67,17 @@ def test_go_on_path_keeps_the_caches_and_the_proxy_of_its_user(tmp_path: Path) -
         "GOTOOLCHAIN": "auto",
         "CGO_CFLAGS": "-O9",
     }
-    found = find_go(environ)
-    assert found is not None
-    assert found.executable == path
-    assert (found.build_cache, found.module_cache) == (Path("/user/cache"), Path("/user/modules"))
-    assert found.environment["GOPROXY"] == "https://mirror.example"
-    assert found.environment["HTTPS_PROXY"] == "http://proxy"
-    assert found.environment["GOFLAGS"] == ""
-    assert found.environment["GOTOOLCHAIN"] == "local"
-    assert found.environment["CGO_ENABLED"] == "0"
-    assert found.environment["GOENV"] == "off"
-    assert "CGO_CFLAGS" not in found.environment
+    result = find_go(environ)
+    assert result is not None
+    assert result.executable == path
+    assert (result.build_cache, result.module_cache) == (Path("/user/cache"), Path("/user/modules"))
+    assert result.environment["GOPROXY"] == "https://mirror.example"
+    assert result.environment["HTTPS_PROXY"] == "http://proxy"
+    assert result.environment["GOFLAGS"] == ""
+    assert result.environment["GOTOOLCHAIN"] == "local"
+    assert result.environment["CGO_ENABLED"] == "0"
+    assert result.environment["GOENV"] == "off"
+    assert "CGO_CFLAGS" not in result.environment
 
 
 @pytest.mark.parametrize("version", ["go1.25.9", "devel +abc"])

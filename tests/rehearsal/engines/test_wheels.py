@@ -139,4 +139,4 @@ def test_files_of_a_wheel_have_no_times(site: Path) -> None:
 
 
 def test_what_a_release_names_can_be_installed() -> None:
-    assert {Requirement(each).name for each in requirements()} == {f"kueue-fleet-engine-{n}" for n in REHEARSAL_ENGINES}
+    assert {Requirement(item).name for item in requirements()} == {f"kueue-fleet-engine-{n}" for n in REHEARSAL_ENGINES}

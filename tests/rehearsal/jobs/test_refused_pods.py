@@ -124,8 +124,8 @@ class Watched:
         self.clock = seconds
         try:
             self.watch(under_way)
-        except RefusedPodsError as said:
-            return str(said)
+        except RefusedPodsError as output:
+            return str(output)
         return None
 
 
@@ -134,9 +134,9 @@ def test_the_run_is_ended_a_moment_after_the_pod_was_refused_and_all_are_named_o
     watched = Watched(ROW, ROW, second)
     both = operation(DEPLOYMENT, named()), operation(DEPLOYMENT, named("api"))
     assert watched.at(100.0 + PATIENCE_SECONDS - 0.1, *both) is None
-    said = watched.at(100.0 + PATIENCE_SECONDS + ASK_SECONDS, *both)
+    output = watched.at(100.0 + PATIENCE_SECONDS + ASK_SECONDS, *both)
     fix = 'leave it out of the stack, or give it the annotation pulumi.com/skipAwait: "true"'
-    assert said == (
+    assert output == (
         f"solo: Deployment shop/web: no program stands in for image nginx:1; {fix}\n"
         f"solo: Deployment shop/api: no program stands in for image nginx:1; {fix}\n"
         "pulumi up was ended: these pods will never become ready"
@@ -152,9 +152,9 @@ def test_a_pod_from_before_may_be_about_to_be_replaced() -> None:
 
 def test_what_is_cured_on_this_machine_needs_no_other_advice() -> None:
     watched = Watched({**ROW, "message": "127.70.0.2: port 8443 is taken; stop it", "curable": True})
-    said = watched.at(110.0, operation(DEPLOYMENT, named()))
-    assert said is not None
-    assert said.splitlines()[0] == "solo: Deployment shop/web: 127.70.0.2: port 8443 is taken; stop it"
+    output = watched.at(110.0, operation(DEPLOYMENT, named()))
+    assert output is not None
+    assert output.splitlines()[0] == "solo: Deployment shop/web: 127.70.0.2: port 8443 is taken; stop it"
 
 
 def test_a_refused_pod_that_nothing_waits_for_is_no_failure() -> None:

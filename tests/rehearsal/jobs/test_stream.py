@@ -33,22 +33,22 @@ class Cluster(ClusterClients):
 
 def submitted(cluster: Cluster) -> JobStream:
     jobs = [{"kind": "Job", "metadata": metadata} for metadata in ({"name": "a"}, {"generateName": "b-"})]
-    made = JobStream(cluster, "home", jobs, 0.001)
+    result = JobStream(cluster, "home", jobs, 0.001)
     assert cluster.enough.wait(20)
-    made.close()
-    return made
+    result.close()
+    return result
 
 
 def test_each_job_has_a_name_of_its_own() -> None:
     cluster = Cluster(0)
-    made = submitted(cluster)
+    result = submitted(cluster)
     assert cluster.taken[:3] == ["b-001", "a-002", "b-003"]
-    assert [job["metadata"]["name"] for job in made.submitted] == cluster.taken
+    assert [job["metadata"]["name"] for job in result.submitted] == cluster.taken
 
 
 def test_a_job_that_is_refused_is_submitted_again(monkeypatch: Any) -> None:
     monkeypatch.setattr(stream, "_AGAIN_SECONDS", 0.001)
     cluster = Cluster(2)
-    made = submitted(cluster)
+    result = submitted(cluster)
     assert cluster.taken[0] == "b-001"
-    assert made.refusals == ["home: its webhook does not answer"] * 2
+    assert result.refusals == ["home: its webhook does not answer"] * 2

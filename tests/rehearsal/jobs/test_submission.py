@@ -53,10 +53,10 @@ class Cluster(ClusterClients):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.monotonic", lambda: made.seconds)
-    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.sleep", made.sleep)
-    return made
+    result = Clock()
+    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.monotonic", lambda: result.seconds)
+    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.sleep", result.sleep)
+    return result
 
 
 def workload(name: str, kind: str, status: str = "True", reason: str = "") -> dict[str, Any]:
@@ -104,9 +104,9 @@ def test_a_job_is_followed_while_others_are_still_submitted(clock: Clock) -> Non
             workload("b", "Finished", reason="Succeeded"),
         ]
 
-    found = [*follow_jobs(Cluster(lambda plural: answer()), "solo", jobs, 300, submission=submission)]
-    assert [(view.cluster, view.state) for view in found[0]] == [("solo", JobState.ADMITTED)]
-    assert [(view.cluster, view.state) for view in found[-1]] == [
+    result = [*follow_jobs(Cluster(lambda plural: answer()), "solo", jobs, 300, submission=submission)]
+    assert [(view.cluster, view.state) for view in result[0]] == [("solo", JobState.ADMITTED)]
+    assert [(view.cluster, view.state) for view in result[-1]] == [
         ("solo", JobState.FINISHED),
         ("", JobState.FINISHED),
     ]
@@ -192,14 +192,14 @@ def test_jobs_of_earlier_runs() -> None:
     }
     there["jobs"].append(job("over"))
     there["workloads"] = [workload("over", "Finished"), workload("a", "Admitted")]
-    found = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", JOB_KINDS_HERE)
-    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
+    result = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", JOB_KINDS_HERE)
+    assert [(item["kind"], item["metadata"]["name"]) for item in result] == [
         ("Job", "a"),
         ("Job", "b"),
         ("JobSet", "set"),
     ]
     without = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", JOB_KINDS_HERE[:1])
-    assert [each["kind"] for each in without] == ["Job", "Job"]
+    assert [entry["kind"] for entry in without] == ["Job", "Job"]
 
 
 class Written(ClusterClients):
@@ -234,7 +234,7 @@ def test_what_a_job_uses_is_on_every_cluster_before_it() -> None:
     cluster = Written()
     submitted = submit_jobs(cluster, "hub", list(reversed(documents)))
     assert [job["metadata"]["name"] for job in submitted] == ["team-a-low-priority-job-0"]
-    used = [f"{kind} on {each}" for kind in ("ConfigMap", "Service") for each in cluster.names]
+    used = [f"{kind} on {item}" for kind in ("ConfigMap", "Service") for item in cluster.names]
     assert cluster.written == [*used, "Job on hub"]
 
 

@@ -34,7 +34,7 @@ def workload(*conditions: dict[str, str], **status: object) -> dict[str, object]
 
 
 def printed(listed: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, list[PrintedWorkload]]:
-    return {cluster: [PrintedWorkload.of(each) for each in found] for cluster, found in listed.items()}
+    return {cluster: [PrintedWorkload.of(item) for item in result] for cluster, result in listed.items()}
 
 
 def view(*manager: dict[str, object], copies: dict[str, dict[str, object]] | None = None, now: int = 9) -> JobView:
@@ -92,8 +92,8 @@ def test_a_copy_that_kueue_parked_beside_an_equal_one_has_its_reason(count: int,
     workloads = printed({"manager": [workload(condition("QuotaReserved", "True"))], "worker": [former, unlooked]})
     [seen] = view_jobs([Printed.of(JOB)], "manager", workloads, {}, START)
     assert seen.hopeless is hopeless
-    said = "ExceedsMaxQuota: needs 8, has 6" if hopeless else "PendingEvaluation: Kueue has not looked at it yet"
-    assert seen.reasons == (("worker", said),)
+    output = "ExceedsMaxQuota: needs 8, has 6" if hopeless else "PendingEvaluation: Kueue has not looked at it yet"
+    assert seen.reasons == (("worker", output),)
 
 
 def test_before_dispatch_the_pending_admission_checks_are_named() -> None:
@@ -188,9 +188,9 @@ def test_what_the_simulated_cloud_never_has_is_hopeless() -> None:
 
 
 def named(name: str, *conditions: dict[str, str], **spec: object) -> dict[str, object]:
-    made = workload(*conditions)
-    made["metadata"] = {"namespace": "team-a", "name": name}
-    return {**made, "spec": spec}
+    result = workload(*conditions)
+    result["metadata"] = {"namespace": "team-a", "name": name}
+    return {**result, "spec": spec}
 
 
 WAITS = condition("QuotaReserved", "False", "WaitingForQuota")

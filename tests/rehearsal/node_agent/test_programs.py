@@ -60,8 +60,8 @@ def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
 
 def test_the_fleets_controller_is_known_by_its_label_since_users_name_its_image() -> None:
     labels = {"app.kubernetes.io/name": "kueue-fleet-controller", "pod-template-hash": "a"}
-    found = find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, labels)
-    assert found is PROGRAMS["kueue-fleet/controller"]
+    result = find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, labels)
+    assert result is PROGRAMS["kueue-fleet/controller"]
     for other in ({"app.kubernetes.io/name": "grafana"}, {}, None):
         with pytest.raises(PodError, match="no program on this machine stands in for image"):
             find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, other)
@@ -189,5 +189,5 @@ def test_the_plugin_that_kueue_runs_is_where_its_volume_is_here() -> None:
     assert adaptation is not None
     [provider] = yaml.safe_load(adaptation.content)["multiKueue"]["clusterProfile"]["accessProviders"]
     assert provider["execConfig"]["command"] == "/pod/root/plugins/gcp-auth-plugin"
-    found = find_program(PROGRAMS, {"name": "add-plugins", "image": "europe-docker.pkg.dev/acme/tools/google:1"})
-    assert found.command == ("/bin/cp", "/state/bin/gke-gcloud-auth-plugin")
+    result = find_program(PROGRAMS, {"name": "add-plugins", "image": "europe-docker.pkg.dev/acme/tools/google:1"})
+    assert result.command == ("/bin/cp", "/state/bin/gke-gcloud-auth-plugin")

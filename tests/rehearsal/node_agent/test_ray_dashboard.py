@@ -53,8 +53,8 @@ class Asker:
     async def job(self, **status: Any) -> dict[str, Any]:
         self.cluster.submitter = {"status": status}
         async with self._client.get(f"{HEAD}/api/jobs/train-1", proxy=self._proxy) as answer:
-            found: dict[str, Any] = await answer.json()
-            return found
+            result: dict[str, Any] = await answer.json()
+            return result
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ async def test_a_job_is_there_once_its_submitter_runs(ask: Asker) -> None:
 
 
 async def test_a_job_ends_as_its_submitter(ask: Asker) -> None:
-    done = await ask.job(succeeded=1, startTime="2026-11-23T07:00:00Z", completionTime="2026-11-23T07:00:05Z")
-    assert (done["status"], done["end_time"] - done["start_time"]) == ("SUCCEEDED", 5000)
+    result = await ask.job(succeeded=1, startTime="2026-11-23T07:00:00Z", completionTime="2026-11-23T07:00:05Z")
+    assert (result["status"], result["end_time"] - result["start_time"]) == ("SUCCEEDED", 5000)
     # The Job tries again; Ray's job, which has failed, does not.
     assert (await ask.job(failed=1, ready=1, active=1))["status"] == "FAILED"
 

@@ -156,8 +156,8 @@ def test_every_place_that_names_a_service_is_found() -> None:
         "a": project_apiservice({"spec": {"service": reference}}),
         "local": project_apiservice({"spec": {}}),
     }
-    found = client_configs({"validatingwebhookconfigurations": {"v": hooks}}, crds, apis)
-    assert found == [
+    result = client_configs({"validatingwebhookconfigurations": {"v": hooks}}, crds, apis)
+    assert result == [
         ClientConfig(WEBHOOK_PATH, "webhooks", "ks/hook", 443, "Q0E=", index=1, name="svc"),
         ClientConfig(CRD_PATH, "crd", "ks/hook", 9443),
         ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443),

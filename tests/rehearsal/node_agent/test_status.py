@@ -78,8 +78,8 @@ def status(pod: dict[str, Any], *states: ContainerState, now: float = 2000.0) ->
 
 
 def condition(body: dict[str, Any], kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in body["conditions"] if one["type"] == kind)
-    return found
+    result: dict[str, Any] = next(one for one in body["conditions"] if one["type"] == kind)
+    return result
 
 
 def test_ready_needs_every_container_and_names_those_that_are_not() -> None:

@@ -63,9 +63,9 @@ async def running(made: Json, folder: Path) -> AsyncIterator[PodWorker]:
 
 async def test_an_image_without_a_program_is_refused_once_for_all_its_containers(tmp_path: Path) -> None:
     async with running(pod(), tmp_path) as worker:
-        said = worker.refusal()
-        assert said is not None
-        assert said.count("no program on this machine stands in for image nginx:1") == 1
+        output = worker.refusal()
+        assert output is not None
+        assert output.count("no program on this machine stands in for image nginx:1") == 1
         assert not worker.is_curable
         # Whoever waits for it need not, once it goes.
         deleted = pod()
@@ -75,8 +75,8 @@ async def test_an_image_without_a_program_is_refused_once_for_all_its_containers
 
 
 async def test_what_the_node_does_not_have_is_refused(tmp_path: Path) -> None:
-    made = pod("registry.k8s.io/kueue/kueue:v1", volumes=[{"name": "disk", "hostPath": {"path": "/"}}])
-    async with running(made, tmp_path) as worker:
+    result = pod("registry.k8s.io/kueue/kueue:v1", volumes=[{"name": "disk", "hostPath": {"path": "/"}}])
+    async with running(result, tmp_path) as worker:
         assert worker.refusal() is not None
         assert str(worker.refusal()).startswith("spec.volumes[disk].hostPath: this node has only ")
         assert not worker.is_curable

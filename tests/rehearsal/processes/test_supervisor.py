@@ -45,8 +45,8 @@ def pids(client: SupervisorClient) -> dict[str, int]:
 
 
 def state_of(client: SupervisorClient, cluster: str, process: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get_cluster(cluster)["processes"][process]
-    return found
+    result: dict[str, Any] = client.get_cluster(cluster)["processes"][process]
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +129,9 @@ def start_parent(starter: SupervisorStarter, mode: str) -> tuple[subprocess.Pope
     argv = [sys.executable, "-c", PARENT, str(starter.paths.root), mode]
     parent = subprocess.Popen(argv, env=starter.environ, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    found = [int(word) for word in parent.stdout.readline().split()]
-    assert len(found) == 6
-    return parent, found
+    result = [int(word) for word in parent.stdout.readline().split()]
+    assert len(result) == 6
+    return parent, result
 
 
 def test_it_ends_when_its_parent_is_killed(supervisor_starter: SupervisorStarter) -> None:
@@ -189,7 +189,7 @@ def test_a_file_as_standard_input_is_refused(supervisor_starter: SupervisorStart
         "--state",
         str(supervisor_starter.paths.root),
     ]
-    done = subprocess.run(
+    result = subprocess.run(
         [*argv, "--services", "none"],
         env=supervisor_starter.environ,
         stdin=subprocess.DEVNULL,
@@ -198,9 +198,9 @@ def test_a_file_as_standard_input_is_refused(supervisor_starter: SupervisorStart
         timeout=DEADLINE_SECONDS,
         check=False,
     )
-    assert done.returncode == 1
-    assert "standard input is a file" in done.stderr
-    assert "--keep" in done.stderr
+    assert result.returncode == 1
+    assert "standard input is a file" in result.stderr
+    assert "--keep" in result.stderr
 
 
 # Clusters.
@@ -208,13 +208,13 @@ def test_a_file_as_standard_input_is_refused(supervisor_starter: SupervisorStart
 
 def test_put_makes_a_cluster_and_is_idempotent(asked: RunningSupervisor) -> None:
     client = asked.client
-    made = client.put_cluster("worker", **WORKER)
-    assert made["endpoint"].startswith("127.0.0.1:")
-    assert made["version"] == "1.36.3-gke.0"
-    assert made["dnsEndpoint"] == made["endpoint"]
-    assert made["selfLink"] == "https://container.googleapis.com/v1/projects/p/locations/us-east4/clusters/worker"
+    result = client.put_cluster("worker", **WORKER)
+    assert result["endpoint"].startswith("127.0.0.1:")
+    assert result["version"] == "1.36.3-gke.0"
+    assert result["dnsEndpoint"] == result["endpoint"]
+    assert result["selfLink"] == "https://container.googleapis.com/v1/projects/p/locations/us-east4/clusters/worker"
     before = pids(client)
-    assert client.put_cluster("worker", **WORKER) == made
+    assert client.put_cluster("worker", **WORKER) == result
     assert pids(client) == before
     assert [cluster["state"] for cluster in client.clusters()] == ["running"]
 
@@ -223,10 +223,10 @@ def test_clusters_start_side_by_side_and_once_each(supervisor_starter: Superviso
     client = supervisor_starter().client
     names = ["one", "two", "one", "two"]
     with ThreadPoolExecutor() as pool:
-        made = list(pool.map(lambda name: client.put_cluster(name, **WORKER), names))
-    assert made[0] == made[2]
-    assert made[1] == made[3]
-    assert made[0]["endpoint"] != made[1]["endpoint"]
+        result = list(pool.map(lambda name: client.put_cluster(name, **WORKER), names))
+    assert result[0] == result[2]
+    assert result[1] == result[3]
+    assert result[0]["endpoint"] != result[1]["endpoint"]
     assert len(pids(client)) == 2 + 2 * 4
 
 
@@ -304,14 +304,14 @@ def test_a_dead_api_server_is_reported_and_mended_on_its_port_by_the_next_put(
     supervisor_starter: SupervisorStarter,
 ) -> None:
     client = supervisor_starter().client
-    made = client.put_cluster("worker", **WORKER)
+    result = client.put_cluster("worker", **WORKER)
     client.kill("worker", "kube-apiserver")
     until(lambda: client.get_cluster("worker")["state"] == "failed")
     assert "its API server was killed by SIGKILL; see" in client.get_cluster("worker")["message"]
     assert client.health()["failedClusters"] == ["worker"]
     time.sleep(1.5)
     assert "worker/kube-apiserver" not in pids(client), "it was started again without a word"
-    assert client.put_cluster("worker", **WORKER) == made
+    assert client.put_cluster("worker", **WORKER) == result
     assert client.get_cluster("worker")["state"] == "running"
 
 
@@ -348,10 +348,10 @@ def test_a_cluster_that_cannot_start_leaves_only_its_logs(supervisor_starter: Su
 def test_a_port_lost_in_the_last_moment_is_replaced(supervisor_starter: SupervisorStarter) -> None:
     client = supervisor_starter().client
     supervisor_starter.engines.misbehaves("kube-apiserver", "once taken")
-    made = client.put_cluster("worker", **WORKER)
+    result = client.put_cluster("worker", **WORKER)
     log = (supervisor_starter.paths.cluster("worker") / "kube-apiserver.log").read_text()
     assert "address already in use" in log
-    assert made["endpoint"].rpartition(":")[2] not in log.split("address already in use")[0]
+    assert result["endpoint"].rpartition(":")[2] not in log.split("address already in use")[0]
 
 
 def test_ports_lost_again_and_again_are_an_error(supervisor_starter: SupervisorStarter) -> None:
@@ -399,11 +399,11 @@ def restarted(starter: SupervisorStarter, first: RunningSupervisor) -> Superviso
 
 def test_a_kept_rehearsal_that_was_ended_goes_on_as_it_was(supervisor_starter: SupervisorStarter) -> None:
     first = supervisor_starter()
-    made = [first.client.put_cluster(name, **WORKER) for name in ("one", "two")]
+    result = [first.client.put_cluster(name, **WORKER) for name in ("one", "two")]
     token = supervisor_starter.paths.admin_token.read_text()
     client = restarted(supervisor_starter, first)
     until(lambda: all(cluster["state"] == "running" for cluster in client.clusters()))
-    assert [client.put_cluster(name, **WORKER) for name in ("one", "two")] == made
+    assert [client.put_cluster(name, **WORKER) for name in ("one", "two")] == result
     assert supervisor_starter.paths.admin_token.read_text() == token
     assert supervisor_starter.engines.deleted_ranges() == []
 
@@ -424,7 +424,7 @@ def test_a_port_that_was_taken_meanwhile_is_named(supervisor_starter: Supervisor
 
 def test_a_kept_rehearsal_that_cannot_be_opened_is_not_removed(supervisor_starter: SupervisorStarter) -> None:
     first = supervisor_starter()
-    made = first.client.put_cluster("worker", **WORKER)
+    result = first.client.put_cluster("worker", **WORKER)
     restarted(supervisor_starter, first).keep()
     second = SupervisorClient(supervisor_starter.paths.socket).health()["pid"]
     os.kill(second, signal.SIGTERM)
@@ -433,7 +433,7 @@ def test_a_kept_rehearsal_that_cannot_be_opened_is_not_removed(supervisor_starte
     with pytest.raises(RehearsalError, match="not now"):
         supervisor_starter()
     client = supervisor_starter().client
-    assert client.put_cluster("worker", **WORKER) == made
+    assert client.put_cluster("worker", **WORKER) == result
 
 
 def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter) -> None:
@@ -450,9 +450,9 @@ def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter)
 
 def test_services_prepare_run_and_own_their_processes(supervisor_starter: SupervisorStarter) -> None:
     client = supervisor_starter(services="tests.rehearsal.fake_services:working").client
-    made = client.put_cluster("worker", **WORKER)
+    result = client.put_cluster("worker", **WORKER)
     folder = supervisor_starter.paths.cluster("worker")
-    assert (folder / "prepared.txt").read_text() == f"https://{made['endpoint']} True"
+    assert (folder / "prepared.txt").read_text() == f"https://{result['endpoint']} True"
     until(lambda: "worker/sleeper" in pids(client))
     assert client.get_cluster("worker")["services"] == {"Worker": "running"}
     sleeper = pids(client)["worker/sleeper"]

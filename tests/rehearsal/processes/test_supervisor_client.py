@@ -17,7 +17,7 @@ from kueue_rehearsal.processes.supervisor_client import SupervisorClient, Superv
 @contextmanager
 def answering(path: Path, answer: bytes | None) -> Iterator[None]:
     """A server that gives one answer, or none at all."""
-    done = threading.Event()
+    result = threading.Event()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -27,7 +27,7 @@ def answering(path: Path, answer: bytes | None) -> Iterator[None]:
             with connection:
                 connection.recv(65536)
                 if answer is None:
-                    done.wait(10)
+                    result.wait(10)
                 else:
                     connection.sendall(answer)
 
@@ -36,7 +36,7 @@ def answering(path: Path, answer: bytes | None) -> Iterator[None]:
         try:
             yield
         finally:
-            done.set()
+            result.set()
             thread.join()
 
 

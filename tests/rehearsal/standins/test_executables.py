@@ -74,8 +74,8 @@ def test_without_the_offline_distribution_what_is_missing_is_named(
 def test_real_parts_are_found_on_path_and_among_pulumis_plugins(tmp_path: Path) -> None:
     on_path = _executable(tmp_path / "bin" / "pulumi-language-python")
     plugin = _executable(tmp_path / "home/plugins/resource-kubernetes-v4.34.2/pulumi-resource-kubernetes")
-    found = find_real_parts(str(tmp_path / "bin"), tmp_path / "home")
-    assert found == {"pulumi-language-python": on_path, "pulumi-resource-kubernetes": plugin}
+    result = find_real_parts(str(tmp_path / "bin"), tmp_path / "home")
+    assert result == {"pulumi-language-python": on_path, "pulumi-resource-kubernetes": plugin}
 
 
 def test_a_stand_in_is_not_taken_for_the_real_part(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_a_plugin_imports_no_more_than_it_needs(executable: str, tmp_path: Path)
         f"import {module}\n"
         "print(' '.join(sys.modules))\n"
     )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-    imported = set(done.stdout.split())
+    result = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    imported = set(result.stdout.split())
     assert "pulumi.runtime.proto.provider_pb2" in imported or executable == "pulumi-language-python"
     assert not imported & {
         "pulumi.resource",
@@ -117,7 +117,7 @@ def test_a_plugin_imports_no_more_than_it_needs(executable: str, tmp_path: Path)
 
 def test_a_launcher_of_the_credential_plugin_runs(tmp_path: Path) -> None:
     _installed(tmp_path)
-    done = subprocess.run(
+    result = subprocess.run(
         [tmp_path / "gke-gcloud-auth-plugin", "--version"], capture_output=True, text=True, check=True, env={}
     )
-    assert "+standin" in done.stdout
+    assert "+standin" in result.stdout

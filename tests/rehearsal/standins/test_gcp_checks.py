@@ -109,15 +109,15 @@ def test_what_the_schema_has_passes() -> None:
     ],
 )
 def test_what_it_does_not_have_is_refused(token: str, given: dict[str, Any], path: str, words: str) -> None:
-    found = problems(token, given)
-    assert set(found) == {path}
-    assert words in found[path]
-    assert found[path].startswith(f"{path}: ")
+    result = problems(token, given)
+    assert set(result) == {path}
+    assert words in result[path]
+    assert result[path].startswith(f"{path}: ")
 
 
 def test_what_excludes_each_other_is_refused_also_where_it_is_switched_off() -> None:
-    found = problems(CLUSTER, {"enableAutopilot": True, "networkPolicy": {"enabled": False}})
-    assert found == {"networkPolicy": "networkPolicy: conflicts with enableAutopilot; remove one of them"}
+    result = problems(CLUSTER, {"enableAutopilot": True, "networkPolicy": {"enabled": False}})
+    assert result == {"networkPolicy": "networkPolicy: conflicts with enableAutopilot; remove one of them"}
 
 
 def test_an_autopilot_cluster_takes_a_workload_identity_pool_and_no_limits() -> None:
@@ -145,8 +145,8 @@ def test_numbers_of_items_are_checked() -> None:
     exclusion = {"startTime": "2027-01-01T00:00:00Z", "endTime": "2027-01-02T00:00:00Z"}
     exclusions = [{"exclusionName": f"e{number}", **exclusion} for number in range(21)]
     policy = {"dailyMaintenanceWindow": {"startTime": "03:00"}, "maintenanceExclusions": exclusions}
-    found = problems(CLUSTER, {"maintenancePolicy": policy})
-    assert found == {
+    result = problems(CLUSTER, {"maintenancePolicy": policy})
+    assert result == {
         "maintenancePolicy.maintenanceExclusions": (
             "maintenancePolicy.maintenanceExclusions: 21 items given; 0 to 20 are allowed"
         )
@@ -196,9 +196,9 @@ def test_numbers_of_items_are_checked() -> None:
     ],
 )
 def test_forms_are_checked(token: str, given: dict[str, Any], words: str | None) -> None:
-    found = list(problems(token, given).values())
-    assert len(found) == (words is not None)
-    assert words is None or words in found[0]
+    result = list(problems(token, given).values())
+    assert len(result) == (words is not None)
+    assert words is None or words in result[0]
 
 
 def test_all_problems_are_reported_at_once() -> None:

@@ -42,9 +42,9 @@ class Supervisor:
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    made = Supervisor()
-    monkeypatch.setattr(GcpProvider, "_ask", lambda self, urn, what, ask: ask(made))
-    return made
+    result = Supervisor()
+    monkeypatch.setattr(GcpProvider, "_ask", lambda self, urn, what, ask: ask(result))
+    return result
 
 
 def read(token: str, id_: str, state: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -82,10 +82,10 @@ def test_the_command_prints_the_credential_or_why_not(
 
 def test_in_a_pod_it_gives_a_short_lived_token_of_the_pods_google_account(state: str) -> None:
     address = "multikueue-atlas@my-project.iam.gserviceaccount.com"
-    found = credential(_info(), state, address, 1_000_000.5)
-    assert found["apiVersion"] == "client.authentication.k8s.io/v1beta1"
-    assert found["status"]["expirationTimestamp"] == "1970-01-12T13:56:40Z"
-    token, key = found["status"]["token"], Path(state, "pki", "admin.token").read_text().strip()
+    result = credential(_info(), state, address, 1_000_000.5)
+    assert result["apiVersion"] == "client.authentication.k8s.io/v1beta1"
+    assert result["status"]["expirationTimestamp"] == "1970-01-12T13:56:40Z"
+    token, key = result["status"]["token"], Path(state, "pki", "admin.token").read_text().strip()
     assert key not in token
     assert token_account(key, token, 1_000_599) == address
     assert token_account(key, token, 1_000_600) is None

@@ -171,10 +171,10 @@ class Variants:
     def _open_gate(self, parent: WorkloadInfo, variants: Sequence[WorkloadInfo]) -> bool:
         """Let the most preferred variant preempt that needs to, one each five minutes."""
         waiting = [variant for variant in variants if variant.is_admissible(self._queues.cache.gates)]
-        for each in waiting:
-            if GATE not in each.open_gates and not each.considered:
+        for item in waiting:
+            if GATE not in item.open_gates and not item.considered:
                 return False
-            if GATE not in each.open_gates and each.gated:
+            if GATE not in item.open_gates and item.gated:
                 break
         else:
             return False
@@ -183,12 +183,12 @@ class Variants:
         if open_time is not None and open_time + GATE_SECONDS > now:
             self._queues.timers.reset(Timer.PREEMPTION_GATE, parent.key, open_time + GATE_SECONDS)
             return False
-        opens_at = self._opens_at.setdefault(each.key, now + MOMENT)
+        opens_at = self._opens_at.setdefault(item.key, now + MOMENT)
         if now < opens_at:
             self._queues.timers.reset(Timer.PREEMPTION_GATE, parent.key, opens_at)
             return False
-        del self._opens_at[each.key]
-        self._controller.open_gate(each, GATE)
+        del self._opens_at[item.key]
+        self._controller.open_gate(item, GATE)
         self._queues.timers.reset(Timer.PREEMPTION_GATE, parent.key, now + GATE_SECONDS)
         return True
 

@@ -85,7 +85,7 @@ def check_resource_names(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
 def check_misspelt_keys(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Warns of each of them, on the job and on its pods."""
     del fleet
-    for place, data in (("", job.data), *((f"pod set {each.name} ", each.template) for each in job.pod_sets)):
+    for place, data in (("", job.data), *((f"pod set {item.name} ", item.template) for item in job.pod_sets)):
         for field, known, others in (("labels", _LABELS, _ANNOTATIONS), ("annotations", _ANNOTATIONS, _LABELS)):
             for key in inside(data, "metadata", field):
                 if wrong := _wrong(str(key), field, known, others):

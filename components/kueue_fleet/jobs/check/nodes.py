@@ -134,7 +134,7 @@ def wrong_flavor(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTem
         good = [flavor for flavor, fault in faults.values() if fault is None]
         for flavor, fault in faults.values() if good else ():
             if fault is not None:
-                there, other = (fleet.flavor_on(each, cluster).node_labels for each in (good[0], flavor))
+                there, other = (fleet.flavor_on(item, cluster).node_labels for item in (good[0], flavor))
                 apart = [f"{key}: {value}" for key, value in there.items() if other.get(key, value) != value]
                 wrong = f"{fault.wrong}: Kueue may give it flavor {flavor.name} all the same, and its pods do not run"
                 fix = f"let its pods select {apart[-1]} too" if apart else f"use a queue with {good[0].name} alone"
@@ -423,8 +423,8 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) 
         return job_fault(
             f"has a node affinity ({label_keys}) that no node of {here} matches", "change it, or label the pool"
         )
-    for each in pool.taints:
-        taint = Taint(each.key, each.value or "", each.effect)
+    for item in pool.taints:
+        taint = Taint(item.key, item.value or "", item.effect)
         by_gke = (
             taint.key in TOLERATED_BY_GKE
             and not pool.outside_gke

@@ -72,7 +72,7 @@ def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tu
     allowed_classes = allowed_priority_classes(fleet, team)
     label = inside(job, "metadata", "labels").get(PRIORITY_LABEL)
     of_jobs, of_pods = (
-        [each.name for each in kind] for kind in (fleet.workload_priority_classes, fleet.priority_classes)
+        [item.name for item in kind] for kind in (fleet.workload_priority_classes, fleet.priority_classes)
     )
     uses = [(f"metadata.labels[{PRIORITY_LABEL}]", label, of_jobs)]
     for pod_set in pod_set_templates(job):
@@ -139,8 +139,8 @@ def warn_of_stopped_queues(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem
         for namespace, name, spec in local_queues(fleet)
         if f"{namespace}/{name}" == key and spec.stop_policy in _STOPPED
     ]
-    for each in stopped:
-        yield of_job(job.document, JOB, f"waits: {each} is stopped", "set its stopPolicy to None", "warning")
+    for item in stopped:
+        yield of_job(job.document, JOB, f"waits: {item} is stopped", "set its stopPolicy to None", "warning")
 
 
 @right_job_check
@@ -157,7 +157,7 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         ),
         RUN_SECONDS_ANNOTATION: run_seconds_of(job.document),
     }
-    annotation, seconds = next(((name, each) for name, each in said.items() if each is not None), ("", None))
+    annotation, seconds = next(((name, item) for name, item in said.items() if item is not None), ("", None))
     queue = fleet.queue(job.queue)
     if seconds is None or queue is None:
         return
