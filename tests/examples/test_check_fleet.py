@@ -136,6 +136,19 @@ def test_a_renamed_file_is_compared_with_what_it_was(clone: Path) -> None:
     assert "4 nvidia.com/gpu (16 -> 12)" in comment
 
 
+@pytest.mark.parametrize("options", [(), ("--comment", "/dev/stdout")])
+def test_a_comment_on_standard_output_keeps_what_the_file_has(clone: Path, options: tuple[str, ...]) -> None:
+    log, path = clone / "log", f"{program_folder()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with log.open("w") as output:
+        print("before", file=output, flush=True)
+        subprocess.run(
+            [ACTION / "check-fleet", "--base", "main", *options, FILE],
+            cwd=clone, env={**os.environ, "PATH": path}, stdout=output, stderr=output, check=True,
+        )  # fmt: skip
+    assert log.read_text().startswith("before\ncheck: passed\n")
+    assert f"\n## Fleet `{FILE}`\n" in log.read_text()
+
+
 PROGRAM = """
 import pulumi
 import kueue_fleet as kf
