@@ -45,6 +45,7 @@ REFUSED: list[tuple[Json, str]] = [
     ({"restartPolicy": "Always"}, "has restartPolicy Always, and Kubernetes refuses the Job; write Never or OnFailure"),
     ({"container": {"resources": {"requests": {GPU: 1}, "limits": {GPU: 2}}}}, "asks for 1 nvidia.com/gpu in "),
     ({"container": {"resources": {"requests": {GPU: 1}}}}, "with a limit of nothing, and Kubernetes refuses the pod"),
+    ({"container": {"resources": {"requests": {f"{GPU}s": 1}}}}, f"; did you mean {GPU} for {GPU}s? write the same "),
     ({"annotations": {"kueue.x-k8s.io/job-min-parallelism": "3"}}, "job-min-parallelism is 3"),
     ({"resources": {"requests": {"cpu": "500m"}}}, "requests 500m cpu as a pod, and its containers 1, and Kubernetes"),
     ({"resources": {"limits": {GPU: 1}}}, "has nvidia.com/gpu in the limits of the pod"),

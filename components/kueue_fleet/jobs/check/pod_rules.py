@@ -40,6 +40,7 @@ from kueue_fleet.jobs.queued_job import (
     of_job,
     of_pod_set,
 )
+from kueue_fleet.jobs.undispatched import respelt
 from kueue_fleet.objects.pod_security import annotation_controls, controls
 
 _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
@@ -68,7 +69,7 @@ def check_pod_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             *_of_job(job.data, pod, pod_set.count),
             *_of_topology(job.data, pod_set, elastic=elastic),
             *_containers(pod),
-            *_devices(pod),
+            *_devices(fleet, job.queue, pod),
             *_of_pod_resources(pod),
             *_security(pod_set.template, standard),
         )
@@ -204,7 +205,7 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
                 yield job_fault(f"{wrong}, and Kubernetes refuses the pod", f"write {total.plain} or more")
 
 
-def _devices(pod: Manifest) -> Iterator[Fault]:
+def _devices(fleet: FleetSpec, queue: str, pod: Manifest) -> Iterator[Fault]:
     for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
         limits, requests = (inside(container, "resources", field) for field in ("limits", "requests"))
         for name in dict.fromkeys((*limits, *requests)):
@@ -213,7 +214,8 @@ def _devices(pod: Manifest) -> Iterator[Fault]:
                     f"asks for {requests[name]} {name} in container {container.get('name')} with a limit of "
                     f"{limits.get(name, 'nothing')}, and Kubernetes refuses the pod"
                 )
-                yield job_fault(wrong, "write the same number as limit and request")
+                near = respelt(fleet, queue, {name})
+                yield job_fault(wrong, f"{near}{near and ' '}write the same number as limit and request")
 
 
 def _security(template: Manifest, standard: str) -> Iterator[Fault]:
