@@ -27,7 +27,7 @@ from kueue_rehearsal.processes.ends import still_running
 from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
 from kueue_rehearsal.session import Session, rehearsals, take_down
-from process_ends import gone
+from process_ends import ends, gone
 from small_fleets import SECOND_WORKER, WORKER, fleet
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.
@@ -91,7 +91,7 @@ def files(session: Session) -> set[str]:
 def test_a_rehearsal_ends_with_its_block_and_leaves_nothing(session: Session) -> None:
     with session.exclusive(), session.running(keep=False):
         supervisor = pid(session)
-    assert gone(supervisor)
+    assert ends(supervisor)
     assert not session.paths.root.exists()
     assert rehearsals() == []
     assert session.aftermath == ""
@@ -118,7 +118,7 @@ def test_a_kept_rehearsal_is_gone_on_with_and_outlives_failures(session: Session
     assert pid(session) == supervisor
     assert session.aftermath == "the kept rehearsal of dev is still there"
     assert take_down("dev")
-    assert gone(supervisor)
+    assert ends(supervisor)
     assert not session.paths.root.exists()
     assert not take_down("dev")
 

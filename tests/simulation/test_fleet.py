@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,7 +190,7 @@ def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, An
     with pytest.raises(SimulationError) as refused:
         run(jobs, waits)
     (problem,) = map(str, refused.value.problems)
-    assert problem.startswith(f"w.yaml: {said}")
+    assert re.sub(r"^w\.yaml(:1)?: ", "", problem).startswith(said)
 
 
 PLAN = (ROOT / "examples/plan/fleet.yaml").read_text()

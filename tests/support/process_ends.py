@@ -1,6 +1,8 @@
-"""Whether a process has ended, by its number."""
+"""Whether a process has ended, or ends soon, by its number."""
 
 from __future__ import annotations
+
+import time
 
 import psutil
 
@@ -13,3 +15,11 @@ def gone(pid: int) -> bool:
         return not runs(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return True
+
+
+def ends(pid: int, seconds: float = 10.0) -> bool:
+    """Whether the process ends within so many seconds: one that has removed its files may still be about to."""
+    deadline = time.monotonic() + seconds
+    while not gone(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return gone(pid)

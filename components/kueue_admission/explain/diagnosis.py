@@ -122,7 +122,8 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_evicted:
         message = "It is evicted, and keeps its quota until its pods are gone"
         return Diagnosis(engine, "Evicted", info.evicted_reason or "Evicted", message)
-    if info.has_lost_places:
+    has_queue = info.cluster_queue in engine.cache.queues
+    if info.has_lost_places and has_queue:
         entry = examine(engine.cache, info, now=engine.now)
         nodes = ", ".join(info.unhealthy_nodes)
         message = f"Node {nodes} failed under its pods, {_NEXT.get(entry.outcome, _TRIES_AGAIN)}"
@@ -130,7 +131,7 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
     reason = lifecycle.why_not_admitted(info)
-    if reason is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+    if reason is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS and has_queue:
         entry = examine(engine.cache, info, now=engine.now)
         return Diagnosis(engine, "QuotaReserved", reason, entry.message(), entry)
     waiting = [state for state in (CheckState.PENDING, CheckState.RETRY, CheckState.REJECTED) if info.has_check(state)]

@@ -81,15 +81,15 @@ def explain(
     _check_options(context, objects, stack, jobs, second, fair_sharing=fair_sharing)
     check_options(context, workload, objects, second, at, output)
     simulation, decides = None, options.read_kueue(kueue)
+    fleet = None if stack is None else cache(partial(_load, stack))
     if second is not None:
         from kueue_admission.cli.dumps import simulate_dump
 
         simulation = (
             partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing, kueue=decides)
-            if stack is None or jobs is None
-            else partial(_simulate_stack, stack, jobs, second, seed)
+            if fleet is None or stack is None or jobs is None
+            else partial(_simulate_stack, fleet, stack, jobs, second, seed)
         )
-    fleet = None if stack is None else partial(_fleet_of, stack)
     show(
         workload,
         objects,
@@ -104,8 +104,7 @@ def explain(
     )
 
 
-@cache
-def _fleet_of(stack: Path) -> FleetSpec:
+def _load(stack: Path) -> FleetSpec:
     from kueue_fleet.cli.fleet_files import load_fleet
 
     return load_fleet(stack)
@@ -167,7 +166,7 @@ def _check_options(
         options.refuse_idle(context, "kueue", "with a stack, which says it in kueue.version")
 
 
-def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
+def _simulate_stack(fleet_of: Callable[[], FleetSpec], stack: Path, workload: Path, second: float, seed: int) -> Moment:
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
     from kueue_admission.cli import simulate_ends
     from kueue_admission.cli.dumps import Moment, as_clusters
@@ -180,7 +179,7 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_fleet.jobs.problems import Sources
     from kueue_fleet.jobs.workload_file import read_workload_file
 
-    fleet = _fleet_of(stack)
+    fleet = fleet_of()
     with well_formed(workload):
         text = TextPlace(console.source_name(workload), read_text(workload, "a workload file"))
         file = read_workload_file(text.text, text)

@@ -21,8 +21,9 @@ from kueue_fleet.cli.contexts import connect
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
 from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.beside import beside
 from kueue_fleet.kube.lists import list_of
-from kueue_fleet.kube.requests import READ_SECONDS, beside, request
+from kueue_fleet.kube.requests import READ_SECONDS, request
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

@@ -19,8 +19,9 @@ from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.printed_pods import PrintedPod
 from kueue_fleet.cli.contexts import check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.beside import beside
 from kueue_fleet.kube.lists import list_of
-from kueue_fleet.kube.requests import READ_SECONDS, api_path, beside, read_log, request
+from kueue_fleet.kube.requests import READ_SECONDS, api_path, read_log, request
 from kueue_fleet.status.conditions import NOT_DISPATCHED, why_not_dispatched
 from kueue_fleet.status.job import (
     PODS_SELECTOR,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.kube.answers import ApiError, EventLines, Json, read_object, refusal
 from kueue_fleet.kube.kubeconfig import AccessError
@@ -15,7 +13,6 @@ from kueue_fleet.kube.kubeconfig import AccessError
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-T = TypeVar("T")
 REQUEST_SECONDS: Final = 30
 """Longest that a request takes, unless its caller says otherwise."""
 READ_SECONDS: Final = 10
@@ -114,20 +111,3 @@ def _chunks(
         raise ApiError(0, "", f"no answer: {reason}") from None
     except AccessError as refused:
         raise ApiError(0, "", str(refused)) from None
-
-
-def beside(work: Callable[[], T]) -> Future[T]:
-    """What `work` finds or raises, in a thread of its own.
-
-    The end of the process does not wait for it, as it would for the threads of a pool.
-    """
-    answer: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(work())
-        except BaseException as failure:
-            answer.set_exception(failure)
-
-    Thread(target=run, daemon=True).start()
-    return answer

@@ -7,7 +7,7 @@ from concurrent.futures import wait
 from threading import Event
 from typing import Final, TypeVar
 
-from kueue_fleet.kube.requests import beside
+from kueue_fleet.kube.beside import beside
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.standins.plugin_errors import PluginError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet_in_rehearsal import ROOT, FleetInRehearsal
+from fleet_in_rehearsal import FleetInRehearsal
 from job_files import jobs_in
 from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.views import JobState
@@ -78,9 +78,8 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
         fleet["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 6
 
     lab.change(more_gpus)
-    changed = lab.up().summary
+    lab.up()
     assert lab.touched() == {("update", f"{cluster}/dws") for cluster in [MANAGER, *WORKERS]}
-    assert f"(`{changed}`)" in (ROOT / "docs" / "rehearse.md").read_text()
     [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]  # settled: `up` has ended
     quotas = {item["name"]: item["nominalQuota"] for item in group["flavors"][0]["resources"]}
     assert quotas["nvidia.com/gpu"] == "18"

@@ -191,7 +191,7 @@ def test_larger_than_any_worker_where_the_controller_does_not_dispatch() -> None
     data = changed(fleet_data(), {"controller": {"image": "example.com/controller:1"}})
     [result] = [text for text in all_problems(data) if "multiKueue.dispatcher" in text]
     assert result.endswith(
-        "set it to External, and multiKueue.external.name to kueue-fleet.dev/dispatcher, so that the "
+        "set it to External, and multiKueue.external.name to kueue-fleet.dev/dispatcher, so that "
         "the controller rejects such jobs, or find them with kueue-fleet status"
     )
 
