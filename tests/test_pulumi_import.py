@@ -140,6 +140,40 @@ def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str
 
 
 @pytest.mark.parametrize(
+    ("network", "endpoints", "lost"),
+    [
+        ({"defaultEnablePrivateNodes": True}, {}, False),
+        ({}, {}, True),
+        (
+            {"defaultEnablePrivateNodes": True},
+            {"enabled": True, "enablePublicEndpoint": True, "globalAccess": True},
+            False,
+        ),
+    ],
+)
+def test_a_description_without_a_private_cluster_has_what_the_provider_reads(
+    network: dict[str, Any], endpoints: dict[str, Any], lost: bool
+) -> None:
+    def change(description: dict[str, Any]) -> None:
+        del description["privateClusterConfig"]
+        description["networkConfig"] |= network
+        description["controlPlaneEndpointsConfig"]["ipEndpointsConfig"] = endpoints
+
+    _, plan = taken_over(standalone(), change)
+    [cluster] = [item for item in plan.adoptions if "/" not in item.path]
+    texts = ["controlPlaneEndpointsConfig.ipEndpointsConfig.enabled true -> false"] if endpoints else []
+    assert list(cluster.access) == texts, "the addresses of nodes are not the API server's"
+    texts += ["privateClusterConfig.enablePrivateNodes false -> true"] if lost else []
+    assert [item for item in cluster.differences if not item.startswith(LABELS)] == texts
+    assert cluster.nodes_made_private is lost
+
+
+def test_a_pool_whose_nodes_lose_their_addresses_is_said() -> None:
+    _, plan = taken_over(standalone(), put("nodePools/1/networkConfig/enablePrivateNodes", False))
+    assert [item.path for item in plan.adoptions if item.nodes_made_private] == ["batch/l4"]
+
+
+@pytest.mark.parametrize(
     ("path", "value", "field", "expected"),
     [
         ("binaryAuthorization/evaluationMode", "PROJECT_SINGLETON_POLICY_ENFORCE", "binaryAuthorization", True),

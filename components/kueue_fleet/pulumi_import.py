@@ -27,6 +27,8 @@ from kueue_fleet.google.resources import resources_on
 
 _ACCESS: Final = ("controlPlaneEndpointsConfig", "masterAuthorizedNetworksConfig", "privateClusterConfig")
 """Properties of a cluster by which its API server is reached."""
+_PRIVATE_NODES: Final = (("privateClusterConfig", "enablePrivateNodes"), ("networkConfig", "enablePrivateNodes"))
+"""Whether nodes have internal addresses only: of a cluster, and of a node pool."""
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
 _SCALAR: Final = (str, bool, int, float)
@@ -53,6 +55,8 @@ class Adoption:
     """What the first `pulumi up` changes in place, as text: property, what is there -> what will be."""
     access: tuple[str, ...]
     """Those of `differences` that change who reaches the API server."""
+    nodes_made_private: bool
+    """Whether nodes lose their external addresses."""
     replacing: tuple[str, ...]
     """What cannot be changed in place."""
 
@@ -156,17 +160,20 @@ def _adoption(path: str, resource: CloudResource, choices: Mapping[str, Any], st
     changes = planned_changes(resource.type, state, inputs, (*resource.ignore_changes, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
     access: list[str] = []
+    made_private = False
     for at, change in sorted(changes.items(), key=lambda item: render_path(item[0])):
         before, after = _short(_at(state, at)), _short(_at(inputs, at))
         if before == after:
             # Only the provider's default is new, which is what Google has where it says nothing.
             continue
         texts[change.replaces].append(f"{render_path(at)} {before} -> {after}")
-        if resource.type == CLUSTER and at[0] in _ACCESS:
+        if at in _PRIVATE_NODES:
+            made_private = True
+        elif resource.type == CLUSTER and at[0] in _ACCESS:
             access.append(texts[change.replaces][-1])
     id_ = f"projects/{choices['project']}/locations/{choices['location']}/clusters/{cluster}"
     id_ += f"/nodePools/{pool}" if pool else ""
-    return Adoption(path, id_, resource, tuple(texts[False]), tuple(access), tuple(texts[True]))
+    return Adoption(path, id_, resource, tuple(texts[False]), tuple(access), made_private, tuple(texts[True]))
 
 
 def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str, Any]:

@@ -281,6 +281,17 @@ def test_what_cuts_clients_off_is_said_before_all_else(described: list[str], tmp
     assert "to let addresses in" not in result.stderr, "they are in the file"
 
 
+def test_nodes_that_lose_their_addresses_are_said(described: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "gke.yaml"
+    description = yaml.safe_load(file.read_text())
+    del description["privateClusterConfig"]
+    file.write_text(yaml.safe_dump(description))
+    result = run(*described, f"--pulumi-import={tmp_path / 'i.json'}", f"--output={tmp_path / 'fleet.yaml'}")
+    text = "warning: nodes of batch lose their external addresses; what pods read from the internet needs Cloud NAT"
+    assert result.stderr.startswith(text)
+    assert "who reaches the API server" not in result.stderr
+
+
 def test_a_cluster_outside_gke_needs_no_project(tmp_path: Path) -> None:
     dump = tmp_path / "paris.yaml"
     objects = render_fleet(alone())["paris"]

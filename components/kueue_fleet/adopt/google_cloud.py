@@ -51,6 +51,13 @@ _MOVED: Final = {
     "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled": (
         "nodePoolDefaults.nodeConfigDefaults.nodeKubeletConfig.insecureKubeletReadonlyPortEnabled"
     ),
+    "privateClusterConfig.enablePrivateNodes": "networkConfig.defaultEnablePrivateNodes",
+    "privateClusterConfig.masterGlobalAccessConfig.enabled": (
+        "controlPlaneEndpointsConfig.ipEndpointsConfig.globalAccess"
+    ),
+    "privateClusterConfig.privateEndpointSubnetwork": (
+        "controlPlaneEndpointsConfig.ipEndpointsConfig.privateEndpointSubnetwork"
+    ),
 }
 """Properties of pulumi-gcp's Cluster that GKE's API has under another name; a parent comes before its children.
 
@@ -205,6 +212,11 @@ def cluster_state(description: Object) -> Data:
             }
             for name, value in _block(window, "maintenanceExclusions").items()
         ]
+    # The provider has this block for every cluster.
+    state["privateClusterConfig"] = _block(state, "privateClusterConfig")
+    addresses = property_at(description, "controlPlaneEndpointsConfig.ipEndpointsConfig")
+    if isinstance(addresses, Mapping):
+        state["privateClusterConfig"]["enablePrivateEndpoint"] = not addresses.get("enablePublicEndpoint")
     if not property_at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
     if state.get("dataplaneOptimizationMode") != _SCALE_OPTIMIZED:

@@ -279,6 +279,9 @@ def _say_what_next(plan: ImportPlan, file: Path, access: str | None) -> None:
     for adoption in plan.adoptions:
         for difference in adoption.access:
             console.warning(f"pulumi up changes who reaches the API server of {adoption.path}: {difference}{fix}")
+        if adoption.nodes_made_private:
+            lost = f"nodes of {adoption.path} lose their external addresses"
+            console.warning(f"{lost}; what pods read from the internet needs Cloud NAT")
     console.line(f"{file}: written, {len(plan.adoptions)} resources to import")
     for adoption in plan.adoptions:
         for difference in adoption.differences:
