@@ -107,6 +107,63 @@ def test_nodes_that_live_shorter_than_a_job_declares(seconds: str, warned: bool,
     assert any(says in str(item) for item in output) == warned
 
 
+OF_A_JOB = {"activeDeadlineSeconds": 345601}
+POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "m:1", "resources": {"limits": {GPU: 1}}}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotations", "said"),
+    [
+        ({"kind": "Job", "spec": OF_A_JOB | {"template": {"spec": POD}}}, {}, True),
+        ({"kind": "Job", "spec": {"activeDeadlineSeconds": 345600, "template": {"spec": POD}}}, {}, False),
+        ({"kind": "Job", "spec": {"template": {"spec": POD | OF_A_JOB}}}, {}, True),
+        ({"kind": "Job", "spec": OF_A_JOB | {"template": {"spec": POD | {"activeDeadlineSeconds": 60}}}}, {}, False),
+        ({"kind": "Job", "spec": OF_A_JOB | {"template": {"spec": POD}}}, {"kueue-fleet.dev/run-seconds": "60"}, False),
+        (
+            {
+                "apiVersion": "jobset.x-k8s.io/v1alpha2",
+                "kind": "JobSet",
+                "spec": {
+                    "replicatedJobs": [
+                        {"name": "w", "template": {"spec": OF_A_JOB | {"template": {"spec": POD}}}},
+                    ]
+                },
+            },
+            {},
+            True,
+        ),
+        (
+            {
+                "apiVersion": "kubeflow.org/v1",
+                "kind": "PyTorchJob",
+                "spec": {
+                    "runPolicy": OF_A_JOB,
+                    "pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": {"spec": POD}}},
+                },
+            },
+            {},
+            True,
+        ),
+    ],
+    ids=["Job", "as long", "pod", "pod within a job", "says how long it runs", "JobSet", "PyTorchJob"],
+)
+def test_a_job_that_may_run_longer_than_its_nodes_live(
+    kind: dict[str, Any], annotations: dict[str, str], said: bool
+) -> None:
+    data = fleet_data()
+    capacity = {"type": "flexStart", "maxRunDuration": "96h", "queuedProvisioning": False}
+    data["nodePools"][0]["capacity"] = capacity
+    frameworks = ["batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/pytorchjob"]
+    data["kueue"] = {"configuration": {"integrations": {"frameworks": frameworks}}}
+    labels = {"kueue.x-k8s.io/queue-name": "gpu"}
+    metadata = {"name": "j", "namespace": "team-a", "labels": labels, "annotations": annotations}
+    job = {"apiVersion": "batch/v1", "metadata": metadata, **kind}
+    output = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)])
+    assert not output.problems
+    says = "345601, so that it may run longer than its nodes live: those of pool l4-spot live 96h; write less, or "
+    assert any(says in str(item) for item in output.warnings) == said
+
+
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain", "None"])
 @pytest.mark.parametrize("kind", ["ClusterQueue gpu", "LocalQueue team-a/gpu"])
 def test_a_queue_that_is_stopped(kind: str, policy: str) -> None:

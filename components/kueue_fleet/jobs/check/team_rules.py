@@ -147,6 +147,8 @@ def warn_of_stopped_queues(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem
 def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs that run longer than any node lives that DWS makes for them, by what they declare to it or say otherwise.
 
+    Of those that say nothing, the ones that may: that is when Kubernetes ends their pods.
+
     What GKE says of these is not known.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws (maxRunDuration of the node pool).
@@ -158,6 +160,9 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         RUN_SECONDS_ANNOTATION: run_seconds_of(job.document),
     }
     annotation, seconds = next(((name, item) for name, item in said.items() if item is not None), ("", None))
+    path = f"metadata.annotations[{annotation}]"
+    if may := seconds is None:
+        seconds, path = max(_deadlines(job), default=(None, ""))
     queue = fleet.queue(job.queue)
     if seconds is None or queue is None:
         return
@@ -171,10 +176,26 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         and len(lives) == len({pool.name for pool in pools})
         and all(seconds > live.seconds for live in lives.values())
     ):
-        path, last = f"{label_of(job.data)}.metadata.annotations[{annotation}]", next(iter(lives))
-        wrong = f"{seconds:.10g}, but nodes of pool {last} live {lives[last]}, and the job ends with them"
+        last = next(iter(lives))
+        wrong = (
+            f"so that it may run longer than its nodes live: those of pool {last} live {lives[last]}"
+            if may
+            else f"but nodes of pool {last} live {lives[last]}, and the job ends with them"
+        )
         fix = "write less, or make the pool's maxRunDuration longer"
-        yield JOB.at(path, wrong, fix, severity="warning").behind(job.document.where)
+        problem = JOB.at(f"{label_of(job.data)}.{path}", f"{seconds:.10g}, {wrong}", fix, severity="warning")
+        yield problem.behind(job.document.where)
+
+
+def _deadlines(job: QueuedJob) -> Iterator[tuple[int, str]]:
+    """After how many seconds Kubernetes ends the pods of each pod set at the latest, with where that is written."""
+    spec = inside(job.data, "spec")
+    jobs = maps_in(spec.get("replicatedJobs")) or [{}] * len(job.pod_sets)
+    for pod_set, replicated_job in zip(job.pod_sets, jobs, strict=False):
+        places = (spec, inside(spec, "runPolicy"), inside(replicated_job, "template", "spec"))
+        deadlines = (place.get("activeDeadlineSeconds") for place in (*places, inside(pod_set.template, "spec")))
+        if seconds := [item for item in deadlines if isinstance(item, int)]:
+            yield min(seconds), f"activeDeadlineSeconds of pod set {pod_set.name}"
 
 
 def run_duration_fault(fleet: FleetSpec, queue: str, value: object) -> Fault | None:
