@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data
 from kueue_admission.api import ClusterQueueSpec
@@ -52,6 +54,14 @@ def test_a_namespace_of_a_team_is_as_it_is_rendered() -> None:
     team = TeamEntry(name="vision")
     recording = pulumi_mocks.run(lambda: Team("vision", team, objects=[result]))
     assert recording.one("Namespace").inputs["metadata"]["labels"] == {"a": "b"}
+
+
+@pytest.mark.parametrize("key", ["data", "stringData"])
+def test_what_is_in_a_secret_is_secret_though_it_is_given_in_plain(key: str) -> None:
+    given = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "vision"}, key: {"a": "aGk="}}
+    recorded = pulumi_mocks.run(lambda: Team("vision", TeamEntry(name="vision"), objects=[given])).one("Secret")
+    assert recorded.inputs[key] == given[key]
+    assert recorded.secrets == {key}
 
 
 def test_a_team_has_what_the_spec_renders_in_its_namespaces() -> None:

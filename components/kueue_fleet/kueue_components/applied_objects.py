@@ -40,7 +40,7 @@ class KubernetesObject(pulumi.CustomResource):
         """Declare the object; with `patch`, fields of an object that something else makes.
 
         `opts` is made for this resource alone: the provider's version, aliases for former API versions and, for a
-        Secret, its secret outputs are written into it.
+        Secret, its secret outputs are written into it. What is in a Secret is secret, also where it is given in plain.
         """
         opts.version = opts.version or _provider_version()
         kind, api_version = manifest["kind"], manifest["apiVersion"]
@@ -54,7 +54,8 @@ class KubernetesObject(pulumi.CustomResource):
         properties = dict(manifest) if group != KUEUE_GROUP else {"status": None, **manifest}
         if kind == "Secret":
             opts.additional_secret_outputs = [*(opts.additional_secret_outputs or []), *_SECRET_OUTPUTS]
-            properties = {**dict.fromkeys(_SECRET_OUTPUTS), **properties}
+            contents = {key: pulumi.Output.secret(properties[key]) for key in _SECRET_OUTPUTS if key in properties}
+            properties |= {**dict.fromkeys(_SECRET_OUTPUTS), **contents}
         self.manifest = manifest
         super().__init__(resource_type(api_version, f"{kind}Patch" if patch else kind), name, properties, opts)
 
