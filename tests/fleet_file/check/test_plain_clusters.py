@@ -277,3 +277,35 @@ def test_an_address_may_stand_in_the_certificate_in_the_place_of_a_name() -> Non
     before = problems(data)
     data["clusters"][2]["kubernetes"]["tlsServerName"] = "10.0.0.1"
     assert problems(data) == before
+
+
+QUOTAS = "clusterQueues/0/resourceGroups/0"
+MISSPELT = {
+    f"{QUOTAS}/coveredResources/0": "nvidia.com/gpus",
+    f"{QUOTAS}/flavors/0/resources/0/name": "nvidia.com/gpus",
+}
+IGNORED = {"kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "then"),
+    [({}, "is never admitted"), (IGNORED, "gets any number of them, as Kueue ignores what is not covered")],
+)
+def test_a_quota_of_gpus_that_are_misspelt_is_found_by_what_nodes_have(more: dict[str, Any], then: str) -> None:
+    assert problems(changed(alone_data(), {**MISSPELT, **more})) == [
+        "warning: clusterQueues[gpu].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor dgx have, and "
+        f"a job that requests it {then}; write nvidia.com/gpu for nvidia.com/gpus"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("nvidia.com/gpus", "write nvidia.com/gpu for nvidia.com/gpus in allocatable"),
+        ("example.com/fpga", "add nodes that have nvidia.com/gpu"),
+    ],
+)
+def test_nodes_without_the_gpus_of_a_quota(name: str, fix: str) -> None:
+    nodes = {"clusters/0/nodes/0/allocatable": {"cpu": 120, "memory": "900Gi", "ephemeral-storage": "2Ti", name: 8}}
+    [text] = problems(changed(alone_data(), nodes))
+    assert text.endswith(f"but its nodes hold 0 (nodes: dgx 2); lower nominalQuota to 0 in all, or {fix}")

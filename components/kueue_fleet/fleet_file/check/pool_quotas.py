@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
+from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
@@ -142,9 +143,7 @@ def _one_flavor(
             continue
         pool_names = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
-        more = (
-            "add nodes" if have or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
-        )
+        more = "add nodes" if have or not scarce else _where_none(pools, resource)
         yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
@@ -153,6 +152,14 @@ def _one_flavor(
             # What somebody else made may have nodes that the file does not tell of.
             "error" if scarce and not cluster.existing else "warning",
         ).on(cluster.name)
+
+
+def _where_none(pools: Sequence[ResolvedNodePool], resource: str) -> str:
+    """How nodes that have no GPUs or TPUs get them; of nodes outside GKE, the file says what they have."""
+    if not all(pool.outside_gke for pool in pools):
+        return f"use machines that have {resource}, or attach them to N1 machines"
+    near = suggest.nearest(resource, {name for pool in pools for name in pool.allocatable}, likeness=0.9)
+    return f"write {resource} for {near} in allocatable" if near else f"add nodes that have {resource}"
 
 
 @where_read

@@ -325,8 +325,11 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     there: dict[str | None, FlavorEntry] = {}
     for flavor in flavors:
         for cluster in fleet.queue_clusters(queue):
-            nodes = [pool.labels for pool in fleet.flavor_nodes(flavor, cluster)] or [flavor.node_labels]
-            there = dict.fromkeys(map(accelerator_resource, nodes), flavor) | there
+            pools = fleet.flavor_nodes(flavor, cluster)
+            named = [accelerator_resource(labels) for labels in [pool.labels for pool in pools] or [flavor.node_labels]]
+            # Nodes outside GKE have other labels.
+            counted = [name for name in ACCELERATOR_RESOURCES if any(pool.amount_on_node(name) for pool in pools)]
+            there = dict.fromkeys((*named, *counted), flavor) | there
     for resource, flavor in there.items():
         if resource is not None and resource not in covered_names and _is_counted(fleet, resource):
             near = suggest.nearest(resource, covered_names)
