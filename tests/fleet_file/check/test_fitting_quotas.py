@@ -38,6 +38,46 @@ def test_a_queue_that_has_some_somewhere(more: dict[str, Any]) -> None:
     assert found({**ZERO, **more}) == []
 
 
+SHARED = {**ZERO, "clusterQueues/1/cohortName": "c", "clusterQueues/0/cohortName": "c"}
+BELOW = changed(group(["nvidia.com/gpu"], borrowingLimit=0), {"flavors/0/resources/0/nominalQuota": 0})
+BESIDE = changed(group(["nvidia.com/gpu"], lendingLimit=0), {"flavors/0/resources/0/nominalQuota": 0})
+
+
+@pytest.mark.parametrize(
+    ("more", "fix"),
+    [
+        ({f"{QUOTA}/borrowingLimit": 0}, "raise borrowingLimit, which is 0"),
+        ({f"{FIRST_QUOTA}/lendingLimit": 0}, "raise lendingLimit of vision, which is 0"),
+        (
+            {f"{QUOTA}/borrowingLimit": 0, f"{FIRST_QUOTA}/lendingLimit": 0},
+            "raise borrowingLimit and lendingLimit of vision, which are 0",
+        ),
+        (
+            {f"{FIRST_QUOTA}/nominalQuota": 0},
+            "write a nominalQuota, here or for the same flavor elsewhere in cohort c",
+        ),
+        (
+            {
+                "clusterQueues/1/cohortName": "below",
+                "cohorts": [{"name": "c"}, {"name": "below", "parentName": "c", "resourceGroups": [BELOW]}],
+            },
+            "raise borrowingLimit of cohort below, which is 0",
+        ),
+        (
+            {
+                "clusterQueues/0/cohortName": "below",
+                "cohorts": [{"name": "c"}, {"name": "below", "parentName": "c", "resourceGroups": [BESIDE]}],
+            },
+            "raise lendingLimit of cohort below, which is 0",
+        ),
+    ],
+)
+def test_a_queue_that_its_cohort_gives_nothing(more: dict[str, Any], fix: str) -> None:
+    [text] = found({**SHARED, **more})
+    assert text.startswith("warning: clusterQueues[language].resourceGroups: the quota for nvidia.com/gpu is 0")
+    assert text.endswith(f"; {fix}")
+
+
 MIXED = {"nodePools/1/machineType": "a3-highgpu-8g"}
 TWO = "a node of on-demand has 8 nvidia.com/gpu, and one of reserved 2: a pod that asks for more than that can get"
 

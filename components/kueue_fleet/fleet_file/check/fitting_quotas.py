@@ -7,16 +7,22 @@ https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (without a cohort, only n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
+from kueue_admission.api.cohort_tree import root_of, with_ancestors
+from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
-from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, most_by_flavor
+from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, by_flavor, most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, quotas_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.queues import AUTOPILOT_MANAGER, EMPTY_QUEUE, MIXED_NODES
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+
+_LISTED: Final = 4
 
 _Most = Mapping[str, Mapping[FlavorResource, Quantity]]
 """By cluster, the most of each resource of each flavor that a queue can ever have."""
@@ -58,8 +64,47 @@ def _nothing(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Pr
             f"{scope.path(queue)}.resourceGroups",
             f"the quota for {names} is 0 in each flavor, and the queue can borrow none, so no job that requests it "
             "is ever admitted",
-            "write a nominalQuota, or a cohortName by which it can borrow",
+            _to_have_some(fleet, queue, main, most),
         )
+
+
+def _to_have_some(fleet: FleetSpec, queue: ClusterQueueEntry, resource_names: Sequence[str], most: _Most) -> str:
+    """How a queue that can borrow none gets quota: from its cohort, where limits of 0 keep it away, or its own."""
+    parents, root = fleet.cohort_parents, root_of(queue.cohort_name, fleet.cohort_parents)
+    if root is None:
+        return "write a nominalQuota, or a cohortName by which it can borrow"
+    above = with_ancestors(queue.cohort_name, parents)
+    borrowing, lenders = dict[str, None](), dict[str, None]()
+    for cluster in most:
+        queues = {
+            other.name: by_flavor(quotas_on(fleet, other, cluster))
+            for other in fleet.queues_on(cluster)
+            if root_of(other.cohort_name, parents) == root
+        }
+        cohorts = {
+            cohort.name: by_flavor(cohort_on(fleet, cohort, cluster).resource_groups)
+            for cohort in cohorts_on(fleet, cluster)
+            if root_of(cohort.name, parents) == root
+        }
+        own = queues.pop(queue.name, {})
+        held = {
+            of
+            for quotas in (*queues.values(), *cohorts.values())
+            for of, quota in quotas.items()
+            if quota.nominal_quota > ZERO and of in own and of[1] in resource_names
+        }
+        borrowers = {"": own, **{f" of cohort {name}": cohorts.pop(name) for name in above if name in cohorts}}
+        for name, quotas in borrowers.items():
+            if any(quotas[of].borrowing_limit == ZERO for of in held.intersection(quotas)):
+                borrowing[f"borrowingLimit{name}"] = None
+        for name, quotas in (*queues.items(), *((f"cohort {name}", quotas) for name, quotas in cohorts.items())):
+            amounts = [quotas[of] for of in held.intersection(quotas)]
+            if any(one.lending_limit == ZERO and (one.nominal_quota > ZERO or name not in queues) for one in amounts):
+                lenders[name] = None
+    limits = [*borrowing, *([f"lendingLimit of {suggest.either(list(lenders)[:_LISTED])}"] if lenders else [])]
+    if not limits:
+        return f"write a nominalQuota, here or for the same flavor elsewhere in cohort {root}"
+    return f"raise {' and '.join(limits)}, which {'is' if len(limits) == 1 else 'are'} 0"
 
 
 @where_read
