@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "part of a GPU in a limit": (
-        {"teams/0/resourceQuota": {"requests.nvidia.com/gpu": 4.5, "requests.cpu": 0.5}},
+        {"teams/0/resourceQuota": {"requests.nvidia.com/gpu": 4.5, "requests.cpu": 40.5}},
         [
             (
                 "teams[team-a].resourceQuota[requests.nvidia.com/gpu]: 4500m is not a whole number, and "
@@ -115,7 +115,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "quota": (
-        {"teams/0/resourceQuota": {"pods": -1, "pod": 5, "requests.hugepages-2Mi": "1Gi", "limits.cpu": 4}},
+        {"teams/0/resourceQuota": {"pods": -1, "pod": 5, "requests.hugepages-2Mi": "1Gi", "limits.cpu": 40}},
         [
             "teams[team-a].resourceQuota[pods]: -1 is negative; write 0 or more",
             "teams[team-a].resourceQuota[pod]: pod is not a resource that Kubernetes limits; did you mean pods?",

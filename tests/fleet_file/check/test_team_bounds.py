@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fleet_file.builders import changed, fleet_data, problems
+from tests.fleet_file.builders import COVERED, FIRST_QUOTA, changed, fleet_data, problems
 
 from small_fleets import one_pool_data
 
@@ -29,6 +29,24 @@ def test_a_resource_quota_below_what_kueue_admits(gpus: int, expected: bool) -> 
     assert all(
         text.startswith("warning: teams[team-vision].resourceQuota[requests.nvidia.com/gpu]: 3,") for text in result
     )
+
+
+@pytest.mark.parametrize("prefix", ["", "requests.", "limits."])
+@pytest.mark.parametrize(("resource", "least"), [("cpu", "128"), ("memory", "512Gi"), ("ephemeral-storage", "800Gi")])
+def test_a_resource_quota_of_what_every_pod_needs(prefix: str, resource: str, least: str) -> None:
+    name = f"{prefix}{resource}"
+
+    def warnings(limit: str, **changes: str) -> list[str]:
+        data = changed(fleet_data(), {"teams/0/resourceQuota": {name: limit}, **changes})
+        return [text for text in problems(data) if "while their pods are refused" in text]
+
+    assert warnings("1") == [
+        f"warning: teams[team-vision].resourceQuota[{name}]: 1, but Kueue admits jobs of the team with up to {least}, "
+        f"which keep their quota while their pods are refused; write {least} or more, or give the team a queue with 1"
+    ]
+    assert warnings(least) == []
+    number = COVERED.index(resource)
+    assert warnings("1", **{f"{FIRST_QUOTA[:-1]}{number}/nominalQuota": "1000000000Gi"}) == []
 
 
 @pytest.mark.parametrize(("name", "warned"), [("nvidia.com/gpus", True), ("example.com/fpga", False)])

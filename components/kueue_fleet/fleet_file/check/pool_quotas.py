@@ -94,13 +94,13 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
                     nominal = quota.on(cluster).nominal_quota
                     amount = nominal.counted(quota.name)
                     is_compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
-                    if amount and is_compared and not (flavor.name in queued_names and _is_endless(quota.name, amount)):
+                    if amount and is_compared and not (flavor.name in queued_names and is_endless(quota.name, amount)):
                         of_resource = amounts_by_cluster.setdefault(flavor.name, {}).setdefault(quota.name, {})
                         of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
     return amounts_by_cluster
 
 
-def _is_endless(resource: str, amount: int) -> bool:
+def is_endless(resource: str, amount: int) -> bool:
     """Whether a quota is to be no limit."""
     return amount >= _ENDLESS * _WHOLE.get(resource, 1)
 

@@ -13,6 +13,7 @@ from typing import Final
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.pool_quotas import is_endless
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor, most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -20,6 +21,10 @@ from kueue_fleet.fleet_file.rules.teams import REGIONS_NOT_KEPT, TEAM_QUOTA
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 
 _REQUESTED: Final = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_BOUNDED: Final = {f"requests.{name}": name for name in ACCELERATOR_RESOURCES} | {
+    f"{of}{name}": name for name in ("cpu", "memory", "ephemeral-storage") for of in ("", "requests.", "limits.")
+}
+"""What bounds the requests for a resource: the limits of a pod are no less."""
 _PODS: Final = ("pods", "count/pods")
 _OF_EVERY_JOB: Final = (*_PODS, "count/jobs.batch", "cpu", "memory", *_REQUESTED)
 """What pods of a job count as, also those of a JobSet, which are of Jobs."""
@@ -58,19 +63,21 @@ def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _below_queues(scope: Scope) -> Iterator[Problem]:
-    """Devices of which Kueue admits more to a team than its namespaces may have: its pods are refused then."""
+    """Resources of which Kueue admits more to a team than its namespaces may have: its pods are refused then."""
     fleet = scope.fleet
     most = {name: most_quota(fleet, name) for name in fleet.job_clusters}
     for team in fleet.teams:
         queues = {local.cluster_queue for local in team.local_queues}
-        for resource in ACCELERATOR_RESOURCES:
-            limit = team.resource_quota.get(f"requests.{resource}")
+        for name, limit in team.resource_quota.items():
+            resource = _BOUNDED.get(name, "")
             amount = max(
                 (of.get(queue, {}).get(resource, ZERO) for of in most.values() for queue in queues), default=ZERO
             )
-            if limit is not None and ZERO <= limit < amount:
+            # Of 0, under which no job runs at all, `_too_few` speaks.
+            is_said = name in _OF_EVERY_JOB and limit == ZERO
+            if ZERO <= limit < amount and not is_said and not is_endless(resource, amount.counted(resource)):
                 yield TEAM_QUOTA.at(
-                    f"{scope.path(team)}.resourceQuota[requests.{resource}]",
+                    f"{scope.path(team)}.resourceQuota[{name}]",
                     f"{limit.plain}, but Kueue admits jobs of the team with up to {amount.plain}, which keep their "
                     "quota while their pods are refused",
                     f"write {amount.plain} or more, or give the team a queue with {limit.plain}",
