@@ -206,3 +206,44 @@ def test_a_kind_that_kueue_manages_and_nothing_here_reads_is_not_refused() -> No
     ]
     [unmanaged] = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", wrapper)]).problems
     assert "is an AppWrapper" in str(unmanaged)
+
+
+@pytest.mark.parametrize(
+    ("labels", "gpus", "said"),
+    [
+        ({}, 1, "it starts only if Kueue, at random, gives pod set main that of l4, and is evicted otherwise"),
+        ({}, 4, "never starts: its pods do not all fit on node pool cpu (0 of 4 nodes in use), l4 (0 of 2 nodes"),
+        ({"a": "b"}, 1, "it starts only if Kueue, at random, gives pod set main that of l4, and is evicted otherwise"),
+        (
+            {"c": "d"},
+            1,
+            "never starts: its pods do not all fit on node pool cpu (0 of 4 nodes in use): a pod asks for 1",
+        ),
+    ],
+    ids=["one fits", "none fits", "with what the other has", "with what the other lacks"],
+)
+def test_flavors_with_different_values_of_a_label(labels: dict[str, str], gpus: int, said: str) -> None:
+    """Kueue copies the labels of a pod's flavors in a random order, and keeps the first value."""
+    data = fleet_data()
+    data["clusters"] = [{**data["clusters"][1], "name": "c", "role": "standalone"}]
+    del data["multiKueue"], data["teams"][1]
+    data["nodePools"] = [
+        {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2, "labels": {"a": "b"}},
+        {"name": "cpu", "machineType": "n2-standard-32", "nodeCount": 4, "labels": {"a": "b", "c": "d"}},
+    ]
+    l4, cpu = ({"cloud.google.com/gke-nodepool": name} for name in ("l4", "cpu"))
+    data["flavors"] = [{"name": "l4", "nodeLabels": l4}, {"name": "cpu", "nodeLabels": cpu | labels}]
+    quotas = [{"name": "cpu", "nominalQuota": 100}, {"name": "memory", "nominalQuota": "400Gi"}]
+    data["clusterQueues"][0]["resourceGroups"] = [
+        {"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": [{"name": GPU, "nominalQuota": 4}]}]},
+        {"coveredResources": ["cpu", "memory"], "flavors": [{"name": "cpu", "resources": quotas}]},
+    ]
+    resources = {"requests": {"cpu": 1, GPU: gpus}, "limits": {GPU: gpus}}
+    containers = [{"name": "c", "image": "m:1", "resources": resources}]
+    metadata = {"name": "j", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    problems, warnings = check_manifests(parse_fleet(data), [Document("j.yaml:1", job)])
+    [problem] = [*problems, *warnings]
+    assert said in problem.wrong
+    assert problem.severity == ("error" if said.startswith("never") else "warning")

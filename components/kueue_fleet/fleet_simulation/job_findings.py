@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.kernel.form_rules import JOB_UNKNOWN, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, UNKNOWN_NAME, Fault
 from kueue_admission.kernel.job_rules import JOB, JOB_NEVER_STARTS
 from kueue_admission.kernel.problem import Place, Problem, errors_of
+from kueue_admission.kernel.suggest import either
 from kueue_admission.read.kueue_objects import Parsed
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -23,8 +24,10 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
+from kueue_fleet.fleet_file.rules.queues import LABEL_CONFLICT
 from kueue_fleet.fleet_simulation.fleet import by_kind, expect_job, parse_fleet_objects
 from kueue_fleet.fleet_simulation.fleet_run import FleetRun
+from kueue_fleet.fleet_simulation.node_limit import pools_by_label
 from kueue_fleet.fleet_simulation.quota_times import QuotaTimes
 from kueue_fleet.jobs.check import check_job
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
@@ -196,6 +199,39 @@ def _not_started(
                 fix = f"let its pods select {next(filter(None, rooms))}, whose nodes hold them, or {fix}"
             more = more_than_workers_have(fleet, job.record.cluster_queue, job.workload.requests)
             return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}{more and f': {more}'}", fix)
+        if fault := _starts_by_chance(fleet, job):
+            return of_job(document, fault.rule, fault.wrong, fault.fix)
+    return None
+
+
+def _starts_by_chance(fleet: FleetSpec, job: FleetJob) -> Fault | None:
+    """Flavors of one pod with different values of a node label, where not the nodes of each value hold it."""
+    run = job.record.runs[-1] if job.record.runs else None
+    if run is None or run.cluster is None:
+        return None
+    requests = {pod_set.name: pod_set.node_requests for pod_set in job.workload.pod_sets}
+    for assignment in run.admission.pod_sets:
+        entries = {name: entry for _, name in assignment.flavors if (entry := fleet.flavor(name)) is not None}
+        names = [name for name, entry in entries.items() if fleet.flavor_nodes(entry, run.cluster)]
+        holds = {
+            name: any(
+                pool.known_allocatable is None
+                or all(
+                    pool.known_allocatable.get(resource, 0) >= amount for resource, amount in requests[assignment.name]
+                )
+                for pool in pools
+            )
+            for name, pools in pools_by_label(fleet, run.cluster, names).items()
+        }
+        good, bad = ([name for name, held in holds.items() if held is kind] for kind in (True, False))
+        if good and bad:
+            there, other = (fleet.flavor_on(entries[name], run.cluster).node_labels for name in (good[0], bad[0]))
+            key = next((key for key, value in there.items() if other.get(key, value) != value), "")
+            wrong = (
+                f"flavors {good[0]} and {bad[0]} have different values of the node label {key}: it starts only if "
+                f"Kueue, at random, gives pod set {assignment.name} that of {either(good)}, and is evicted otherwise"
+            )
+            return Fault(wrong, "cover what it asks for in one group of its queue", LABEL_CONFLICT)
     return None
 
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from itertools import permutations
 from typing import Final
 
+from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.counted_requests import not_dispatched
+from kueue_fleet.fleet_file.model.flavor_nodes import leads_to
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.jobs.check.nodes import NO_FLAVOR, nowhere_on
 from kueue_fleet.jobs.fleet_job import FleetJob
@@ -66,6 +69,7 @@ class Nodes:
             leads_to = [pools[pool.name] for pool in fleet.flavor_nodes(flavor, cluster)]
             if leads_to:
                 self._pools[flavor.name] = tuple(leads_to)
+        self._together: dict[tuple[str, ...], list[_Pool]] = {}
         self._places: dict[str, dict[str, list[_Place]]] = {}
         self._waiting: dict[str, Callable[[float], bool]] = {}
         self._cluster = cluster
@@ -191,11 +195,35 @@ class Nodes:
             self.give(now)
 
     def _pools_of(self, flavors: set[str]) -> Sequence[_Pool] | None:
-        """Pools to which every flavor leads that leads to any; None if no flavor does."""
-        limited_pools = [self._pools[flavor] for flavor in sorted(flavors) if flavor in self._pools]
-        if not limited_pools:
-            return None
-        return [pool for pool in limited_pools[0] if all(pool in others for others in limited_pools[1:])]
+        """Pools to which the flavors that lead to any lead together; None if no flavor does."""
+        limited = tuple(flavor for flavor in sorted(flavors) if flavor in self._pools)
+        if len(limited) < 2:
+            return self._pools[limited[0]] if limited else None
+        if limited not in self._together:
+            pools = {pool.name: pool for flavor in limited for pool in self._pools[flavor]}
+            together = pools_by_label(self._fleet, self._cluster, limited).values()
+            names = {pool.name for pools_there in together for pool in pools_there}
+            self._together[limited] = [pool for name, pool in pools.items() if name in names]
+        return self._together[limited]
+
+
+def pools_by_label(fleet: FleetSpec, cluster: str, flavors: Sequence[str]) -> Mapping[str, list[ResolvedNodePool]]:
+    """The pools to which flavors of one pod lead together, by the flavor whose node labels it gets first.
+
+    Kueue takes the flavors at random, and keeps the first value of each label; they differ only where values do.
+
+    Source: kueue@v0.19.2 pkg/podset/podset.go (FromAssignment).
+    """
+    by_first = dict[str, list[ResolvedNodePool]]()
+    entries = [entry for name in flavors if (entry := fleet.flavor(name)) is not None]
+    for order in permutations(entries) if entries else ():
+        labels: dict[str, str] = {}
+        for entry in reversed(order):
+            labels |= fleet.flavor_on(entry, cluster).node_labels
+        merged = ResourceFlavorSpec.model_construct(node_labels=labels)
+        pools = [pool for pool in fleet.flavor_nodes(order[0], cluster) if leads_to(merged, pool)]
+        by_first.setdefault(order[0].name, []).extend(pools)
+    return by_first
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
