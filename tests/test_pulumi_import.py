@@ -257,6 +257,25 @@ def test_what_is_off_there_and_in_the_file_is_no_change() -> None:
     assert [text for text in pool.differences if not text.startswith(LABELS)] == []
 
 
+@pytest.mark.parametrize(("name", "done"), [("autoUpgrade", "upgrades"), ("autoRepair", "repairs")])
+def test_what_a_release_channel_does_by_itself_is_left_to_it(name: str, done: str) -> None:
+    adopted, plan = taken_over(standalone(), put(f"nodePools/1/management/{name}", None))
+    assert name not in adopted.data["nodePools"][0].get("management", {})
+    assert not any(problem.severity == "error" for problem in read_fleet(adopted.data).problems)
+    why = f"clusters of a fleet are on a release channel, which {done} their nodes"
+    assert f"node pool l4: management.{name} false is left out: {why}" in adopted.notes
+    assert f"management.{name} false -> true" in plan.adoptions[-1].differences
+
+
+def test_a_pool_that_stays_its_owners_is_as_it_is() -> None:
+    def change(description: dict[str, Any]) -> None:
+        description["nodePools"][1]["config"]["shieldedInstanceConfig"]["enableSecureBoot"] = False
+        del description["nodePools"][1]["management"]["autoUpgrade"]
+
+    adopted, _ = taken_over(standalone(), change)
+    assert adopted.data["nodePools"][0]["management"]["autoUpgrade"] is False
+
+
 def test_nodes_of_another_account_keep_it_with_their_pool() -> None:
     """No file can name it: the account of a project that is used by default."""
     adopted, _ = taken_over(standalone(), put("nodePools/1/config/serviceAccount", "default"))

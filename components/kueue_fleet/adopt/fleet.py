@@ -29,7 +29,7 @@ from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, in_naming_order
 from kueue_fleet.adopt.placeholders import lower_placeholders
 from kueue_fleet.adopt.plain_clusters import adopt_nodes
 from kueue_fleet.adopt.platform import AdoptedCluster, Platform
-from kueue_fleet.adopt.pools import node_pool_entries
+from kueue_fleet.adopt.pools import leave_to_channel, node_pool_entries
 from kueue_fleet.adopt.queues import (
     adopt_checks,
     adopt_cohorts,
@@ -148,6 +148,8 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     _raise(platform)
     if identity.in_place or identity.managed:
         _take_over(platform, data, identity)
+    for pool in pools:
+        platform.notes += [] if pool.get("existing") else leave_to_channel(pool)
     if not identity.managed and not all(cluster.outside_gke for cluster in clusters):
         platform.notes.append(_NOT_READ)
     empty: tuple[Any, ...] = (None, [], {}, "")

@@ -86,6 +86,21 @@ def node_pool_entries(
     return [_merge(name, by, standard, problems) for name, by in entries.items()], problems, notes
 
 
+def leave_to_channel(pool: Data) -> list[str]:
+    """Take out of an entry that its pool is not upgraded or repaired, which GKE refuses; notes on that."""
+    notes: list[str] = []
+    for fields in (pool, *pool.get("perCluster", {}).values()):
+        management = fields.get("management") or {}
+        # Nodes of flex-start cannot be repaired.
+        flex_start = {**pool, **fields}.get("capacity", {}).get("type") == "flexStart"
+        for name, done in {"autoUpgrade": "upgrades", **({} if flex_start else {"autoRepair": "repairs"})}.items():
+            if management.get(name) is False:
+                del management[name]
+                why = f"clusters of a fleet are on a release channel, which {done} their nodes"
+                notes.append(f"node pool {pool['name']}: management.{name} false is left out: {why}")
+    return notes
+
+
 def region_of_pools(pools: Sequence[Object]) -> str | None:
     """The region where all zones of these pools are; None where none or several are named."""
     zones = {str(zone) for pool in pools if isinstance(pool, Mapping) for zone in pool.get("locations") or ()}
