@@ -171,7 +171,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a machine that is not known": (
         {f"{AT}/priorities/3": {"machineType": "g2-standard-25"}},
         "flavors[l4].computeClass.priorities[3].machineType: g2-standard-25 is not in the catalogue; did you mean "
-        "g2-standard-32?",
+        "g2-standard-24?",
     ),
     "zones elsewhere": (
         {f"{AT}/priorities/3/location": {"zones": ["us-central1-a"]}},

@@ -84,6 +84,8 @@ def test_attached_gpus_are_known_accelerators() -> None:
         ("g2-standard-240", "g2-standard-24"),
         ("g2-standrd-24", "g2-standard-24"),
         ("quantum-1", None),
+        ("c3-standard-88-lssd", None),
+        ("n2-standard-48-lssd", "n2-standard-48"),
     ],
 )
 def test_the_machine_type_that_is_meant(written: str, meant: str | None) -> None:

@@ -273,7 +273,7 @@ def machine_names() -> tuple[str, ...]:
 
 def nearest_machine(machine_name: str) -> str | None:
     """The machine type that is meant: that of the same kind which is nearest in size, if it is near, else the
-    nearest name."""
+    nearest name of its family."""
     kind, _, size = machine_name.rpartition("-")
     sizes = {
         int(name.rpartition("-")[2]): name for name in machine_names() if re.fullmatch(rf"{re.escape(kind)}-\d+", name)
@@ -282,7 +282,8 @@ def nearest_machine(machine_name: str) -> str | None:
         near = min(sizes, key=lambda each: (abs(each - int(size)), -each))
         if 2 * abs(near - int(size)) <= near:
             return sizes[near]
-    return suggest.nearest(machine_name, machine_names())
+    family = machine_name.partition("-")[0].lower()
+    return suggest.nearest(machine_name, (name for name in machine_names() if name.partition("-")[0] == family))
 
 
 def with_accelerator(machine: MachineType, accelerator: str, count: int) -> MachineType:

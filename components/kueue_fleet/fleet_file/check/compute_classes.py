@@ -21,7 +21,7 @@ from kueue_fleet.fleet_file.rules.clusters import CONSUMPTION, GKE_VERSION, UNKN
 from kueue_fleet.fleet_file.rules.queues import CLASS_COUNTED, CLASS_NAME, CLASS_NODES, CLASS_ORDER, DWS_CHECK
 from kueue_fleet.gke.consumption import is_offered, options_of
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
-from kueue_fleet.gke.machines import gpus, machine_names
+from kueue_fleet.gke.machines import gpus, nearest_machine
 
 CLASSES_SINCE: Final = "1.30.3-gke.1451000"
 """The first version of GKE with custom compute classes."""
@@ -107,7 +107,7 @@ def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index:
     if machine is None:
         return
     if priority.machine is None:
-        near = suggest.nearest(machine, machine_names())
+        near = nearest_machine(machine)
         fix = f"did you mean {near}?" if near else "make sure that it exists"
         yield UNKNOWN_MACHINE.at(f"{path}.machineType", f"{machine} is not in the catalogue", fix)
     elif not is_offered(machine, priority.option):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import listed_twice
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
@@ -38,7 +37,7 @@ from kueue_fleet.fleet_file.rules.clusters import (
 )
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, NOT_THERE
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
-from kueue_fleet.gke.machines import machine_names, machine_type, nearest_machine
+from kueue_fleet.gke.machines import machine_type, nearest_machine
 
 MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
@@ -102,7 +101,7 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         yield UNKNOWN_MACHINE.at(
             f"{scope.path(cluster)}.systemPool.machineType",
             f"{cluster.system_pool.machine_type} is not in the catalogue",
-            suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
+            _known_instead(cluster.system_pool.machine_type),
         )
         return
     pools = scope.fleet.every_pool_on(cluster.name)
@@ -139,12 +138,16 @@ def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
 def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
-    near = nearest_machine(pool.machine_type)
     yield UNKNOWN_MACHINE.at(
         f"{scope.path(pool)}.machineType",
         f"{pool.machine_type} is not in the catalogue, so its size is not checked",
-        f"did you mean {near}?" if near else "make sure that it exists",
+        _known_instead(pool.machine_type),
     )
+
+
+def _known_instead(machine_name: str) -> str:
+    near = nearest_machine(machine_name)
+    return f"did you mean {near}?" if near else "make sure that it exists"
 
 
 @where_read
