@@ -117,7 +117,16 @@ def test_a_fleet_says_nothing_of_its_own_references(said: list[str]) -> None:
 
 def test_without_a_provider_it_is_said_once_where_objects_go(said: list[str]) -> None:
     pulumi_mocks.run(lambda: (queue("a", flavor()), queue("b", "l4")))
-    assert len([text for text in said if "has no provider, so which cluster it goes to is not checked" in text]) == 1
+    [text] = [text for text in said if "has no provider, so which cluster it goes to is not checked" in text]
+    assert text.startswith("ResourceFlavor l4: ")
+
+
+@pytest.mark.parametrize("component", [kf.KueueInstall, kf.JobSetInstall, kf.Namespaces, kf.Team])
+def test_without_a_provider_it_is_said_of_components_of_several_objects(component: Any, said: list[str]) -> None:
+    spec = {kf.Namespaces: ["vision"], kf.Team: kf.TeamEntry("vision")}.get(component)
+    pulumi_mocks.run(lambda: component("a", *filter(None, [spec])))
+    [text] = [text for text in said if "has no provider, so which cluster it goes to is not checked" in text]
+    assert text.startswith(f"{component.__name__} a: ")
 
 
 def test_what_has_another_provider_may_be_on_another_cluster(said: list[str]) -> None:

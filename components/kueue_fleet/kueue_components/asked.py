@@ -73,8 +73,6 @@ class Asked:
     def compare(self, component: Component) -> None:
         """Say where the component of another cluster's object is referred to, as far as providers tell."""
         own = provider_of(component)
-        if own is None and not is_judged(self.opts):
-            _say_default_provider(self.where)
         for path, key in self.named:
             note_reference(own, path, *key)
         for (kind, name), other in self.declared.items():
@@ -181,8 +179,8 @@ def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:
     return [item for item in (after if isinstance(after, list) else [after]) if isinstance(item, pulumi.Resource)]
 
 
-def _say_default_provider(where: str) -> None:
-    """Say once in a program that an object goes to whatever cluster is current, unless the stack's config names one."""
+def say_default_provider(where: str) -> None:
+    """Say once in a program that objects go to whatever cluster is current, unless the stack's config names one."""
     monitor, config = get_monitor(), pulumi.Config("kubernetes")
     if monitor not in _SAID and config.get("kubeconfig") is None and config.get("context") is None:
         _SAID.add(monitor)

@@ -20,7 +20,7 @@ from kueue_fleet import component
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 from kueue_fleet.kueue_components.applied_objects import KubernetesObject, claim_object, is_kueue_object, provider_of
-from kueue_fleet.kueue_components.asked import Asked, Key, ObjectForm, asked_for
+from kueue_fleet.kueue_components.asked import Asked, Key, ObjectForm, asked_for, say_default_provider
 from kueue_fleet.kueue_components.webhook_retry import webhook_retry
 from kueue_fleet.kueue_components.whole_program import needed_there, note_made
 from kueue_fleet.objects.parts import ClusterPart
@@ -60,6 +60,8 @@ class Component(component.Component):
         """Register the component; of its options its objects get `deleted_with`, and inherit provider and `protect`."""
         super().__init__(name, opts)
         self.deleted_with = opts.deleted_with if opts else None
+        if provider_of(self) is None and not is_judged(opts):
+            say_default_provider(f"{type(self).__name__} {name}")
 
     @property
     def declares(self) -> dict[Key, pulumi.Resource]:
