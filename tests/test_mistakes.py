@@ -40,6 +40,20 @@ def twice() -> None:
         kf.ClusterQueue("q", kf.ClusterQueueSpec())
 
 
+def below_two_parents() -> None:
+    for name in ("c", "co"):
+        parent = kf.Namespaces(name, [name])
+        kf.Cohort("company", {}, object_name=name, opts=pulumi.ResourceOptions(parent=parent))
+
+
+def of_two_classes() -> None:
+    class Own(kf.Cohort):
+        """Of the type of its base."""
+
+    kf.Cohort("company", {})
+    Own("company", {}, object_name="other")
+
+
 def set_afterwards() -> None:
     spec: Any = kf.ClusterQueueSpec(cohort_name="a")
     spec.cohort_name = "b"
@@ -164,6 +178,8 @@ def any_of(value: object) -> Any:
         ),
         (set_afterwards, "ClusterQueueSpec.cohort_name: is set afterwards; give it where the model is made"),
         (twice, "ClusterQueue q: is declared before, with the same parent; give each its own name"),
+        (below_two_parents, "Cohort company: has the URN of another component, which is of the types of its parents"),
+        (of_two_classes, "Own company: has the URN of another component"),
         (
             lambda: kf.ClusterQueue("q", kf.ClusterQueueSpec(), opts=any_of(pulumi.Alias(name="x"))),
             "ClusterQueue q.opts: an Alias is given; give a pulumi.ResourceOptions",

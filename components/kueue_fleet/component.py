@@ -16,7 +16,7 @@ from kueue_admission.kernel import Problem, SpecError, errors_of
 from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue
-from kueue_fleet.in_programs import OwnComponent
+from kueue_fleet.in_programs import OwnComponent, claim
 
 Labels = Mapping[GcpLabelKey, pulumi.Input[GcpLabelValue]]
 """Labels in Google Cloud."""
@@ -38,8 +38,18 @@ class Component(OwnComponent):
             cls.pulumi_type = f"{PRODUCT}:index:{cls.__name__}"
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
-        """Register the component."""
+        """Register the component.
+
+        Raises:
+            SpecError: another one has its URN.
+        """
         self._above = opts.parent if opts else None
+        types, above = [self.pulumi_type], self._above
+        while isinstance(above, Component):
+            types.append(above.pulumi_type)
+            above = above._above
+        wrong = "has the URN of another component, which is of the types of its parents and not of their names"
+        claim((*types, above, name), f"{type(self).__name__} {name}", wrong)
         super().__init__(self.pulumi_type, name, None, opts)
 
     def _give_out(self, *kept: str) -> None:
