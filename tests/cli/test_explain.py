@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,27 @@ def test_what_is_ahead_in_the_queue(tmp_path: Path) -> None:
     ]
 
 
+def test_a_cycle_of_cohorts_holds_the_queues_below_it_alone(tmp_path: Path) -> None:
+    cohorts = [
+        {"apiVersion": QUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
+        for name, parent in (("a", "b"), ("b", "a"))
+    ]
+    held, other = job("held", 1), job("other", 1)
+    other["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "alone"
+    _, queue, local, *_ = map(copy.deepcopy, cluster())
+    queue["metadata"]["name"] = local["metadata"]["name"] = local["spec"]["clusterQueue"] = "alone"
+    dump = write(tmp_path / "dump.yaml", [*cohorts, *cluster(cohortName="a"), queue, local, held, other])
+    assert (
+        "Cohort a.spec.parentName: is in a cycle (a -> b -> a)"
+        in CliRunner().invoke(app, ["explain", "other", "--objects", str(dump)]).stderr
+    )
+    [result] = explain("other", "--objects", str(dump))
+    assert result["reason"] == "PendingEvaluation"
+    [result] = explain("held", "--objects", str(dump))
+    assert result["headline"] == "ClusterQueue cq is inactive: Can't admit new workloads: its cohort tree has a cycle."
+    assert result["next_step"] == "ClusterQueue cq: remove parentName of Cohort b, which ends the cycle of its cohorts."
+
+
 class TestBadInput:
     def test_an_unknown_workload(self, tmp_path: Path) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
@@ -206,15 +228,6 @@ class TestBadInput:
         output = refused("train", "--objects", str(dump))
         assert f"{dump}:" in output
         assert message in output
-
-    def test_a_cohort_cycle(self, tmp_path: Path) -> None:
-        cohorts = [
-            {"apiVersion": QUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
-            for name, parent in (("a", "b"), ("b", "a"))
-        ]
-        dump = write(tmp_path / "dump.yaml", [*cohorts, *cluster(cohortName="a"), job("train")])
-        output = refused("train", "--objects", str(dump))
-        assert f"{dump}:1: Cohort a.spec.parentName: is in a cycle (a -> b -> a)" in output
 
     def test_no_file(self, tmp_path: Path) -> None:
         assert "no such file" in refused("train", "--objects", str(tmp_path / "none.yaml"))

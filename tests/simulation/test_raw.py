@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.simulation.objects import API, at, cluster, documents, job
+from tests.simulation.objects import API, at, cluster, documents, job, queue
 
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.simulate.delays import Delays
@@ -22,6 +22,11 @@ def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | N
         prepare_objects(read_raw(documents(*objects)), delays or Delays(), until=until).run().as_json()["workloads"]
     )
     return {workload["name"]: workload for workload in result}
+
+
+def local_queue(name: str, to: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": API, "kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": to}}
 
 
 def problems_of(*objects: dict[str, Any]) -> str:
@@ -201,9 +206,34 @@ def test_cycle_of_cohorts() -> None:
         {"apiVersion": API, "kind": "Cohort", "metadata": {"name": name}, "spec": {"parentName": parent}}
         for name, parent in (("a", "b"), ("b", "a"))
     ]
-    text = problems_of(*cluster(), *cohorts)
-    assert text.count("is a cycle") == 1
-    assert "a -> b -> a" in text
+    objects = (*cluster(), queue("far", cohortName="a"), local_queue("far", "far"))
+    [note] = [note for note in read_raw(documents(*objects, *cohorts)).notes if "is a cycle" in note]
+    assert "Cohort a.spec.parentName: is a cycle, a -> b -> a; remove the parent of one of them; until" in note
+    result = run(*objects, *cohorts, job("held", 0, "1", **{"queue-name": "far"}), job("other", 0, "1"))
+    assert {name: workload["state"] for name, workload in result.items()} == {"held": "Pending", "other": "Finished"}
+
+
+@pytest.mark.parametrize(
+    ("flavor", "to", "spec", "said"),
+    [
+        ("gone", "far", {}, "ClusterQueue far.spec.resourceGroups.flavors: there is no ResourceFlavor gone; "),
+        ("rf", "gone", {}, "LocalQueue default/far.spec.clusterQueue: there is no ClusterQueue gone; "),
+        ("rf", "far", {"admissionChecks": [{"name": "gone"}]}, "there is no AdmissionCheck gone; "),
+    ],
+)
+def test_a_queue_that_names_nothing_holds_its_own_jobs_alone(
+    flavor: str, to: str, spec: dict[str, Any], said: str
+) -> None:
+    """Kueue keeps it inactive; so will it what is yet to be created."""
+    far = queue("far")
+    far["spec"] |= {"admissionChecksStrategy": spec} if spec else {}
+    far["spec"]["resourceGroups"][0]["flavors"][0]["name"] = flavor
+    held = job("held", 0, "1", **{"queue-name": "far"})
+    del held["metadata"]["creationTimestamp"]
+    objects = [*cluster(), far, local_queue("far", to), held, job("other", 0, "1")]
+    assert any(said in note for note in read_raw(documents(*objects)).notes)
+    result = run(*objects)
+    assert {name: workload["state"] for name, workload in result.items()} == {"held": "Pending", "other": "Finished"}
 
 
 def test_a_list_may_name_the_kind_of_its_items_once_and_lists_may_be_in_lists() -> None:

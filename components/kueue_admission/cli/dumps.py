@@ -51,6 +51,7 @@ class Dump:
         from kueue_admission.explain.relevance import WorkloadIndex
         from kueue_admission.read.dumped_configuration import dumped_configuration
         from kueue_admission.read.dumps import missing_kinds, take
+        from kueue_admission.read.printed import Printed
         from kueue_admission.read.readable import notes_of_problems
         from kueue_admission.simulate.documents import Document as Read
         from kueue_admission.simulate.job_documents import one_for_each_job, with_names
@@ -66,7 +67,13 @@ class Dump:
         configuration = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing, kueue=self._kueue)
         self._configuration = configuration.configuration
         missing_names = missing_kinds(self._manifests).values()
-        self._notes = (*notes_of_problems(problems), *missing_names, *dump.left_out, *configuration.notes)
+        cohorts = [printed for printed in map(Printed.of, self._manifests) if printed.kind == "Cohort"]
+        held = (
+            f"Cohort {cycle[0]}.spec.parentName: is in a cycle ({' -> '.join(cycle)}); until one of them has another "
+            "parent, Kueue admits no job below them"
+            for cycle in cycles({cohort.name: cohort.spec.text("parentName") or None for cohort in cohorts})
+        )
+        self._notes = (*notes_of_problems(problems), *missing_names, *dump.left_out, *configuration.notes, *held)
         self._index = WorkloadIndex(dump.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
 
@@ -167,8 +174,6 @@ class Dump:
 
     def _parse(self, key: str, local_queue: str) -> Parsed:
         from kueue_admission.decide.errors import NotModelledError, ObjectError
-        from kueue_admission.kernel.form_rules import COHORT_CYCLE
-        from kueue_admission.kernel.manifest import is_live
         from kueue_admission.read.readable import parse_readable
 
         relevant = self._index.relevant(key, local_queue)
@@ -180,17 +185,6 @@ class Dump:
         except NotModelledError as refused:
             raise self._refused([refused.problem]) from None
         self._parsed[of_tree] = readable
-        names = {str(m["metadata"]["name"]) for m in relevant if m["kind"] == "Cohort" and not is_live(m)}
-        cohort_cycles = cycles({cohort.name: cohort.parent for cohort in readable.objects.cohorts})
-        if new := [cycle for cycle in cohort_cycles if names.intersection(cycle)]:
-            raise self._refused(
-                COHORT_CYCLE.at(
-                    f"Cohort {cycle[0]}.spec.parentName",
-                    f"is in a cycle ({' -> '.join(cycle)})",
-                    "give one of them another parent",
-                )
-                for cycle in new
-            )
         return readable
 
     def _refused(self, problems: Iterable[Problem]) -> console.CommandError:

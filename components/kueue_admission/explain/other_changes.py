@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kueue_admission.api.cohort_tree import with_ancestors
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CheckStateChanged
@@ -127,6 +128,10 @@ def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str,
     if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
         lacking = {topology for topology in queue.tas_flavors.values() if topology not in cache.topology_specs}
         return f"create Topology {', '.join(sorted(lacking))}", _add_topologies(lacking)
+    if reason is InactiveReason.COHORT_CYCLE:
+        parents = {cohort.name: cohort.parent for cohort in engine.objects.cohorts}
+        last = with_ancestors(queue.spec.cohort, parents)[-1]
+        return f"remove parentName of Cohort {last}, which ends the cycle of its cohorts", _without_parent(last)
     return _fix_checks(engine, queue, reason)
 
 
@@ -171,6 +176,14 @@ def _without_checks(queue: str, names: list[str]) -> Edit:
 def _add_topologies(names: set[str]) -> Edit:
     topologies = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
     return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *topologies)))
+
+
+def _without_parent(name: str) -> Edit:
+    def change(objects: Objects) -> Objects:
+        cohorts = (replace(cohort, parent=None) if cohort.name == name else cohort for cohort in objects.cohorts)
+        return replace(objects, cohorts=tuple(cohorts))
+
+    return Edit(objects=change)
 
 
 def _add_flavors(names: list[str]) -> Edit:

@@ -1,8 +1,8 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
 What is looked at, and what is left out with a note, `read.dumps` says.
-Everything wrong is found at once: what the models of Kueue's API refuse, what the core cannot read, references to
-nothing, and cycles of cohorts.
+Everything wrong is found at once: what the models of Kueue's API refuse, what the core cannot read, and jobs without
+a LocalQueue. Of other references to nothing, and cycles of cohorts, Kueue holds only the queues that depend on them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kueue_admission.simulate.runner import Arrival, prepare_cluster
 
 _DECIDED_BY: Final[Mapping[str, str]] = {
     QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: "Node",
-    QuotaReservedReason.MISCONFIGURED: "Namespace",  # Queues that are missing are an error here.
+    QuotaReservedReason.MISCONFIGURED: "Namespace",  # What queues are missing, a note says.
 }
 """Reasons to wait, each with the kind of object that says whether they hold."""
 _ADD: Final = "add it, or name another"
@@ -240,14 +240,21 @@ class _Story:
 def _dangling(
     fleet_objects: Parsed, items: Iterable[_Item], places: Mapping[str, str], problems: list[Problem]
 ) -> Iterator[str]:
-    """A note on each reference to nothing that a cluster has; others are added to the problems."""
+    """A note on each reference to nothing that holds its own queues alone; others are added to the problems.
+
+    Those of what is yet to be created are: jobs without a LocalQueue, and all where flavors or queues are lacking.
+    """
+    objects = fleet_objects.objects
+    lacks_kind = not (objects.flavors and objects.cluster_queues)
     there = [item for item in items if is_live(item.data)]
     named_labels = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
     for problem in check_references(fleet_objects):
         if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named_labels):
             yield f"{problem.path}: {problem.wrong}, and the cluster has it all the same"
-        else:
+        elif lacks_kind or problem.path.startswith("workload "):
             problems.append(with_place(problem, places))
+        else:
+            yield f"{with_place(problem, places)}; until then Kueue admits no job that depends on it"
 
 
 def _stories(items: Iterable[_Item]) -> tuple[dict[str, _Story], dict[str, tuple[Problem, ...]]]:
