@@ -207,6 +207,17 @@ def test_a_cycle_of_cohorts_holds_the_queues_below_it_alone(tmp_path: Path) -> N
     assert result["next_step"] == "ClusterQueue cq: remove parentName of Cohort b, which ends the cycle of its cohorts."
 
 
+def test_of_a_local_queue_without_its_cluster_queue_it_says_what_to_make(tmp_path: Path) -> None:
+    stray = job("stray", 1)
+    stray["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "far"
+    far = copy.deepcopy(cluster()[2])
+    far["metadata"]["name"], far["spec"]["clusterQueue"] = "far", "somewhere-else"
+    dump = write(tmp_path / "dump.yaml", [*cluster(), far, stray])
+    [result] = explain("stray", "--objects", str(dump))
+    step = "Create ClusterQueue somewhere-else, or replace LocalQueue team-a/far by one of another ClusterQueue."
+    assert result["next_step"] == step
+
+
 class TestBadInput:
     def test_an_unknown_workload(self, tmp_path: Path) -> None:
         dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])

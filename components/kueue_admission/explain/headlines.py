@@ -185,7 +185,7 @@ def next_step(explanation: Explanation, diagnosis: Diagnosis) -> str:
         return step_of_limits(entry.info.workload.namespace)
     if admitting:
         return f"{_sentence(admitting[0].what)}."
-    return _without_remedy(explanation)
+    return _without_cluster_queue(explanation, diagnosis) or _without_remedy(explanation)
 
 
 def _step_of_refused(explanation: Explanation, entry: Entry) -> str:
@@ -194,6 +194,19 @@ def _step_of_refused(explanation: Explanation, entry: Entry) -> str:
         coverage = f"that ClusterQueue {explanation.cluster_queue} covers"
         return f"Submit it again with a request of pod set {last} for a resource {coverage}."
     return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
+
+
+def _without_cluster_queue(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    """What to make where its LocalQueue names a ClusterQueue that is not there; empty for others."""
+    queues, namespace = diagnosis.engine.queues, explanation.workload.partition("/")[0]
+    local = queues.local_queues.get(f"{namespace}/{explanation.local_queue}")
+    if explanation.reason != QuotaReservedReason.MISCONFIGURED or local is None:
+        return ""
+    if local.cluster_queue in queues.cache.queues:
+        return ""
+    return (
+        f"Create ClusterQueue {local.cluster_queue}, or replace LocalQueue {local.key} by one of another ClusterQueue."
+    )
 
 
 def _without_remedy(explanation: Explanation) -> str:
