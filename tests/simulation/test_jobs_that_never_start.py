@@ -10,9 +10,11 @@ from tests.simulation.fleets import EUROPE, GPU, US, calendar_data, dispatched_d
 
 from kueue_admission.decide.model import Workload
 from kueue_admission.decide.pods import PodSet
+from kueue_admission.kernel.base import DEFER_RULES
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_simulation.job_findings import check_manifests
+from kueue_fleet.fleet_simulation.node_limit import pools_by_label
 from kueue_fleet.jobs.most_on_workers import never_fits
 
 
@@ -247,3 +249,16 @@ def test_flavors_with_different_values_of_a_label(labels: dict[str, str], gpus: 
     [problem] = [*problems, *warnings]
     assert said in problem.wrong
     assert problem.severity == ("error" if said.startswith("never") else "warning")
+
+
+def test_pools_of_as_many_flavors_as_a_queue_has_groups() -> None:
+    """Sixteen flavors have more orders than can be tried."""
+    data = fleet_data()
+    data["clusters"] = [{**data["clusters"][1], "name": "c", "role": "standalone"}]
+    del data["multiKueue"], data["teams"][1]
+    labels = {f"key-{index}": "same" for index in range(16)}
+    data["nodePools"] = [{"name": "cpu", "machineType": "n2-standard-32", "nodeCount": 4, "labels": labels}]
+    data["flavors"] = [{"name": key, "nodeLabels": {key: "same"}} for key in labels]
+    fleet = FleetSpec.model_validate(data, context={DEFER_RULES: True})
+    pools = pools_by_label(fleet, "c", list(labels))
+    assert [[pool.name for pool in of_flavor] for of_flavor in pools.values()] == [["cpu"]] * 16

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import permutations
 from typing import Final
 
 from kueue_admission.api import ResourceFlavorSpec
@@ -214,16 +213,33 @@ def pools_by_label(fleet: FleetSpec, cluster: str, flavors: Sequence[str]) -> Ma
 
     Source: kueue@v0.19.2 pkg/podset/podset.go (FromAssignment).
     """
-    by_first = dict[str, list[ResolvedNodePool]]()
     entries = [entry for name in flavors if (entry := fleet.flavor(name)) is not None]
-    for order in permutations(entries) if entries else ():
-        labels: dict[str, str] = {}
-        for entry in reversed(order):
-            labels |= fleet.flavor_on(entry, cluster).node_labels
-        merged = ResourceFlavorSpec.model_construct(node_labels=labels)
-        pools = [pool for pool in fleet.flavor_nodes(order[0], cluster) if leads_to(merged, pool)]
-        by_first.setdefault(order[0].name, []).extend(pools)
-    return by_first
+    labels = {entry.name: fleet.flavor_on(entry, cluster).node_labels for entry in entries}
+    return {
+        entry.name: [pool for pool in fleet.flavor_nodes(entry, cluster) if _leads_there(entry.name, labels, pool)]
+        for entry in entries
+    }
+
+
+def _leads_there(first: str, labels: Mapping[str, Mapping[str, str]], pool: ResolvedNodePool) -> bool:
+    """Whether some order of the flavors, from `first` on, leads to the pool.
+
+    One can be next where its labels do that no flavor before it has. Each flavor leaves fewer of them to the others, so
+    that it does not matter which of several comes first.
+    """
+    covered: set[str] = set()
+
+    def can_be_next(flavor: str) -> bool:
+        own_labels = {key: value for key, value in labels[flavor].items() if key not in covered}
+        return leads_to(ResourceFlavorSpec.model_construct(node_labels=own_labels), pool)
+
+    following: str | None = first if can_be_next(first) else None
+    left = dict.fromkeys(labels)
+    while following is not None:
+        covered |= labels[following].keys()
+        del left[following]
+        following = next(filter(can_be_next, left), None)
+    return not left
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
