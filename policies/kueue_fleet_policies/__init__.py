@@ -70,11 +70,11 @@ def policies(names: Iterable[str] | None = None) -> list[Policy]:
     Raises:
         ValueError: there is no rule and no group of such a name.
     """
-    expected = None if names is None else set(names)
-    unknown = (expected or set()) - {rule.name for rule in RULES} - {rule.group for rule in RULES}
+    enabled = None if names is None else set(names)
+    unknown = (enabled or set()) - {rule.name for rule in RULES} - {rule.group for rule in RULES}
     if unknown:
         raise ValueError(f"no rule and no group is called {', '.join(sorted(unknown))}")
-    chosen = [rule for rule in RULES if expected is None or rule.name in expected or rule.group in expected]
+    chosen = [rule for rule in RULES if enabled is None or rule.name in enabled or rule.group in enabled]
     seen_inputs: SeenInputs = {}
     remembering = [remember_inputs(seen_inputs)] if any(isinstance(rule, StackRule) for rule in chosen) else []
     return [

@@ -111,26 +111,26 @@ def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _check_settings(rule: Rule, settings: Mapping[str, Any]) -> None:
     rule.settings(settings)
     for name, value in settings.items():
-        expected = str(rule.schema[name]["type"])
-        if not isinstance(value, _TYPES[expected]) or (isinstance(value, bool) and expected != "boolean"):
-            raise ValueError(f"{rule.name}.{name}: {json.dumps(value)} is given; give a JSON {expected}")
-    for item in settings.get(EXEMPTIONS, ()):
-        missing = [key for key in EXEMPTIONS_SCHEMA["items"]["required"] if not item.get(key)]
+        json_type = str(rule.schema[name]["type"])
+        if not isinstance(value, _TYPES[json_type]) or (isinstance(value, bool) and json_type != "boolean"):
+            raise ValueError(f"{rule.name}.{name}: {json.dumps(value)} is given; give a JSON {json_type}")
+    for entry in settings.get(EXEMPTIONS, ()):
+        missing = [key for key in EXEMPTIONS_SCHEMA["items"]["required"] if not entry.get(key)]
         if missing:
-            raise ValueError(f"{rule.name}.{EXEMPTIONS}: {json.dumps(item)} has no {' and no '.join(missing)}; add it")
+            raise ValueError(f"{rule.name}.{EXEMPTIONS}: {json.dumps(entry)} has no {' and no '.join(missing)}; add it")
 
 
 def _breaches(
     resources: Sequence[PolicyResource], config: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[Rule, EnforcementLevel, str, Breach]]:
-    estate, item = Estate.of(resources), list(map(Resource.of, resources))
+    estate, views = Estate.of(resources), list(map(Resource.of, resources))
     for rule in RULES:
         settings = {**config.get("all", {}), **config.get(rule.name, {})}
         level = EnforcementLevel(settings.pop(_LEVEL, rule.level.value))
         if level is EnforcementLevel.DISABLED:
             continue
         if isinstance(rule, ResourceRule):
-            for resource in item:
+            for resource in views:
                 for breach in rule.problems(resource, settings):
                     yield rule, level, resource.name, breach
         elif not rule.needs_objects:
@@ -141,15 +141,15 @@ def _breaches(
 def _resources(document: Mapping[str, Any]) -> list[PolicyResource]:
     """The resources, each with those that its properties come from."""
     given = {key: one for key, one in document["resources"].items() if "get" not in one}
-    result = {
+    by_key = {
         key: PolicyResource(one["type"], _known(one["properties"]), key, one["name"], _options(one), None, None, [], {})
         for key, one in given.items()
     }
     for key, one in given.items():
         for name, value in one["properties"].items():
-            sources = [result[root] for root in _REFERENCE.findall(json.dumps(value)) if root in result]
-            result[key].property_dependencies[name] = sources
-    return list(result.values())
+            sources = [by_key[root] for root in _REFERENCE.findall(json.dumps(value)) if root in by_key]
+            by_key[key].property_dependencies[name] = sources
+    return list(by_key.values())
 
 
 def _options(one: Mapping[str, Any]) -> PolicyResourceOptions:

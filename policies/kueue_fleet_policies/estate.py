@@ -122,12 +122,12 @@ class _Builder:
 
     def _resource(self, one: PolicyResource) -> Resource:
         if one.urn not in self._resources:
-            result, inputs = Resource.of(one), self._inputs.get(one.urn)
+            resource, inputs = Resource.of(one), self._inputs.get(one.urn)
             if inputs is not None:
-                whole = result.type not in (CLUSTER, NODE_POOL)
-                answered = {key: value for key, value in result.props.items() if whole or key in _ANSWERED}
-                result = replace(result, props={**answered, **inputs})
-            self._resources[one.urn] = result
+                whole = resource.type not in (CLUSTER, NODE_POOL)
+                answered = {key: value for key, value in resource.props.items() if whole or key in _ANSWERED}
+                resource = replace(resource, props={**answered, **inputs})
+            self._resources[one.urn] = resource
         return self._resources[one.urn]
 
     def build(self, given: Sequence[PolicyResource]) -> Estate:
@@ -179,14 +179,14 @@ class _Builder:
         if len({one.urn for one in sources}) == 1:
             return self._resource(sources[0])
         resource = self._resource(pool)
-        expected, location = resource.get("cluster"), resource.get("location")
+        owner, location = resource.get("cluster"), resource.get("location")
         for cluster in map(self._resource, clusters):
             name = cluster.get("name")
             same_place = not isinstance(location, str) or location == cluster.get("location")
             if (
-                isinstance(expected, str)
+                isinstance(owner, str)
                 and isinstance(name, str)
-                and ((expected == name and same_place) or expected in (_identifier(cluster), cluster.get("id")))
+                and ((owner == name and same_place) or owner in (_identifier(cluster), cluster.get("id")))
             ):
                 return cluster
         return None

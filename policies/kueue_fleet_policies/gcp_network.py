@@ -42,10 +42,10 @@ def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Breach]:
         ports = at(rule, "ports")
         opened = {str(port) for port in items(ports)}
         if ports in (None, []) or not all(port.isdecimal() and int(port) in allowed for port in opened):
-            output = ", ".join(sorted(opened)) or "every port"
+            port_text = ", ".join(sorted(opened)) or "every port"
             yield Breach(
                 f"{opens}[{index}]",
-                f"opens {output} to {', '.join(everywhere)}, the internet",
+                f"opens {port_text} to {', '.join(everywhere)}, the internet",
                 "name the source ranges that need it, or use a load balancer",
             )
 

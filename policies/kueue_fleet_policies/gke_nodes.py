@@ -28,10 +28,10 @@ def is_default_account(account: Any) -> bool:
 
 def _account_problem(path: str, account: Any) -> Iterator[Breach]:
     if is_default_account(account):
-        output = f"is {account}" if account else "is missing, which means the default account"
+        fault = f"is {account}" if account else "is missing, which means the default account"
         yield Breach(
             path,
-            f"{output}: an Editor of the project",
+            f"{fault}: an Editor of the project",
             "name an account with roles/container.defaultNodeServiceAccount",
         )
 

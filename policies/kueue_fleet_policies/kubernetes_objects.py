@@ -41,8 +41,8 @@ def _pod_security(namespace: Resource, _: Settings) -> Iterator[Breach]:
         return
     level = labels.get(POD_SECURITY_LABEL) if isinstance(labels, dict) else None
     if is_known(level) and level not in _ENFORCED and not (level is None and namespace.is_patch):
-        output = "is missing, so any pod may take over its node" if level is None else f"is {level}"
-        yield Breach(f"metadata.labels[{POD_SECURITY_LABEL}]", output, "set it to baseline or restricted")
+        fault = "is missing, so any pod may take over its node" if level is None else f"is {level}"
+        yield Breach(f"metadata.labels[{POD_SECURITY_LABEL}]", fault, "set it to baseline or restricted")
 
 
 def _default_namespace(resource: Resource, _: Settings) -> Iterator[Breach]:
@@ -131,8 +131,8 @@ def _chart_version(release: Resource, _: Settings) -> Iterator[Breach]:
     if not isinstance(chart, str) or not is_known(version) or chart.startswith(("/", ".")):
         return
     if not _EXACT_VERSION.match(str(version or "")) and not chart.endswith(".tgz"):
-        output = "is missing" if version in (None, "") else f'is "{version}"'
-        yield Breach("version", f"{output}, so the next update may install another one", "name one version")
+        fault = "is missing" if version in (None, "") else f'is "{version}"'
+        yield Breach("version", f"{fault}, so the next update may install another one", "name one version")
 
 
 RULES: Final = rules_of(

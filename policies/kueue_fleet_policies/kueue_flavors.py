@@ -68,12 +68,12 @@ def _has_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
             matches = [pool.has_labels(labels) for pool in cluster.pools]
             if any(match is not False for match in matches) or _auto_provisioned(cluster, labels) is not False:
                 continue
-            output = ", ".join(f"{key}={value}" for key, value in labels.items())
+            pairs = ", ".join(f"{key}={value}" for key, value in labels.items())
             yield (
                 flavor,
                 Breach(
                     "spec.nodeLabels",
-                    f"{output}: no node pool of cluster {_title(cluster)} has these, so jobs on {name} stay pending",
+                    f"{pairs}: no node pool of cluster {_title(cluster)} has these, so jobs on {name} stay pending",
                     f"use the labels of one of {_titles(cluster.pools)}, or add a pool",
                 ),
             )
@@ -106,12 +106,12 @@ def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
             refused = [(pool, taint) for pool in matching for taint in pool.taints if not _tolerated(taint, flavor)]
             if matching and len({pool.resource.urn for pool, _ in refused}) == len(matching):
                 pool, taint = refused[0]
-                output = f"{taint.key}={taint.value}:{taint.effect}"
+                taint_text = f"{taint.key}={taint.value}:{taint.effect}"
                 yield (
                     flavor,
                     Breach(
                         "spec.tolerations",
-                        f"do not cover the taint {output} of pool {pool.title}, so jobs on {name} stay pending",
+                        f"do not cover the taint {taint_text} of pool {pool.title}, so jobs on {name} stay pending",
                         "add a toleration for it",
                     ),
                 )
@@ -214,11 +214,11 @@ def _asks_for_nodes(queue: Resource, flavor: str, checks: Mapping[str, Resource]
 def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
     for cluster in estate.clusters:
         flavors = cluster.of_kind("ResourceFlavor")
-        expected = [_labels(flavor) for flavor in flavors]
-        if not flavors or None in expected or any(not is_known(object_name(flavor)) for flavor in flavors):
+        flavor_labels = [_labels(flavor) for flavor in flavors]
+        if not flavors or None in flavor_labels or any(not is_known(object_name(flavor)) for flavor in flavors):
             continue
         for pool in cluster.pools:
-            if gpus_of(pool.view) and not any(pool.has_labels(labels or {}) is not False for labels in expected):
+            if gpus_of(pool.view) and not any(pool.has_labels(labels or {}) is not False for labels in flavor_labels):
                 yield (
                     pool.resource,
                     Breach(

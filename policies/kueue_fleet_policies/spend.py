@@ -51,12 +51,12 @@ def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
     counts = {cluster.resource.name: _gpus_of_cluster(cluster) for cluster in estate.clusters}
     total, most = sum(counts.values()), settings.whole("maxGpus")
     if total > most:
-        output = ", ".join(f"{name} {count:.0f}" for name, count in sorted(counts.items()) if count)
+        kinds = ", ".join(f"{name} {count:.0f}" for name, count in sorted(counts.items()) if count)
         yield (
             None,
             Breach(
                 "",
-                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({output}), more than maxGpus, {most}",
+                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({kinds}), more than maxGpus, {most}",
                 "lower the limits of pools, or raise the setting maxGpus",
             ),
         )
