@@ -7,7 +7,7 @@ from typing import TypedDict
 import pulumi
 
 from kueue_admission.kernel import Problem
-from kueue_admission.kernel.form_rules import FORMER_NAME, NEEDED
+from kueue_admission.kernel.form_rules import NEEDED
 from kueue_fleet.fleet_file import FleetSpec, read_fleet
 from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.rules.files import PROGRAM
@@ -48,9 +48,8 @@ class FleetInputs(TypedDict, total=False):
 def read_spec(data: object, *, as_published: bool = False) -> FleetSpec:
     """The fleet in plain data of a program; former names in it are logged. Raises SpecError, as `parse_fleet` does."""
     reading = read_fleet(data, as_published=as_published)
-    for problem in reading.problems:
-        if problem.rule == FORMER_NAME:
-            pulumi.log.warn(problem.coded)
+    for problem in reading.former_names:
+        pulumi.log.warn(problem.coded)
     return reading.whole()
 
 

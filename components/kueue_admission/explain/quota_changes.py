@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
+from itertools import chain
 
 from kueue_admission.api.cluster_queue import ClusterQueuePreemption
 from kueue_admission.decide.amounts import format_amount, is_unlimited
@@ -66,14 +67,14 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
 
 def offer_more(trials: Trials, flavor: str, field: str, raises: Sequence[tuple[TreeNode, Mapping[str, int]]]) -> bool:
     """Add to one of FIELDS of one flavor, unless that is more quota than its nodes can hold; whether it admits."""
-    amounts = [new for node, more in raises for new in _new_amounts(trials, node, flavor, field, more)]
     if field == "nominalQuota" and any(
-        new.after - (new.before or 0) > trials.room.get((flavor, new.resource), new.after) for new in amounts
+        amount > trials.room.get((flavor, resource), amount) for _, more in raises for resource, amount in more.items()
     ):
         return False
-    what = ", and ".join(_raise_text(trials, node, flavor, field, amounts) for node, _ in raises)
+    amounts = [tuple(_new_amounts(trials, node, flavor, field, more)) for node, more in raises]
+    what = ", and ".join(_raise_text(trials, own_amounts) for own_amounts in amounts)
     edit = together(raise_quota(node, flavor, field, more) for node, more in raises)
-    return trials.offer(field, what, edit, amounts=tuple(amounts))
+    return trials.offer(field, what, edit, amounts=tuple(chain.from_iterable(amounts)))
 
 
 def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
@@ -151,25 +152,22 @@ def _new_amounts(
     current_value = getattr(node, FIELDS[field])
     for resource, amount in more.items():
         before = current_value[trials.before.engine.cache.ids.id(flavor, resource)]
-        yield NewAmount(_kind(node), node.name, field, before, before + amount, flavor, resource)
+        kind = "ClusterQueue" if node.is_queue else "Cohort"
+        yield NewAmount(kind, node.name, field, before, before + amount, flavor, resource)
 
 
-def _kind(node: TreeNode) -> str:
-    return "ClusterQueue" if node.is_queue else "Cohort"
-
-
-def _raise_text(trials: Trials, node: TreeNode, flavor: str, field: str, amounts: Iterable[NewAmount]) -> str:
-    """The words for those that are of one node."""
+def _raise_text(trials: Trials, amounts: Sequence[NewAmount]) -> str:
+    """The words for those of one queue or cohort, in one flavor."""
     parts = [
         f"{new.resource} by {format_amount(new.resource, new.after - (new.before or 0))}, from "
         f"{format_amount(new.resource, new.before or 0)} to {format_amount(new.resource, new.after)}"
         for new in amounts
-        if (new.kind, new.name) == (_kind(node), node.name)
     ]
-    where = f"in flavor {flavor}"
-    if flavor in trials.of_workers:
+    first = amounts[0]
+    where = f"in flavor {first.flavor}"
+    if first.flavor in trials.of_workers:
         where = f"on a worker cluster, and {where} here if that does not follow"
-    return f"raise the {field} of {_kind(node)} {node.name} {where}: {'; '.join(parts)}"
+    return f"raise the {first.field} of {first.kind} {first.name} {where}: {'; '.join(parts)}"
 
 
 def _cover(trials: Trials, entry: Entry) -> None:

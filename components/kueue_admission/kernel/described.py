@@ -50,22 +50,22 @@ class Described:
 
 def hint_of(model: Any, name: str) -> str | None:
     """The hint of a field of `model`, by its name in files; None if it has none, or there is no such model."""
-    return next((hint.fix for names, hint in _marked(model, Hint) if name in names), None)
+    return next((hint.fix for names, hint in marked(model, Hint) if name in names), None)
 
 
 def known_as(name: str, model: Any, *, in_python: bool = False) -> str | None:
     """The field of `model` that other tools call `name`; None if there is none."""
-    fields = (names for names, mark in _marked(model, AlsoCalled) if plain(name) in mark.names)
+    fields = (names for names, mark in marked(model, AlsoCalled) if plain(name) in mark.names)
     return next((key if in_python else alias for key, alias in fields), None)
 
 
 def formerly(name: str, model: Any, *, in_python: bool = False) -> str | None:
     """The field of `model` that the release before called `name`; None if there is none."""
-    fields = (names for names, mark in _marked(model, FormerName) if plain(mark.name) == plain(name))
+    fields = (names for names, mark in marked(model, FormerName) if plain(mark.name) == plain(name))
     return next((key if in_python else alias for key, alias in fields), None)
 
 
-def _marked(model: Any, mark: type[_Mark]) -> Iterator[tuple[tuple[str, str], _Mark]]:
+def marked(model: Any, mark: type[_Mark]) -> Iterator[tuple[tuple[str, str], _Mark]]:
     """The fields of `model` with metadata of that type, each by its names in Python and in files."""
     for key, field in model.model_fields.items() if is_model(model) else ():
         names = key, field.alias or key

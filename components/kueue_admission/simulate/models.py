@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from kueue_admission.kernel.form_rules import OBJECT
 from kueue_admission.kernel.messages import errors_in, explain
 from kueue_admission.kernel.problem import Place, SpecError
-from kueue_admission.kernel.yaml_text import load_document, load_yaml
+from kueue_admission.kernel.yaml_text import YamlDocument, load_document, load_yaml
 from kueue_admission.simulate.documents import look_over
 from kueue_admission.simulate.errors import SimulationError
 
@@ -18,7 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class TextPlace(Place):
-    """The file that has a text, and on which line of it each part is; the text is read again if somebody asks."""
+    """The file that has a text, and on which line of it each part is; the text is read once more if somebody asks."""
 
     text: str
 
@@ -28,9 +29,13 @@ class TextPlace(Place):
         place.text = text
         return place
 
+    @cached_property
+    def _document(self) -> YamlDocument:
+        return load_document(self.text, self.source)
+
     def line_of(self, path: str) -> int | None:
         """The line of what is at a path; None for the whole."""
-        return load_document(self.text, self.source).line_of(path) if path else None
+        return self._document.line_of(path) if path else None
 
 
 def read_model(text: str, source: str, model: type[M]) -> M:

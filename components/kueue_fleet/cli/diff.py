@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
+from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.diff import Difference, compare_fleets
 from kueue_fleet.diff.quotas import compare_costs
@@ -120,14 +120,12 @@ def _simulate(
     names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
     from kueue_admission.simulate.delays import Delays
-    from kueue_admission.simulate.models import TextPlace
+    from kueue_fleet.cli.simulate_input import read_workload
     from kueue_fleet.fleet_simulation.fleet import prepare_fleet
     from kueue_fleet.jobs.problems import Sources
-    from kueue_fleet.jobs.workload_file import read_workload_file
 
     with well_formed(workload):
-        text = TextPlace(console.source_name(workload), read_text(workload, "a workload file"))
-        file = read_workload_file(text.text, text)
+        file, place = read_workload(workload)
         before, after = (
             prepare_fleet(
                 fleet,
@@ -135,7 +133,7 @@ def _simulate(
                 Delays(),
                 until=until,
                 seed=seed,
-                sources=Sources(console.source_name(name), text),
+                sources=Sources(console.source_name(name), place),
             )
             for name, fleet in zip(names, fleets, strict=True)
         )

@@ -11,7 +11,7 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.explain import check_options, explain_code, is_code, show
-from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
+from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -171,19 +171,17 @@ def _simulate_stack(fleet_of: Callable[[], FleetSpec], stack: Path, workload: Pa
     from kueue_admission.cli import simulate_ends
     from kueue_admission.cli.dumps import Moment, as_clusters
     from kueue_admission.simulate.delays import Delays
-    from kueue_admission.simulate.models import TextPlace
     from kueue_admission.simulate.result import Result
+    from kueue_fleet.cli.simulate_input import read_workload
     from kueue_fleet.dispatch import report_of
     from kueue_fleet.fleet_simulation.fleet import fleet_run
     from kueue_fleet.fleet_simulation.offers import FleetDispatcher
     from kueue_fleet.jobs.problems import Sources
-    from kueue_fleet.jobs.workload_file import read_workload_file
 
     fleet = fleet_of()
     with well_formed(workload):
-        text = TextPlace(console.source_name(workload), read_text(workload, "a workload file"))
-        file = read_workload_file(text.text, text)
-        run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), text))
+        file, place = read_workload(workload)
+        run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), place))
     end = run.drive(0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
     simulate_ends.tell([result])

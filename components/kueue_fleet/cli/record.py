@@ -260,8 +260,9 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
         given_objects = [
             manifest for manifest in read_what_can_be(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
         ]
-    problems = [problem for manifest in given_objects for problem in _unprinted(manifest)]
-    documents = [manifest.data for manifest in given_objects if not any(_unprinted(manifest))]
+    faults = [list(_unprinted(manifest)) for manifest in given_objects]
+    problems = [problem for of_object in faults for problem in of_object]
+    documents = [manifest.data for manifest, wrong in zip(given_objects, faults, strict=True) if not wrong]
     if problems and not documents:
         raise console.wrong_input(source, problems)
     for problem in problems:

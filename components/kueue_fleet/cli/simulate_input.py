@@ -101,6 +101,14 @@ def of_stack(
     return prepare
 
 
+def read_workload(path: Path) -> tuple[WorkloadFile, TextPlace]:
+    """The workload file of a command, and where its parts are. Raises CommandError, SimulationError."""
+    from kueue_fleet.jobs.workload_file import read_workload_file
+
+    place = TextPlace(console.source_name(path), read_text(path, "a workload file"))
+    return read_workload_file(place.text, place), place
+
+
 def readable(fleet: FleetSpec, documents: list[Document], left_out: list[Problem], *, alone: bool) -> list[Document]:
     """The jobs that can be submitted; what is wrong with the others is added to `left_out`, and said.
 

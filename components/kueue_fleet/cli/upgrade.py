@@ -13,7 +13,7 @@ import typer
 from kueue_admission.cli import console, options
 from kueue_admission.cli.code_scanning import sarif_log
 from kueue_admission.cli.dumps import tell_notes
-from kueue_admission.cli.input_files import read_objects, read_text, read_what_can_be, well_formed
+from kueue_admission.cli.input_files import read_objects, read_what_can_be, well_formed
 from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.read.manifests import QUEUED
 from kueue_fleet.cli.fleet_files import load_fleet
@@ -131,12 +131,13 @@ def _compare(
     """What both releases decide, by the option that gives the jobs."""
     if not (documents or workload or any(document.data["kind"] in QUEUED for document in dump)):
         return {}  # What simulates is not imported.
+    from kueue_fleet.cli.simulate_input import read_workload
     from kueue_fleet.fleet_simulation.other_release import compare_dump, compare_jobs
-    from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
+    from kueue_fleet.jobs.workload_file import WorkloadFile
 
     comparisons, file = {}, WorkloadFile()
     if workload is not None:
-        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+        file, _ = read_workload(workload)
     fleet = load_fleet(given_given_fleet, at=file.begin)
     if documents or workload:
         comparisons["jobs"] = compare_jobs(fleet, to, file, documents)

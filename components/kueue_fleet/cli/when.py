@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, read_what_can_be, well_formed
+from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_what_can_be, well_formed
 from kueue_admission.kernel.known_messages import with_code
 from kueue_admission.kernel.manifest import inside, is_object
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
@@ -90,8 +90,9 @@ def when(
     if objects is not None:
         options.refuse_idle(context, "kubeconfig", "with --objects")
     from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.cli.simulate_input import read_workload
     from kueue_fleet.fleet_simulation.forecast import forecast
-    from kueue_fleet.jobs.workload_file import WorkloadFile, read_workload_file
+    from kueue_fleet.jobs.workload_file import WorkloadFile
 
     usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
     fleet = load_fleet(file)
@@ -99,7 +100,7 @@ def when(
     with well_formed():
         times = WorkloadFile()
         if workload is not None:
-            times = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+            times, _ = read_workload(workload)
         job_there = read_job(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
         target = job_there or (_waiting(name, source, workloads) if name is not None else "")

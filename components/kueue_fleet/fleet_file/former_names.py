@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kueue_admission.kernel.base import DEFER_RULES, SpecModel
-from kueue_admission.kernel.described import FormerName
+from kueue_admission.kernel.described import FormerName, marked
 from kueue_admission.kernel.form_rules import FORMER_NAME
 from kueue_admission.kernel.messages import in_new_names
 from kueue_admission.kernel.problem import Problem
@@ -57,5 +57,4 @@ def _new_names(model: type[SpecModel]) -> Mapping[str, set[str]]:
 
 def former_names(model: type[BaseModel]) -> dict[str, str]:
     """The fields of one model that have an old name, by that: their names in files."""
-    fields = ((field.alias or name, mark) for name, field in model.model_fields.items() for mark in field.metadata)
-    return {mark.name: alias for alias, mark in fields if isinstance(mark, FormerName)}
+    return {mark.name: alias for (_, alias), mark in marked(model, FormerName)}

@@ -53,6 +53,11 @@ class Reading:
     fleet: FleetSpec | None
     problems: tuple[Problem, ...]
 
+    @property
+    def former_names(self) -> list[Problem]:
+        """The problems that a program would not learn from `check_fleet`."""
+        return [problem for problem in self.problems if problem.rule == FORMER_NAME]
+
     def whole(self) -> FleetSpec:
         """The fleet. Raises SpecError, with every problem, where one of them is an error."""
         if self.fleet is None:
@@ -163,20 +168,15 @@ def parse_fleet_text(text: str, source: str = "<text>") -> FleetSpec:
     if not isinstance(given, str):
         raise SpecError([WRONG_TYPE.at("", f"{suggest.with_article(type(given).__name__)} is given", "give text")])
     reading = read_fleet_text(text, source)
-    warn_in_program(_former_names_in(reading))
+    warn_in_program(reading.former_names)
     return reading.whole()
 
 
 def parse_fleet(data: Any, *, as_published: bool = False) -> FleetSpec:
     """The fleet in `data`, plain data as YAML or JSON gives it. Raises SpecError with all problems."""
     reading = read_fleet(data, as_published=as_published)
-    warn_in_program(_former_names_in(reading))
+    warn_in_program(reading.former_names)
     return reading.whole()
-
-
-def _former_names_in(reading: Reading) -> Iterator[Problem]:
-    """The problems that a program would not learn from `check_fleet`."""
-    return (problem for problem in reading.problems if problem.rule == FORMER_NAME)
 
 
 def as_stack(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,10 +57,7 @@ def room_for_quota(fleet: FleetSpec, snapshot: Snapshot, cluster: str) -> dict[t
     GPUs and TPUs count once any queue is promised them, as `check` counts; all else, which many promise freely, once
     workloads have it.
     """
-    return {
-        pair: max(0, have - promised if pair[1] in ACCELERATOR_RESOURCES else have - _use(snapshot, *pair))
-        for pair, have, promised in _capacities(fleet, cluster)
-    }
+    return {pair: max(0, have - taken) for pair, have, taken in _capacities(fleet, snapshot, cluster)}
 
 
 def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explanation) -> Iterator[str]:
@@ -68,12 +65,12 @@ def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explan
     missing_amounts = {
         (figures.flavor, item.resource): item.missing for figures in explanation.flavors for item in figures.resources
     }
-    room = room_for_quota(fleet, snapshot, explanation.cluster) if any(missing_amounts.values()) else {}
-    for (flavor, resource), have, promised in _capacities(fleet, explanation.cluster) if room else ():
-        if missing_amounts.get((flavor, resource), 0) > room[flavor, resource]:
-            taken, whose = promised, "the nominalQuota of all queues is"
-            if resource not in ACCELERATOR_RESOURCES:
-                taken, whose = _use(snapshot, flavor, resource), "workloads use"
+    if not any(missing_amounts.values()):
+        return
+    for (flavor, resource), have, taken in _capacities(fleet, snapshot, explanation.cluster):
+        if missing_amounts.get((flavor, resource), 0) > max(0, have - taken):
+            is_promised = resource in ACCELERATOR_RESOURCES
+            whose = "the nominalQuota of all queues is" if is_promised else "workloads use"
             yield (
                 f"Flavor {flavor}: by the fleet file, its nodes on {explanation.cluster} hold "
                 f"{format_amount(resource, have)} {resource}, and {whose} {format_amount(resource, taken)}: "
@@ -81,8 +78,9 @@ def nodes_behind_quota(fleet: FleetSpec, snapshot: Snapshot, explanation: Explan
             )
 
 
-def _capacities(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str], int, int]]:
-    """Flavor and resource, what its nodes can ever hold, and the nominal quota of all queues and cohorts."""
+def _capacities(fleet: FleetSpec, snapshot: Snapshot, cluster: str) -> Iterator[tuple[tuple[str, str], int, int]]:
+    """Flavor and resource, what its nodes can ever hold, and how much of that is taken, see `room_for_quota`."""
+    usage = _usage(snapshot)
     for name, by_resource in promises_on(Scope(fleet), cluster).items():
         flavor = fleet.flavor(name)
         pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
@@ -91,16 +89,18 @@ def _capacities(fleet: FleetSpec, cluster: str) -> Iterator[tuple[tuple[str, str
             continue
         for resource, by_entry in by_resource.items():
             if (have := held_by(pools, resource)) is not None:
-                yield (name, resource), have, sum(by_entry.values())
+                pair = name, resource
+                yield pair, have, sum(by_entry.values()) if resource in ACCELERATOR_RESOURCES else usage[pair]
 
 
-def _use(snapshot: Snapshot, flavor: str, resource: str) -> int:
-    return sum(
-        dict(pod_set.usage).get(resource, 0)
-        for workload in snapshot.workloads
-        for pod_set in (workload.status.admission.pod_sets if workload.status.admission is not None else ())
-        if dict(pod_set.flavors).get(resource) == flavor
-    )
+def _usage(snapshot: Snapshot) -> Counter[tuple[str, str]]:
+    """What workloads have, by flavor and resource."""
+    usage: Counter[tuple[str, str]] = Counter()
+    for workload in snapshot.workloads:
+        for pod_set in workload.status.admission.pod_sets if workload.status.admission is not None else ():
+            flavors = dict(pod_set.flavors)
+            usage.update({(flavors[name], name): amount for name, amount in pod_set.usage if name in flavors})
+    return usage
 
 
 def _notes(snapshot: Snapshot, flavor: ResourceFlavor, explanation: Explanation) -> Iterator[str]:

@@ -27,7 +27,7 @@ from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.rules.queues import LABEL_CONFLICT
 from kueue_fleet.fleet_simulation.fleet import by_kind, expect_job, parse_fleet_objects
 from kueue_fleet.fleet_simulation.fleet_run import FleetRun
-from kueue_fleet.fleet_simulation.node_limit import pools_by_label
+from kueue_fleet.fleet_simulation.node_limit import fits, pools_by_label
 from kueue_fleet.fleet_simulation.quota_times import QuotaTimes
 from kueue_fleet.jobs.check import check_job
 from kueue_fleet.jobs.check.compute_domains import check_domains, claim_templates, claims_apart
@@ -68,11 +68,11 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         named_documents, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
-    beside = [each for each in named_documents if each.data["kind"] in _OF_FLEET]
-    if len(beside) < len(named_documents):  # Alone they are the wrong file.
-        named_documents = [item for item in named_documents if item not in beside]
+    beside = [document for document in named_documents if document.data["kind"] in _OF_FLEET]
+    if len(beside) < len(named_documents):
+        named_documents = [document for document in named_documents if document.data["kind"] not in _OF_FLEET]
     else:
-        beside = []
+        beside = []  # Alone they are the wrong file.
     unread = set[str]() if form_only else unread_kinds(fleet)
     warnings = [of_job(entry, JOB, "is not read: a fleet has its own", "write it there", "warning") for entry in beside]
     warnings += [
@@ -215,10 +215,7 @@ def _starts_by_chance(fleet: FleetSpec, job: FleetJob) -> Fault | None:
         names = [name for name, entry in entries.items() if fleet.flavor_nodes(entry, run.cluster)]
         holds = {
             name: any(
-                pool.known_allocatable is None
-                or all(
-                    pool.known_allocatable.get(resource, 0) >= amount for resource, amount in requests[assignment.name]
-                )
+                pool.known_allocatable is None or fits(pool.known_allocatable, requests[assignment.name])
                 for pool in pools
             )
             for name, pools in pools_by_label(fleet, run.cluster, names).items()

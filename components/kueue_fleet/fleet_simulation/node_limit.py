@@ -255,9 +255,9 @@ def _find(
     """The first node with room that a workload may be on, else a new one if the pools get any."""
     owners = {key} if requested else {key, ""}
     for pool in pools:
-        node = next((node for node in pool.nodes if node.owner in owners and _fits(node.free, requests)), None)
+        node = next((node for node in pool.nodes if node.owner in owners and fits(node.free, requests)), None)
         more = grows and len(pool.nodes) < pool.most and (requested or not pool.queued)
-        if node is None and more and _fits(pool.allocatable, requests):
+        if node is None and more and fits(pool.allocatable, requests):
             node = _Node(dict(pool.allocatable), key if requested else "")
             pool.nodes.append(node)
         if node is not None:
@@ -287,7 +287,8 @@ def _whole(resource: str, amount: int) -> str:
     return format_amount(resource, amount // _MEBIBYTE * _MEBIBYTE if in_bytes else amount)
 
 
-def _fits(free: Mapping[str, int], requests: Sequence[tuple[str, int]]) -> bool:
+def fits(free: Mapping[str, int], requests: Sequence[tuple[str, int]]) -> bool:
+    """Whether there is as much as a pod requests."""
     return all(free.get(resource, 0) >= amount for resource, amount in requests)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_fleet.fleet_file.check.node_pools import known_instead
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.compute_classes import ClassPriority, ComputeClass
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
@@ -21,7 +22,7 @@ from kueue_fleet.fleet_file.rules.clusters import CONSUMPTION, GKE_VERSION, UNKN
 from kueue_fleet.fleet_file.rules.queues import CLASS_COUNTED, CLASS_NAME, CLASS_NODES, CLASS_ORDER, DWS_CHECK
 from kueue_fleet.gke.consumption import is_offered, options_of
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
-from kueue_fleet.gke.machines import gpus, nearest_machine
+from kueue_fleet.gke.machines import gpus
 
 CLASSES_SINCE: Final = "1.30.3-gke.1451000"
 """The first version of GKE with custom compute classes."""
@@ -107,9 +108,8 @@ def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index:
     if machine is None:
         return
     if priority.machine is None:
-        near = nearest_machine(machine)
-        fix = f"did you mean {near}?" if near else "make sure that it exists"
-        yield UNKNOWN_MACHINE.at(f"{path}.machineType", f"{machine} is not in the catalogue", fix)
+        wrong = f"{machine} is not in the catalogue"
+        yield UNKNOWN_MACHINE.at(f"{path}.machineType", wrong, known_instead(machine))
     elif not is_offered(machine, priority.option):
         ways = ", ".join(options_of(machine))
         wrong = f"is {priority.option}, but Google does not offer {machine} so"

@@ -101,7 +101,7 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         yield UNKNOWN_MACHINE.at(
             f"{scope.path(cluster)}.systemPool.machineType",
             f"{cluster.system_pool.machine_type} is not in the catalogue",
-            _known_instead(cluster.system_pool.machine_type),
+            known_instead(cluster.system_pool.machine_type),
         )
         return
     pools = scope.fleet.every_pool_on(cluster.name)
@@ -141,11 +141,12 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     yield UNKNOWN_MACHINE.at(
         f"{scope.path(pool)}.machineType",
         f"{pool.machine_type} is not in the catalogue, so its size is not checked",
-        _known_instead(pool.machine_type),
+        known_instead(pool.machine_type),
     )
 
 
-def _known_instead(machine_name: str) -> str:
+def known_instead(machine_name: str) -> str:
+    """What to do about a machine type that the catalogue does not have."""
     near = nearest_machine(machine_name)
     return f"did you mean {near}?" if near else "make sure that it exists"
 
