@@ -4,8 +4,8 @@ One module per part of the file, each of which registers its checks; `scope` is 
 alone are in the entry's model (`fleet_file.model`, `kueue_admission.api`) and are run from here, so that the parser
 gets all of them in one list.
 
-Each function that is decorated with `where_read` speaks only where all that it asks for was read, so that the
-rules hold for a whole fleet and for what could be read of a file alike.
+A check, and each function that is decorated with `where_read`, speaks only where all that it asks for was read, so that
+the rules hold for a whole fleet and for what could be read of a file alike.
 """
 
 from __future__ import annotations

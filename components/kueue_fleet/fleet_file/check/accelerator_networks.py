@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.kernel.form_rules import LISTED_TWICE
-from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_admission.kernel.problem import Problem
+from kueue_fleet.fleet_file.check.google_cloud import cluster_since
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
+from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, NvidiaDraDriver, has_claimed_gpus
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.clusters import (
-    GKE_VERSION,
     MULTI_NETWORKING,
     NETWORKS_DIFFER,
     NO_CARDS,
@@ -28,17 +27,7 @@ from kueue_fleet.fleet_file.rules.teams import CLAIMED_CLASS, CLAIMED_GPUS
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 
 
-@fleet_check
-def check_accelerator_networks(scope: Scope) -> Iterator[Problem]:
-    """What the networks of pools need of their clusters, and of each other."""
-    for cluster in scope.entries("clusters"):
-        yield from _on(scope, cluster)
-    yield from _driver(scope)
-    for cluster in scope.entries("clusters"):
-        yield from _driver_on(scope, cluster)
-
-
-@where_read
+@entry_check("clusters")
 def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     first: dict[str, tuple[str, object]] = {}
@@ -96,12 +85,10 @@ def _shared_networks(path: str, pool: ResolvedNodePool, of_nodes: str) -> Iterat
             yield LISTED_TWICE.at(f"{path}[{index}].subnetwork", wrong, "name a subnet for each")
 
 
-@where_read
-def _driver(scope: Scope) -> Iterator[Problem]:
+@entry_check("nvidiaDraDriver")
+def _driver(scope: Scope, _: NvidiaDraDriver) -> Iterator[Problem]:
     """NVIDIA's DRA driver has nodes, and Kueue counts what the pods of ComputeDomains claim."""
     fleet = scope.fleet
-    if fleet.nvidia_dra_driver is None:
-        return
     pools = [pool for name in fleet.cluster_names for pool in fleet.dra_pools_on(name)]
     if not pools:
         wrong = f"is not installed, as no node pool is of A4X or has the label {NO_DEVICE_PLUGIN}"
@@ -113,7 +100,7 @@ def _driver(scope: Scope) -> Iterator[Problem]:
         yield CLAIMED_CLASS.at("nvidiaDraDriver", wrong, "add it to kueue.configuration.resources.deviceClassMappings")
 
 
-@where_read
+@entry_check("clusters")
 def _driver_on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """GPUs are handed out by claims or by GKE's device plugin, on all nodes with NVIDIA's DRA driver alike."""
     pools = scope.fleet.dra_pools_on(cluster.name)
@@ -131,7 +118,5 @@ def _driver_on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             wrong = f"{pool.driver_version}, but GKE installs no drivers for GPUs that pods claim"
             fix = "set it to INSTALLATION_DISABLED: the fleet installs them"
             yield CLAIMED_GPUS.at(f"{at}.accelerator.driverVersion", wrong, fix)
-    version = cluster.min_master_version
-    if pools and version is not None and is_older(version, DRA_SINCE):
-        wrong = f"{version}, with which a new cluster begins, but nvidiaDraDriver needs {DRA_SINCE}"
-        yield GKE_VERSION.at(f"{scope.path(cluster)}.minMasterVersion", wrong, "write that or a newer one")
+    if pools:
+        yield from cluster_since(scope, cluster, DRA_SINCE, "nvidiaDraDriver")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.kernel.names import ACCELERATOR_RESOURCES
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.check.fallback import without_gate
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.per_cluster import interruptible_flavors, local_queues
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.teams import BUDGET, BUDGET_COUNT
@@ -18,17 +18,11 @@ from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.settings.budgets import TeamBudget
 
 
-@fleet_check
-def check_budgets(scope: Scope) -> Iterator[Problem]:
-    """Of each team with an enforced budget."""
-    for team in scope.entries("teams"):
-        if team.budget is not None and team.budget.enforce is not None:
-            yield from _enforced(scope, team, team.budget)
-
-
-@where_read
-def _enforced(scope: Scope, team: TeamEntry, budget: TeamBudget) -> Iterator[Problem]:
-    fleet, path = scope.fleet, f"{scope.path(team)}.budget"
+@entry_check("teams")
+def _enforced(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    fleet, budget, path = scope.fleet, team.budget, f"{scope.path(team)}.budget"
+    if budget is None or budget.enforce is None:
+        return
     if fleet.controller is None:
         wrong = "set, but only the fleet's controller holds jobs back"
         yield BUDGET.at(f"{path}.enforce", wrong, "add the section controller, or remove it")

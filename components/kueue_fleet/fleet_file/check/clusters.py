@@ -5,16 +5,17 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go; Google's regions: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME, listed_twice
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.accounts import account_address
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import Placed
 from kueue_fleet.fleet_file.rules.clusters import (
     ACCOUNT_ELSEWHERE,
     NO_WORKERS,
@@ -30,18 +31,6 @@ MAX_WORKERS = 100
 """The largest fleet that `make bench` measures; a queue is on at most MOST_CLUSTERS of the workers."""
 
 
-@fleet_check
-def check_clusters(scope: Scope) -> Iterator[Problem]:
-    """One manager and its workers, or one standalone cluster; the multiKueue section fits them."""
-    yield from _roles(scope)
-    yield from _section(scope)
-    for cluster in scope.fleet.clusters:
-        yield from _region(scope, cluster)
-        yield from _node_account(scope, cluster)
-    yield from _workers(scope)
-    yield from _dispatched(scope)
-
-
 def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[Problem]:
     """What is likely wrong with the account of nodes in a project."""
     own = account_address("", project)
@@ -51,13 +40,13 @@ def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[
         yield ACCOUNT_ELSEWHERE.at(path, wrong, "name one of that project, or allow it to be used there")
 
 
-@where_read
+@entry_check("clusters")
 def _node_account(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     path = f"{scope.path(cluster)}.nodeServiceAccount"
     yield from account_elsewhere(path, cluster.node_service_account, scope.fleet.project_of(cluster.name))
 
 
-@where_read
+@entry_check("clusters")
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     known_regions = scope.known_regions
     if not cluster.region or cluster.region in known_regions:
@@ -72,7 +61,7 @@ def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     )
 
 
-@where_read
+@fleet_check
 def _roles(scope: Scope) -> Iterator[Problem]:
     clusters = scope.fleet.clusters
     managers = [cluster for cluster in clusters if cluster.role == "manager"]
@@ -111,7 +100,7 @@ def _roles(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _section(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
@@ -132,16 +121,14 @@ def _section(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _workers(scope: Scope) -> Iterator[Problem]:
-    """multiKueue.workers: workers of the fleet, and all of them."""
+    """multiKueue.workers: workers of the fleet."""
     settings = scope.fleet.multi_kueue
     worker_names = settings.workers if settings is not None else None
     for index, name in enumerate(worker_names or ()):
         path = f"multiKueue.workers[{index}]"
         yield from _is_worker(scope, name, path)
-    for cluster in scope.entries("clusters"):
-        yield from _is_listed(cluster, worker_names)
 
 
 @where_read
@@ -155,8 +142,9 @@ def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
         yield RUNS_NO_JOBS.at(path, f"{name} is the {role}, not a worker", "list workers only")
 
 
-@where_read
-def _is_listed(cluster: ClusterEntry, listed_names: Sequence[str] | None) -> Iterator[Problem]:
+@entry_check("clusters")
+def _is_listed(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    listed_names = scope.fleet.multi_kueue.workers if scope.fleet.multi_kueue is not None else None
     if listed_names is not None and cluster.role == "worker" and cluster.name not in listed_names:
         yield UNLISTED_WORKER.at(
             "multiKueue.workers",
@@ -165,11 +153,9 @@ def _is_listed(cluster: ClusterEntry, listed_names: Sequence[str] | None) -> Ite
         )
 
 
-@where_read
+@fleet_check
 def _dispatched(scope: Scope) -> Iterator[Problem]:
     """multiKueue.queues: queues of the fleet, each on some worker; none on more than a MultiKueueConfig can name."""
-    for queue in scope.entries("clusterQueues"):
-        yield from _on_few_workers(scope, queue)
     settings = scope.fleet.multi_kueue
     for index, name in enumerate(settings.queues or () if settings else ()):
         path = f"multiKueue.queues[{index}]"
@@ -177,7 +163,18 @@ def _dispatched(scope: Scope) -> Iterator[Problem]:
         yield from _on_a_worker(scope, name, path)
 
 
-@where_read
+@entry_check("topologies", "flavors", "admissionChecks", "nodePools", "clusterQueues", "storage")
+def _on_known_clusters(scope: Scope, entry: Placed) -> Iterator[Problem]:
+    """The clusters that an entry names exist, and are named once."""
+    cluster_names = entry.clusters or ()
+    for index, name in enumerate(cluster_names):
+        path = f"{scope.path(entry)}.clusters[{index}]"
+        yield from scope.unknown("clusters", name, path)
+        if name in cluster_names[:index]:
+            yield listed_twice(path, name, "cluster")
+
+
+@entry_check("clusterQueues")
 def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go, MultiKueueConfigSpec.Clusters."""
     workers = len(scope.fleet.dispatch_workers(queue.name))

@@ -11,29 +11,17 @@ from collections.abc import Iterator
 from kueue_admission.api.cohort_tree import cycles, with_ancestors
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import COHORT_CYCLE
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
 from kueue_fleet.fleet_file.rules.files import UNUSED
 from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED, COUNTED_TWICE
 
 
-@fleet_check
-def check_cohorts(scope: Scope) -> Iterator[Problem]:
-    """No cycles; parents declared; flavors known; nothing that is not used."""
-    yield from _cycles(scope)
-    yield from _parents(scope)
-    yield from _unused(scope)
-    yield from _alone(scope)
-    yield from _counted_twice(scope)
-    for cohort in scope.fleet.cohorts:
-        yield from _flavors(scope, cohort)
-
-
-@where_read
+@entry_check("cohorts")
 def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
     for g, group in enumerate(cohort.resource_groups):
         for flavor in group.flavors:
@@ -41,7 +29,7 @@ def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
             yield from scope.unknown("flavors", flavor.name, path)
 
 
-@where_read
+@fleet_check
 def _cycles(scope: Scope) -> Iterator[Problem]:
     at = {cohort.name: cohort for cohort in scope.fleet.cohorts}
     for cycle in cycles(scope.fleet.cohort_parents):
@@ -52,16 +40,12 @@ def _cycles(scope: Scope) -> Iterator[Problem]:
         )
 
 
-def _parents(scope: Scope) -> Iterator[Problem]:
-    for cohort in scope.entries("cohorts"):
-        yield from _parent(scope, cohort, "parent_name", "parentName")
-    for queue in scope.entries("clusterQueues"):
-        yield from _parent(scope, queue, "cohort_name", "cohortName")
-
-
-@where_read
-def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, alias: str) -> Iterator[Problem]:
-    name, names = getattr(entry, field), scope.names("cohorts")
+@entry_check("cohorts", "clusterQueues")
+def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry) -> Iterator[Problem]:
+    alias, name = (
+        ("parentName", entry.parent_name) if isinstance(entry, CohortEntry) else ("cohortName", entry.cohort_name)
+    )
+    names = scope.names("cohorts")
     if name is None or name in names or not names:
         return
     near = suggest.nearest(name, names)
@@ -81,7 +65,7 @@ def _members(scope: Scope) -> dict[str, list[str]]:
     return members
 
 
-@where_read
+@fleet_check
 def _unused(scope: Scope) -> Iterator[Problem]:
     fleet, members = scope.fleet, _members(scope)
     children = {cohort.parent_name for cohort in fleet.cohorts}
@@ -94,7 +78,7 @@ def _unused(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _counted_twice(scope: Scope) -> Iterator[Problem]:
     """Cohorts with as much quota of their own as their queues have together: Kueue adds the two.
 
@@ -126,7 +110,7 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
                 break
 
 
-@where_read
+@fleet_check
 def _alone(scope: Scope) -> Iterator[Problem]:
     """Queues in whose cohort there is no other to borrow from."""
     fleet, members = scope.fleet, _members(scope)

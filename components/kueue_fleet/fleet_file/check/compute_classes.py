@@ -11,14 +11,14 @@ from typing import Final
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_fleet.fleet_file.check.google_cloud import cluster_since
 from kueue_fleet.fleet_file.check.node_pools import known_instead
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.compute_classes import ClassPriority, ComputeClass
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, zones_in_region
-from kueue_fleet.fleet_file.rules.clusters import CONSUMPTION, GKE_VERSION, UNKNOWN_MACHINE
+from kueue_fleet.fleet_file.rules.clusters import CONSUMPTION, UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.rules.queues import CLASS_COUNTED, CLASS_NAME, CLASS_NODES, CLASS_ORDER, DWS_CHECK
 from kueue_fleet.gke.consumption import is_offered, options_of
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
@@ -32,19 +32,15 @@ _TAKEN: Final = ("gke", "autopilot")
 """How names of GKE's own classes begin."""
 
 
-@fleet_check
-def check_compute_classes(scope: Scope) -> Iterator[Problem]:
-    """Each class can be made, makes nodes, and they have what queues count on the flavor."""
-    for flavor in scope.entries("flavors"):
-        if flavor.compute_class is not None:
-            yield from _name(scope, flavor)
-            yield from _order(scope, flavor, flavor.compute_class)
-            yield from _on_clusters(scope, flavor, flavor.compute_class)
-            for index, priority in enumerate(flavor.compute_class.priorities):
-                yield from _priority(scope, flavor, priority, index)
-    for queue in scope.entries("clusterQueues"):
-        yield from _counted(scope, queue)
-        yield from _asked_of_dws(scope, queue)
+@entry_check("flavors")
+def _flavor(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    """Its class can be made, and makes nodes."""
+    if flavor.compute_class is not None:
+        yield from _name(scope, flavor)
+        yield from _order(scope, flavor, flavor.compute_class)
+        yield from _on_clusters(scope, flavor, flavor.compute_class)
+        for index, priority in enumerate(flavor.compute_class.priorities):
+            yield from _priority(scope, flavor, priority, index)
 
 
 @where_read
@@ -83,13 +79,7 @@ def _on_clusters(scope: Scope, flavor: FlavorEntry, compute_class: ComputeClass)
                 "remove it, or leave {cluster} out of the flavor's clusters",
             ).on(name)
         since = CREATION_SINCE if standard and not has_provisioning else CLASSES_SINCE
-        if cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
-            yield GKE_VERSION.at(
-                f"{scope.path(cluster)}.minMasterVersion",
-                f"{cluster.min_master_version}, with which a new cluster begins, but the compute class of flavor "
-                f"{flavor.name} needs {since}",
-                "write that or a newer one",
-            )
+        yield from cluster_since(scope, cluster, since, f"the compute class of flavor {flavor.name}")
         for index, priority in enumerate(compute_class.priorities):
             here = f"{path}.priorities[{index}]"
             if priority.machine_type is not None:
@@ -116,7 +106,7 @@ def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index:
         yield CONSUMPTION.at(path, wrong, f"use one of {ways}")
 
 
-@where_read
+@entry_check("clusterQueues")
 def _counted(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A GPU is a GPU to Kueue, whichever priority its node is of."""
     for group in queue.resource_groups:
@@ -143,7 +133,7 @@ def _accelerators(
         yield CLASS_COUNTED.at(path, wrong, fix, "warning")
 
 
-@where_read
+@entry_check("clusterQueues")
 def _asked_of_dws(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A class has no queued provisioning, which is all that a ProvisioningRequest of that class asks for."""
     fleet = scope.fleet

@@ -13,7 +13,7 @@ from kueue_admission.kernel.duration import Duration
 from kueue_admission.kernel.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.kernel.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues
@@ -33,21 +33,8 @@ _DAY = Duration("24h")
 
 
 @fleet_check
-def check_dispatch(scope: Scope) -> Iterator[Problem]:
-    """What names the controller has it, and what the controller names is there."""
-    section = scope.fleet.controller
-    yield from _dispatcher(scope, section)
-    yield from _unanswered(scope, section)
-    if section is not None:
-        yield from _checks(scope, section)
-        yield from _prices(scope, section)
-        yield from _groups(scope, section)
-        yield from _patience(scope, section)
-
-
-@where_read
-def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
-    settings = scope.fleet.multi_kueue
+def _dispatcher(scope: Scope) -> Iterator[Problem]:
+    section, settings = scope.fleet.controller, scope.fleet.multi_kueue
     if settings is not None:
         name, wrong = settings.dispatcher_name, "is not the fleet's own controller"
         yield from suggest.misspelt("multiKueue.external.name", name, [DISPATCHER_NAME], wrong, likeness=0.9)
@@ -80,24 +67,15 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
         yield OWN_CONTROLLER.at(_AT, what, fix, "warning")
 
 
-@where_read
-def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
-    """Admission checks of our controller that it knows nothing of: Kueue would wait for them indefinitely."""
-    check_names = {check.name for check in section.checks} if section is not None else set()
-    manager = scope.fleet.manager_name or scope.fleet.controller_cluster
-    for entry in scope.fleet.admission_checks:
-        yield from _answered(scope, entry, check_names, manager)
-
-
-@where_read
-def _answered(
-    scope: Scope, entry: AdmissionCheckEntry, answer_names: set[str], manager: str | None
-) -> Iterator[Problem]:
+@entry_check("admissionChecks")
+def _answered(scope: Scope, entry: AdmissionCheckEntry) -> Iterator[Problem]:
+    """A check of our controller that it knows nothing of is one that Kueue would wait for indefinitely."""
+    section, manager = scope.fleet.controller, scope.fleet.manager_name or scope.fleet.controller_cluster
     if entry.name in (ASSIGNMENT_CHECK, BUDGET_CHECK, FALLBACK_CHECK):
         yield NAME_TAKEN.at(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
     if entry.controller_name != CHECK_CONTROLLER:
         return
-    if entry.name not in answer_names:
+    if section is None or entry.name not in [check.name for check in section.checks]:
         yield OWN_CONTROLLER.at(
             f"{scope.path(entry)}.controllerName",
             f"{CHECK_CONTROLLER}, but controller.checks has no {entry.name}",
@@ -111,7 +89,7 @@ def _answered(
         )
 
 
-@where_read
+@entry_check("controller")
 def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     for check in section.checks:
         path = f"{_AT}.checks[{check.name}].name"
@@ -124,7 +102,7 @@ def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
             )
 
 
-@where_read
+@entry_check("controller")
 def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     regions = sorted({cluster.place for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
@@ -138,7 +116,7 @@ def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 
 
-@where_read
+@entry_check("controller")
 def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
     fleet = scope.fleet
@@ -159,7 +137,7 @@ def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Proble
             )
 
 
-@where_read
+@entry_check("controller")
 def _groups(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     known_places = {*scope.known_places, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_admission.kernel.problem import Problem
+from kueue_fleet.fleet_file.check.google_cloud import cluster_since
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION
 from kueue_fleet.fleet_file.rules.files import NO_EFFECT
 from kueue_fleet.fleet_file.rules.teams import DYNAMIC_SLICES
 from kueue_fleet.gke.tpu_slices import CUBE, WORKLOAD_POLICY_TPU
@@ -23,32 +22,22 @@ _SINCE: Final = "1.35.2-gke.1842000"
 """First version of GKE with the controller; slices smaller than a cube need 1.36.0-gke.3712000."""
 
 
-@fleet_check
-def check_dynamic_slices(scope: Scope) -> Iterator[Problem]:
-    """The controller has what it needs, and the pools are cubes."""
-    for cluster in scope.entries("clusters"):
-        yield from _controller(scope, cluster)
-        yield from _cubes(scope, cluster)
-
-
-@where_read
+@entry_check("clusters")
 def _controller(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if not cluster.slice_controller:
         return
-    path, version = scope.path(cluster), cluster.min_master_version
+    path = scope.path(cluster)
     if cluster.release_channel != "RAPID":
         wrong = f"{cluster.release_channel}, but GKE's slice controller is in the channel RAPID"
         yield DYNAMIC_SLICES.at(f"{path}.releaseChannel", wrong, "set it to RAPID, or remove sliceController")
-    if version is not None and is_older(version, _SINCE):
-        wrong = f"{version}, with which a new cluster begins, but sliceController needs {_SINCE}"
-        yield GKE_VERSION.at(f"{path}.minMasterVersion", wrong, "write that or a newer one")
+    yield from cluster_since(scope, cluster, _SINCE, "sliceController")
     if not any(pool.entry.accelerator_topology_mode for pool in scope.fleet.node_pools_on(cluster.name)):
         wrong = "has no effect, since no pool is a cube, of which GKE's slice controller makes slices"
         fix = "remove it, or set acceleratorTopologyMode: PROVISION_ONLY on pools of TPU7x"
         yield NO_EFFECT.at(f"{path}.sliceController", wrong, fix)
 
 
-@where_read
+@entry_check("clusters")
 def _cubes(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     for pool in scope.fleet.node_pools_on(cluster.name):
         entry = scope.fleet.node_pool(pool.name)

@@ -10,24 +10,13 @@ from collections.abc import Iterator
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.duration import Duration
 from kueue_admission.kernel.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
-from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_admission.kernel.problem import Problem
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.rules.queues import FALLBACK, PATIENCE
 
 
-@fleet_check
-def check_fallback(scope: Scope) -> Iterator[Problem]:
-    """Every queue with `fallback` has a controller, an order, and something that comes next."""
-    for queue in scope.entries("clusterQueues"):
-        yield from _flavors(scope, queue)
-        yield from _controller(scope, queue)
-        yield from _manager(scope, queue)
-        yield from _gate(scope, queue)
-        yield from _pods_ready(scope, queue)
-
-
-@where_read
+@entry_check("clusterQueues")
 def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     last = {group.flavors[-1].name for group in queue.resource_groups}
     names = [entry.flavor for entry in queue.fallback]
@@ -44,7 +33,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not queue.fallback:
         return
@@ -64,7 +53,7 @@ def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """The manager's flavors stand for those of all workers: a job that gives one up would get no quota there."""
     if queue.manager is None:
@@ -76,7 +65,7 @@ def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             yield FALLBACK.at(path, "is a flavor that jobs give up on the workers", "use a flavor of the manager's own")
 
 
-@where_read
+@entry_check("clusterQueues")
 def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for path in without_gate(scope) if queue.fallback else ():
         wrong = f"false, and queue {queue.name} has fallback, which needs this feature gate"
@@ -92,7 +81,7 @@ def without_gate(scope: Scope) -> Iterator[str]:
             yield f"{path}.configuration.featureGates.ConcurrentAdmission"
 
 
-@where_read
+@entry_check("clusterQueues")
 def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Kueue evicts a job whose pods are not ready in time, and it may get the same flavor again.
 

@@ -29,12 +29,6 @@ _Most = Mapping[str, Mapping[FlavorResource, Quantity]]
 
 
 @fleet_check
-def check_fitting_quotas(scope: Scope) -> Iterator[Problem]:
-    """A queue has quota, or can borrow some; its flavors with GPUs have nodes of one size."""
-    yield from _queues(scope)
-
-
-@where_read
 def _queues(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     by_cluster = {name: most_by_flavor(fleet, name) for name in fleet.job_clusters}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from kueue_admission.api.taints import tolerates
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -50,30 +50,20 @@ from kueue_fleet.gke.machines import gpus, tpus
 from kueue_fleet.gke.zones import is_elsewhere, regions_with, zones_of
 
 
-@fleet_check
-def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
-    """Every flavor leads to nodes that its pods may run on, and every pool has a flavor."""
-    for flavor in scope.entries("flavors"):
-        yield from _known_pool(scope, flavor)
-        yield from _each_cluster(scope, flavor)
-    for pool in scope.entries("nodePools"):
-        yield from _use_problems(scope, pool)
-
-
-@where_read
+@entry_check("flavors")
 def _known_pool(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.node_pool is not None:
         yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
 
 
-@where_read
+@entry_check("flavors")
 def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(flavor):
         if name in scope.fleet.cluster_names:
             yield from _flavor(scope, flavor, scope.fleet.cluster(name))
 
 
-@where_read
+@entry_check("nodePools")
 def _use_problems(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]

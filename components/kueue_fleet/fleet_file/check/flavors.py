@@ -11,7 +11,7 @@ from typing import Final
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.names import MAX_RUN_PARAMETER
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -34,20 +34,7 @@ CLASSES: Final = (
 """Classes that GKE and the cluster autoscaler answer; others are possible."""
 
 
-@fleet_check
-def check_flavors(scope: Scope) -> Iterator[Problem]:
-    """Clusters known; topologies exist where their flavor does; nothing that is not used."""
-    for topology in scope.entries("topologies"):
-        yield from scope.unknown_clusters(topology)
-        yield from _topology_used(scope, topology)
-    for flavor in scope.entries("flavors"):
-        yield from scope.unknown_clusters(flavor)
-        yield from _topology(scope, flavor)
-        yield from _levels(scope, flavor)
-        yield from _flavor_used(scope, flavor)
-
-
-@where_read
+@entry_check("topologies")
 def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
     if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
         yield UNUSED.at(
@@ -55,7 +42,7 @@ def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
+@entry_check("flavors")
 def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.name not in _used_flavors(scope.fleet):
         yield UNUSED.at(
@@ -78,7 +65,7 @@ def _used_flavors(fleet: FleetSpec) -> set[str]:
     }
 
 
-@where_read
+@entry_check("flavors")
 def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.topology_name is None:
         return
@@ -97,7 +84,7 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
             ).on(cluster)
 
 
-@where_read
+@entry_check("flavors")
 def _levels(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     """Nodes of a flavor have the labels of its topology's levels; of nodes that GKE makes by itself nothing is said.
 
@@ -130,16 +117,7 @@ def _may_have(pool: ResolvedNodePool, label: str) -> bool:
     return label in pool.labels or has_level(pool.machine_type, label) or (unknown and "/" in label)
 
 
-@fleet_check
-def check_admission_checks(scope: Scope) -> Iterator[Problem]:
-    """Clusters known; settings of DWS within its limits; nothing that is not used."""
-    for check in scope.entries("admissionChecks"):
-        yield from scope.unknown_clusters(check)
-        yield from _provisioning(scope, check)
-        yield from _check_used(scope, check)
-
-
-@where_read
+@entry_check("admissionChecks")
 def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
         yield UNUSED.at(
@@ -147,7 +125,7 @@ def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
+@entry_check("admissionChecks")
 def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     request = check.provisioning_request
     if request is None:

@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.kernel.form_rules import NEEDED, UNKNOWN_NAME
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import instead
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
-from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
+from kueue_fleet.fleet_file.model.fleet_page import FleetPage, FleetPageIap
 from kueue_fleet.fleet_file.rules.teams import NO_AUDIENCE, NO_VIEWERS
 
 _AT = "fleetPage"
 
 
-@fleet_check
-@where_read
-def check_fleet_page(scope: Scope) -> Iterator[Problem]:
+@entry_check("fleetPage")
+def _page(scope: Scope, page: FleetPage) -> Iterator[Problem]:
     """It has an image; behind IAP it lets somebody in, and knows who is in which team."""
-    page = scope.fleet.fleet_page
-    if page is None:
-        return
     if scope.fleet.controller is None:
         yield NEEDED.at(_AT, "needs the controller, whose image it runs", "add the section controller")
     if page.iap is not None:

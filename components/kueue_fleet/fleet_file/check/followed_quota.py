@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -19,16 +19,15 @@ from kueue_fleet.fleet_file.rules.teams import OWN_CONTROLLER, QUOTA_AUTOMATION,
 _GATE = "MultiKueueManagerQuotaAutomation"
 
 
-@fleet_check
-def check_followed_quota(scope: Scope) -> Iterator[Problem]:
-    """Every queue whose quotas change has the controller, alone; slack queues have no jobs, and a cohort."""
-    for queue in scope.entries("clusterQueues"):
-        if queue.quota_follows == "capacity":
-            yield from _writer(scope, f"{scope.path(queue)}.quotaFollows", "capacity", "set quotaFollows to file")
-        if queue.windows:
-            yield from _writer(scope, f"{scope.path(queue)}.resourceGroups", "has windows", "remove during")
-        if queue.slack:
-            yield from _slack(scope, queue)
+@entry_check("clusterQueues")
+def _queue(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """One whose quotas change has the controller, alone; a slack queue has no jobs, and a cohort."""
+    if queue.quota_follows == "capacity":
+        yield from _writer(scope, f"{scope.path(queue)}.quotaFollows", "capacity", "set quotaFollows to file")
+    if queue.windows:
+        yield from _writer(scope, f"{scope.path(queue)}.resourceGroups", "has windows", "remove during")
+    if queue.slack:
+        yield from _slack(scope, queue)
 
 
 @where_read

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
@@ -21,13 +21,9 @@ _HOURS_OF_WEEK = 168
 
 
 @fleet_check
-def check_goals(scope: Scope) -> Iterator[Problem]:
-    """Jobs of each goal come, its quota can give what it asks for, and shares are of one whole."""
+def _all_shares(scope: Scope) -> Iterator[Problem]:
     for section in ("clusterQueues", "teams"):
         yield from _shares(scope, section)
-        for owner in scope.entries(section):
-            yield from _of_no_job(scope, owner)
-            yield from _hours(scope, owner)
 
 
 @where_read
@@ -42,7 +38,7 @@ def _shares(scope: Scope, section: str) -> Iterator[Problem]:
                 yield GOAL_OUT_OF_REACH.at(f"{scope.path(owner)}.goals.share", wrong, "write less in one of them")
 
 
-@where_read
+@entry_check("clusterQueues", "teams")
 def _of_no_job(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Iterator[Problem]:
     if owner.goals is None:
         return
@@ -81,7 +77,7 @@ def _submitters(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Sequence[
     return [team for team in scope.fleet.teams if owner.name in _queues(scope, team)]
 
 
-@where_read
+@entry_check("clusterQueues", "teams")
 def _hours(scope: Scope, owner: ClusterQueueEntry | TeamEntry) -> Iterator[Problem]:
     hours = owner.goals.gpu_hours_per_week if owner.goals is not None else None
     if hours is None:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.kernel.names import PRODUCT
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.rules.clusters import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 
 LONGEST_NAME: Final = 63
@@ -41,15 +42,6 @@ FLEX_START_SINCE: Final = "1.32.2-gke.1652000"
 
 
 @fleet_check
-def check_google_cloud(scope: Scope) -> Iterator[Problem]:
-    """Names fit, clusters and nodes have no more labels than fit, and versions are those that pools need."""
-    yield from _names(scope)
-    yield from _labels(scope)
-    yield from _empty_labels(scope)
-    yield from _versions(scope)
-
-
-@where_read
 def _names(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.network.existing is not None:
@@ -68,7 +60,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _labels(scope: Scope) -> Iterator[Problem]:
     ours = OWN_LABELS - set(scope.fleet.labels)
     places = MOST_LABELS - len(ours)
@@ -87,7 +79,7 @@ def _labels(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _empty_labels(scope: Scope) -> Iterator[Problem]:
     """The provider takes a label without a value for a different one each time, or for none."""
     at = {"": scope.fleet.labels}
@@ -102,18 +94,20 @@ def _empty_labels(scope: Scope) -> Iterator[Problem]:
                 yield GOOGLE_LABELS.at(f"{path}labels[{key}]", wrong, "write a value, or remove the label")
 
 
-@where_read
+@fleet_check
 def _versions(scope: Scope) -> Iterator[Problem]:
     for cluster in scope.fleet.clusters:
-        version = cluster.min_master_version
         flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
-        if version is not None and flex and is_older(version, FLEX_START_SINCE):
-            yield GKE_VERSION.at(
-                f"{scope.path(cluster)}.minMasterVersion",
-                f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
-                f"{FLEX_START_SINCE}",
-                "write that or a newer one",
-            )
+        for name in flex[:1]:
+            yield from cluster_since(scope, cluster, FLEX_START_SINCE, f"{name} is of flex-start, which")
+
+
+def cluster_since(scope: Scope, cluster: ClusterEntry, first: str, what: str) -> Iterator[Problem]:
+    """The problem of a cluster that begins with an older version of GKE than the first that is enough for `what`."""
+    version = cluster.min_master_version
+    if version is not None and is_older(version, first):
+        wrong = f"{version}, with which a new cluster begins, but {what} needs {first}"
+        yield GKE_VERSION.at(f"{scope.path(cluster)}.minMasterVersion", wrong, "write that or a newer one")
 
 
 def is_older(version: str, other: str) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.files import UNUSED
@@ -31,15 +32,6 @@ _LARGE: Final = 8 * _CPU
 
 
 @fleet_check
-def check_idle_machines(scope: Scope) -> Iterator[Problem]:
-    """Reservations are as large as their pools; queues may use all reserved GPUs and TPUs, and CPUs, not nodes."""
-    yield from _larger_than_pools(scope)
-    for cluster in scope.entries("clusters"):
-        yield from _without_quota(scope, cluster.name)
-        yield from _counted_in_nodes(scope, cluster.name)
-
-
-@where_read
 def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
     """A machine more for each pool is for its upgrades."""
     fleet, users = scope.fleet, users_of(scope)
@@ -69,13 +61,13 @@ def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
-def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
+@entry_check("clusters")
+def _without_quota(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """Of a flavor that has its nodes for itself."""
-    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster):
+    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster.name):
         if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
             continue
-        for resource in _covered(scope, flavor, cluster):
+        for resource in _covered(scope, flavor, cluster.name):
             promised_total, total = held_by(pools, resource), promised_amounts.get(resource, 0)
             if (
                 promised_total is not None
@@ -87,13 +79,13 @@ def _without_quota(scope: Scope, cluster: str) -> Iterator[Problem]:
                     f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold "
                     f"{promised_total}, so that {promised_total - total} are paid for and no job gets them",
                     f"raise nominalQuota by {promised_total - total}, in a queue or its cohort",
-                ).on(cluster)
+                ).on(cluster.name)
 
 
-@where_read
-def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
+@entry_check("clusters")
+def _counted_in_nodes(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """Quota for at most one CPU of each large node: it is likely to be a number of nodes."""
-    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster):
+    for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster.name):
         total, usage, nodes = (
             promised_amounts.get("cpu", 0),
             held_by(pools, "cpu"),
@@ -108,7 +100,7 @@ def _counted_in_nodes(scope: Scope, cluster: str) -> Iterator[Problem]:
                 f"queues may use {texts[0]} cpu of it on {{cluster}}, not more than one of each of its {nodes} nodes, "
                 f"which have {texts[1]} in all",
                 f"write CPUs and not nodes: {texts[1]} for all of them",
-            ).on(cluster)
+            ).on(cluster.name)
 
 
 def _with_own_nodes(

@@ -12,7 +12,7 @@ from kueue_admission.kernel.form_rules import UNKNOWN_NAME
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
@@ -21,15 +21,13 @@ from kueue_fleet.fleet_file.rules.teams import TEMPLATE
 from kueue_fleet.gke.labels import GPU_RESOURCE
 
 
-@fleet_check
-def check_job_templates(scope: Scope) -> Iterator[Problem]:
-    """Every template of every team."""
-    for team in scope.entries("teams"):
-        for template in team.job_templates:
-            at = f"{scope.path(team)}.jobTemplates[{template.name}]"
-            yield from _queue(scope, team, template, at)
-            yield from _priority(scope, team, template, at)
-            yield from _gpus(scope, team, template, at)
+@entry_check("teams")
+def _templates(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    for template in team.job_templates:
+        at = f"{scope.path(team)}.jobTemplates[{template.name}]"
+        yield from _queue(scope, team, template, at)
+        yield from _priority(scope, team, template, at)
+        yield from _gpus(scope, team, template, at)
 
 
 @where_read

@@ -18,17 +18,6 @@ from kueue_fleet.fleet_file.rules.teams import GENERATED_NAME
 
 
 @fleet_check
-def check_names(scope: Scope) -> Iterator[Problem]:
-    """Names unique in each list, and apart from the objects that the multiKueue section makes."""
-    for section in SECTIONS:
-        if section != "localQueues":
-            yield from _unique(scope, section)
-    yield from _in_labels(scope)
-    yield from _generated(scope)
-    yield from _config_names(scope)
-
-
-@where_read
 def _in_labels(scope: Scope) -> Iterator[Problem]:
     """Names that jobs give in a label, which is shorter than a name may be.
 
@@ -45,22 +34,24 @@ def _in_labels(scope: Scope) -> Iterator[Problem]:
             yield BAD_SYNTAX.at(path, wrong, "write a shorter name")
 
 
+@fleet_check
+def _all_unique(scope: Scope) -> Iterator[Problem]:
+    for section in SECTIONS:
+        if section != "localQueues":
+            yield from _unique(scope, section)
+
+
 @where_read
 def _unique(scope: Scope, section: str) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for index, entry in enumerate(scope.entries(section)):
         here = f"{section}[{index}]"
-        if entry.name in first:
-            yield LISTED_TWICE.at(
-                f"{here}.name",
-                f"{entry.name} is already the name of {first[entry.name]}",
-                f"give each {SECTIONS[section].noun} a unique name",
-            )
-        else:
-            first[entry.name] = here
+        if first.setdefault(entry.name, here) != here:
+            wrong = f"{entry.name} is already the name of {first[entry.name]}"
+            yield LISTED_TWICE.at(f"{here}.name", wrong, f"give each {SECTIONS[section].noun} a unique name")
 
 
-@where_read
+@fleet_check
 def _generated(scope: Scope) -> Iterator[Problem]:
     """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
     groups = dispatch_groups(scope.fleet)
@@ -87,7 +78,7 @@ def _checks(scope: Scope, made_check_names: set[str]) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _config_names(scope: Scope) -> Iterator[Problem]:
     """ProvisioningRequestConfigs: a DNS label each, as the check's reference to it demands, and no two alike."""
     first: dict[str, str] = {}

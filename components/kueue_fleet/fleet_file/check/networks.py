@@ -28,7 +28,6 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     """
     network = scope.fleet.network
     regions = Counter(cluster.region for cluster in scope.fleet.new_clusters)
-    yield from _other_projects(scope)
     for region in regions:
         yield from _room(scope, region)
     if network.existing is not None:
@@ -122,7 +121,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
     yield from _of_manager(scope, network)
 
 
-@where_read
+@fleet_check
 def _other_projects(scope: Scope) -> Iterator[Problem]:
     """Clusters of several projects are in the network of a Shared VPC, which the fleet does not make.
 

@@ -15,7 +15,7 @@ from typing import Final
 from kueue_admission.kernel.form_rules import listed_twice
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -43,28 +43,14 @@ MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
 
 
-@fleet_check
-def check_pools(scope: Scope) -> Iterator[Problem]:
-    """Pools are on Standard clusters of the fleet, in zones of these, on machines that are offered there."""
-    for pool in scope.entries("nodePools"):
-        yield from scope.unknown_clusters(pool)
-        yield from _machine_type(scope, pool)
-        yield from _name(scope, pool)
-        yield from _existing(scope, pool)
-        yield from _clusters(scope, pool)
-        yield from _on_each_cluster(scope, pool)
-    for cluster in scope.entries("clusters"):
-        yield from _system_pool(scope, cluster)
-
-
-@where_read
+@entry_check("nodePools")
 def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.name == SYSTEM_POOL:
         wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
         yield NAME_TAKEN.at(f"{scope.path(pool)}.name", wrong, "use another name")
 
 
-@where_read
+@entry_check("nodePools")
 def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """An imported cluster may have pools that stay their owner's; `import` writes `upsertExistingObjects` there."""
     new = [cluster.name for cluster in scope.fleet.new_clusters if not cluster.upsert_existing_objects]
@@ -75,7 +61,7 @@ def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         yield EXISTING_POOL.at(f"{scope.path(pool)}.existing", wrong, fix)
 
 
-@where_read
+@entry_check("nodePools")
 def _on_each_cluster(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(pool):
         yield from _gke(scope, pool, name)
@@ -93,7 +79,7 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
         yield from _consumption(scope, pool, resolved_pool)
 
 
-@where_read
+@entry_check("clusters")
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.platform != "Standard":
         return
@@ -134,7 +120,7 @@ def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
     return f"{scope.path(pool)}.perCluster[{cluster}]" if cluster in pool.per_cluster else scope.path(pool)
 
 
-@where_read
+@entry_check("nodePools")
 def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
@@ -169,7 +155,7 @@ def _consumption(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool)
         )
 
 
-@where_read
+@entry_check("nodePools")
 def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Standard clusters that run jobs; other values only for clusters that have the pool."""
     fleet, path = scope.fleet, scope.path(pool)

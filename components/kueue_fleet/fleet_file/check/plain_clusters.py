@@ -143,21 +143,16 @@ _OF_CONNECTIONS: Final = ("server", "proxyUrl", "tlsServerName", "certificateAut
 
 
 @fleet_check
-def check_plain_clusters(scope: Scope) -> Iterator[Problem]:
-    """Nothing of Google's is asked for on these clusters, and a project is named where there are others."""
-    yield from _project(scope)
+def _of_gke(scope: Scope) -> Iterator[Problem]:
+    """Nothing of GKE is asked for on these clusters."""
     for placed in _PLACED:
         for entry in scope.entries(placed.section):
             yield from _entry(scope, placed, entry)
     for setting in _AT_HOME:
         yield from _setting(scope, setting)
-    yield from _without_gke(scope)
-    yield from _accounts(scope)
-    yield from _servers(scope)
-    yield from _same_clusters(scope)
 
 
-@where_read
+@fleet_check
 def _project(scope: Scope) -> Iterator[Problem]:
     clusters = scope.entries("clusters")
     of_gke = [cluster for cluster in clusters if not cluster.outside_gke]
@@ -182,7 +177,7 @@ def _setting(scope: Scope, setting: _AtHome) -> Iterator[Problem]:
         yield NOT_OF_GKE.at(setting.path, setting.wrong, setting.fix).on(cluster)
 
 
-@where_read
+@fleet_check
 def _without_gke(scope: Scope) -> Iterator[Problem]:
     """What is in Google Cloud alone."""
     fleet = scope.fleet
@@ -198,7 +193,7 @@ def _without_gke(scope: Scope) -> Iterator[Problem]:
             yield NO_EFFECT.at(path, f"has no effect, since {nowhere}", "remove it")
 
 
-@where_read
+@fleet_check
 def _accounts(scope: Scope) -> Iterator[Problem]:
     """Workload Identity is GKE's."""
     fleet = scope.fleet
@@ -217,7 +212,7 @@ def _accounts(scope: Scope) -> Iterator[Problem]:
             yield NOT_OF_GKE.at(path, "set, but no cluster of the fleet has Workload Identity", "remove it")
 
 
-@where_read
+@fleet_check
 def _servers(scope: Scope) -> Iterator[Problem]:
     for cluster in scope.fleet.clusters:
         path = f"{scope.path(cluster)}.kubernetes"
@@ -239,7 +234,7 @@ def _servers(scope: Scope) -> Iterator[Problem]:
                     yield NO_EFFECT.at(f"{path}.{alias}", wrong, "remove it; Pulumi uses context")
 
 
-@where_read
+@fleet_check
 def _same_clusters(scope: Scope) -> Iterator[Problem]:
     """By the context Pulumi and commands reach them, by the rest the manager; some commands, by the cluster's name."""
     known: dict[tuple[str, object], str] = {("context", name): name for name in scope.fleet.cluster_names}

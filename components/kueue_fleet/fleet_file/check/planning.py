@@ -10,18 +10,15 @@ from collections.abc import Iterator
 
 from kueue_admission.kernel.form_rules import FaultError
 from kueue_admission.kernel.model_problems import problems_in
-from kueue_admission.kernel.problem import Problem, errors_of, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_admission.kernel.problem import Problem, errors_of
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
+from kueue_fleet.fleet_file.model.planning import PlanLimits
 from kueue_fleet.fleet_file.rules.teams import PLAN_LIMIT
 
 
-@fleet_check
-@where_read
-def check_planning(scope: Scope) -> Iterator[Problem]:
+@entry_check("plan")
+def _plan(scope: Scope, section: PlanLimits) -> Iterator[Problem]:
     """Each entry of `plan.mayChange`."""
-    section = scope.fleet.plan
-    if section is None:
-        return
     from kueue_fleet.fleet_file.knobs import knob_of  # Few fleets have the section.
 
     data = scope.fleet.wire() if scope.data is None else scope.data

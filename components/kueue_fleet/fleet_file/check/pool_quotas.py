@@ -20,7 +20,7 @@ from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
@@ -51,14 +51,7 @@ Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
 """flavor → resource → queue or cohort → nominal quota; CPU in thousandths, all else in units."""
 
 
-@fleet_check
-def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
-    """On clusters whose nodes the file knows, the nominal quotas of each flavor fit the nodes that there can be."""
-    for cluster in scope.entries("clusters"):
-        yield from _cluster(scope, cluster)
-
-
-@where_read
+@entry_check("clusters")
 def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.platform == "Autopilot" or not cluster.runs_jobs:
         return

@@ -8,20 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.kernel.form_rules import LISTED_TWICE
-from kueue_admission.kernel.problem import Problem, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_admission.kernel.problem import Problem
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 
-@fleet_check
-def check_priorities(scope: Scope) -> Iterator[Problem]:
-    """At most one PriorityClass is the global default; teams use classes that are there."""
-    yield from _defaults(scope)
-    for team in scope.entries("teams"):
-        yield from _of_team(scope, team)
-
-
-@where_read
+@entry_check("teams")
 def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     of_jobs = scope.names("workloadPriorityClasses")
     for index, name in enumerate(team.allowed_priority_classes or ()):
@@ -30,7 +22,7 @@ def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _defaults(scope: Scope) -> Iterator[Problem]:
     defaults = [item for item in scope.fleet.priority_classes if item.global_default]
     for item in defaults[1:]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence, Set
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.kernel.names import MAX_RUN_PARAMETER
 from kueue_admission.kernel.problem import Problem, Severity, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.manager_flavors import Place
@@ -29,14 +29,7 @@ from kueue_fleet.fleet_file.rules.queues import DWS_CHECK, DWS_FIRST, DWS_PREEMP
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
 
 
-@fleet_check
-def check_queued_pools(scope: Scope) -> Iterator[Problem]:
-    """Flavors of queued nodes have a check that asks DWS, and such checks are on flavors of queued nodes."""
-    for queue in scope.entries("clusterQueues"):
-        yield from _each_cluster(scope, queue)
-
-
-@where_read
+@entry_check("clusterQueues")
 def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(queue):
         yield from _queue(scope, queue, name)
@@ -163,7 +156,7 @@ def _too_long(
 
 @fleet_check
 def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
-    """Warns of every preemption that can hit a copy which waits for a ProvisioningRequest."""
+    """Every preemption that can hit a copy which waits for a ProvisioningRequest."""
     waiting = [(queue, places) for queue in scope.fleet.cluster_queues if (places := _waits_at(scope, queue))]
     for queue, _ in waiting:
         if queue.preemption.within_cluster_queue != "Never":

@@ -16,7 +16,7 @@ from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -32,27 +32,7 @@ from kueue_fleet.settings.quotas import FleetResourceQuota
 _COMMON: Final = ("cpu", "memory")
 
 
-@fleet_check
-def check_queues(scope: Scope) -> Iterator[Problem]:
-    """The rules of every queue, and of the amounts per cluster of every cohort."""
-    for queue in scope.entries("clusterQueues"):
-        yield from scope.unknown_clusters(queue)
-        yield from _known_flavors(scope, queue)
-        yield from _flavors_there(scope, queue)
-        yield from _last_acceptable_flavor_there(scope, queue)
-        yield from _checks(scope, queue)
-        yield from _places(scope, queue)
-        yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
-        yield from _coverage(scope, queue)
-        yield from _accelerators(scope, queue)
-        yield from _requestable(scope, queue, f"{scope.path(queue)}.resourceGroups")
-        yield from _one_value_of_each_label(scope, queue)
-    for cohort in scope.entries("cohorts"):
-        yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
-        yield from _requestable(scope, cohort, f"{scope.path(cohort)}.resourceGroups")
-
-
-@where_read
+@entry_check("clusterQueues")
 def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """FlavorNotFound: flavors exist."""
     for g, group in enumerate(queue.resource_groups):
@@ -62,7 +42,7 @@ def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             yield from scope.unknown("flavors", name, path)
 
 
-@where_read
+@entry_check("clusterQueues")
 def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """FlavorNotFound: every group keeps a flavor on every cluster of the queue."""
     fleet = scope.fleet
@@ -98,7 +78,7 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Kueue's webhook refuses a policy whose last flavor is not in the queue (pkg/webhooks/clusterqueue_webhook.go).
 
@@ -122,7 +102,7 @@ def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Ite
         )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """AdmissionCheckNotFound, and the rules about MultiKueue."""
     for check_rule in queue.check_rules:
@@ -182,7 +162,7 @@ def _check_of_manager(
         )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Where the queue is: somewhere; not by hand on the manager that dispatches it."""
     fleet = scope.fleet
@@ -209,9 +189,10 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
-def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry, rules: LimitRules) -> Iterator[Problem]:
+@entry_check("clusterQueues", "cohorts")
+def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry) -> Iterator[Problem]:
     """Amounts per cluster: for clusters that have queue and flavor, and good quotas there."""
+    rules = LimitRules(entry, "cohortName" if isinstance(entry, ClusterQueueEntry) else "parentName")
     for g, group in enumerate(entry.resource_groups):
         for flavor in group.flavors:
             labels = item_labels([quota.name for quota in flavor.resources])
@@ -269,7 +250,7 @@ def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: Limit
             yield problem
 
 
-@where_read
+@entry_check("clusterQueues")
 def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue that covers GPUs but not what every pod asks for admits nothing."""
     path = f"{scope.path(queue)}.resourceGroups"
@@ -291,8 +272,8 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
-def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str) -> Iterator[Problem]:
+@entry_check("clusterQueues", "cohorts")
+def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry) -> Iterator[Problem]:
     """Pods can request each resource: a name without a domain is Kubernetes' own, or what Kueue makes of others.
 
     Source: kubernetes@v1.36 pkg/apis/core/validation (validateContainerResourceName).
@@ -307,14 +288,14 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str
             if "/" not in name and not is_known:
                 meant = [resource for resource in ACCELERATOR_RESOURCES if resource.endswith(f"/{name}")]
                 yield NO_EFFECT.at(
-                    f"{path}[{g}].coveredResources[{index}]",
+                    f"{scope.path(entry)}.resourceGroups[{g}].coveredResources[{index}]",
                     f"the quota for {name} has no effect, since no pod can request a resource without a domain but "
                     "Kubernetes' own",
                     suggest.instead(name, meant or (*CONTAINER_RESOURCES, "pods"), "resources"),
                 )
 
 
-@where_read
+@entry_check("clusterQueues")
 def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue covers the GPUs and TPUs of its flavors' nodes if it covers devices at all, or Kueue ignores the rest."""
     fleet, ignored_prefixes = scope.fleet, _ignores(scope.fleet, queue)
@@ -350,7 +331,7 @@ def _ignores(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
     return all(ignores_undeclared(fleet, name) for name in fleet.queue_clusters(queue))
 
 
-@where_read
+@entry_check("clusterQueues")
 def _one_value_of_each_label(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A pod gets the node labels of one flavor of each group that it asks of: they must not contradict each other.
 

@@ -15,7 +15,7 @@ from kueue_admission.api import ResourceGroup, ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, manager_groups, quotas_on
@@ -24,15 +24,7 @@ from kueue_fleet.fleet_file.rules.queues import FITS_NO_WORKER, MANAGER_QUOTA, M
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME
 
 
-@fleet_check
-def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
-    """Flavors exist on the manager; amounts hold the largest worker (error) and all of them together (warning)."""
-    for queue in scope.fleet.cluster_queues:
-        yield from _manager_quotas(scope, queue)
-    yield from _fits_no_worker(scope)
-
-
-@where_read
+@entry_check("clusterQueues")
 def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if queue.manager is not None and scope.fleet.is_dispatched(queue.name):
         groups = queue.manager.resource_groups
@@ -133,7 +125,7 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             )
 
 
-@where_read
+@fleet_check
 def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
     """The manager has quota for larger jobs than any one worker, and nothing takes it back from such a job."""
     fleet = scope.fleet

@@ -11,7 +11,7 @@ from datetime import datetime
 from kueue_admission.kernel.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.suggest import instead
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
@@ -22,7 +22,6 @@ _SECTION = "controller.quotaWindows"
 
 
 @fleet_check
-@where_read
 def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     """Windows that there are, used by ClusterQueues alone, of which no two of one quota are open at the same time."""
     section = scope.fleet.controller
@@ -31,8 +30,6 @@ def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     states = together(sound)
     for queue in scope.entries("clusterQueues"):
         yield from _quotas(scope, queue, names, states)
-    for cohort in scope.entries("cohorts"):
-        yield from _cohort(scope, cohort)
     yield from _unused(scope, names)
 
 
@@ -55,7 +52,7 @@ def _quotas(
                 break
 
 
-@where_read
+@entry_check("cohorts")
 def _cohort(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
     for at, quota in _placed(scope, cohort):
         for name, base in _named(quota):

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import UNKNOWN_FIELD
-from kueue_admission.kernel.problem import Problem, Severity, where_read
+from kueue_admission.kernel.problem import Problem, Severity
 from kueue_admission.kernel.tables import read_table
 from kueue_admission.kernel.versions import numbers_of
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
@@ -54,19 +54,6 @@ _OBJECTS: Final = {
 """Lists of the file whose entries have fields that only some releases have."""
 
 
-@fleet_check
-def check_releases(scope: Scope) -> Iterator[Problem]:
-    """What is not known of the releases, what they do not have, and a manager and a worker that do not fit together."""
-    yield from _known(scope)
-    yield from _configurations(scope)
-    yield from _reserved(scope)
-    yield from _set_by_fleet(scope)
-    yield from _step(scope)
-    yield from _objects(scope)
-    yield from _skew(scope)
-    yield from _lost_workers(scope)
-
-
 def severity(kueue: Release) -> Severity:
     """The severity of using what a release does not have: a warning where that is not certain."""
     return "error" if kueue.version in kueue.read and kueue.run_here else "warning"
@@ -92,7 +79,7 @@ def _named(scope: Scope) -> dict[str, str]:
     return {"kueue.version": scope.fleet.kueue.version, **{path: value for path, value in own.items() if value}}
 
 
-@where_read
+@fleet_check
 def _known(scope: Scope) -> Iterator[Problem]:
     for path, version in _named(scope).items():
         judged = nearest(version)
@@ -157,7 +144,7 @@ def _listed(notes: Iterable[_Note]) -> str:
     return ", ".join(f"{note.since} {note.text}" for note in notes)
 
 
-@where_read
+@fleet_check
 def _configurations(scope: Scope) -> Iterator[Problem]:
     """Fields of the Configuration that the file sets; the fleet's are judged by the release of each cluster."""
     fleet = scope.fleet
@@ -210,7 +197,7 @@ def _does_not_start(kueue: Release) -> bool:
     return any(note.text == _STOPPED_BY_NAME and numbers_of(note.since) <= version for note in notes)
 
 
-@where_read
+@fleet_check
 def _reserved(scope: Scope) -> Iterator[Problem]:
     """Outputs that are called as the quota of pods is: newer releases do not start with them."""
     fleet = scope.fleet
@@ -235,7 +222,7 @@ def _reserved(scope: Scope) -> Iterator[Problem]:
             yield RELEASE_FIELD.at(f"{at}.{place}", wrong, "use another name")
 
 
-@where_read
+@fleet_check
 def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
     """Feature gates that other sections of the file need."""
     fleet = scope.fleet
@@ -256,7 +243,7 @@ def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@where_read
+@fleet_check
 def _step(scope: Scope) -> Iterator[Problem]:
     """How many workers more are asked each time."""
     fleet = scope.fleet
@@ -270,7 +257,7 @@ def _step(scope: Scope) -> Iterator[Problem]:
         yield RELEASE_FIELD.at("multiKueue.incremental.stepSize", wrong, which_have(has), severity(kueue))
 
 
-@where_read
+@fleet_check
 def _objects(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     # The fleet's model writes its entries too; their own would be made for this alone.
@@ -284,7 +271,7 @@ def _objects(scope: Scope) -> Iterator[Problem]:
             yield from _missing(scope.path(entry), kind, {"spec": data}, releases)
 
 
-@where_read
+@fleet_check
 def _skew(scope: Scope) -> Iterator[Problem]:
     """A worker keeps every field of a Workload that the manager copies to it, else the copy is made again and again.
 
@@ -329,7 +316,7 @@ def _skew(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _lost_workers(scope: Scope) -> Iterator[Problem]:
     """Kueue 0.17 and 0.18 count workerLostTimeout from when the job was admitted on its worker.
 

@@ -15,9 +15,8 @@ from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import (
-    AttachedAccelerator,
     Calendar,
     CommitmentEntry,
     FutureReservationEntry,
@@ -53,26 +52,6 @@ from kueue_fleet.gke.zones import is_unknown_zone, region_of
 _Made = ReservationEntry | FutureReservationEntry
 
 
-@fleet_check
-def check_reservations(scope: Scope) -> Iterator[Problem]:
-    """Pools fit the reservations that they name; nothing is paid for that no pool uses; commitments name real ones."""
-    yield from _names(scope)
-    for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
-        yield from _machine_type(scope, entry)
-        yield from _shared_with(scope, entry)
-        if isinstance(entry, ReservationEntry) and entry.accelerator is not None:
-            yield from _attached(entry, entry.accelerator, f"{scope.path(entry)}.accelerator")
-        yield from _zone(scope, entry)
-    for commitment in scope.entries("commitments"):
-        yield from _commitment(scope, commitment)
-    for pool in scope.entries("nodePools"):
-        yield from _pool(scope, pool)
-    yield from _counts(scope)
-    yield from _unused(scope)
-    for queue in scope.entries("clusterQueues"):
-        yield from _backups(scope, queue)
-
-
 def users_of(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
     """The pools that use each reservation of the fleet's project, by its name."""
     users: dict[str, list[ResolvedNodePool]] = {}
@@ -92,7 +71,7 @@ def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
     return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
 
 
-@where_read
+@fleet_check
 def _names(scope: Scope) -> Iterator[Problem]:
     """Names apart."""
     fleet = scope.fleet
@@ -106,7 +85,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
+@entry_check("reservations", "futureReservations")
 def _machine_type(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """Machine types known; a reservation of TPUs has a version and a number of chips instead of a machine type.
 
@@ -130,7 +109,7 @@ def _machine_type(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
         )
 
 
-@where_read
+@entry_check("reservations", "futureReservations")
 def _shared_with(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """Projects are named as Google answers with them."""
     for index, project in enumerate(capacity_entry.shared_with):
@@ -142,7 +121,7 @@ def _shared_with(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
             )
 
 
-@where_read
+@entry_check("reservations", "futureReservations")
 def _zone(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
     """The zone exists, and offers the machines and the GPUs attached to them."""
     path = f"{scope.path(capacity_entry)}.zone"
@@ -157,20 +136,22 @@ def _zone(scope: Scope, capacity_entry: _Made) -> Iterator[Problem]:
         yield from offered_nowhere(path, what, region_of(capacity_entry.zone))
 
 
-@where_read
-def _attached(entry: ReservationEntry, attached_accelerator: AttachedAccelerator, path: str) -> Iterator[Problem]:
+@entry_check("reservations")
+def _attached(scope: Scope, entry: ReservationEntry) -> Iterator[Problem]:
     """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
-    machine = machine_type(entry.machine_type)
+    if entry.accelerator is None:
+        return
+    path, machine = f"{scope.path(entry)}.accelerator", machine_type(entry.machine_type)
     if machine is not None and machine.accelerator is not None:
         yield ATTACHED.at(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
         return
     for breach in check_gpus(
-        Pool(machine_type=entry.machine_type, gpus=(Gpus(attached_accelerator.type, attached_accelerator.count),))
+        Pool(machine_type=entry.machine_type, gpus=(Gpus(entry.accelerator.type, entry.accelerator.count),))
     ):
         yield ATTACHED.at(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 
-@where_read
+@entry_check("nodePools")
 def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Each reservation that the pool uses on a cluster fits it."""
     for cluster in scope.fleet.clusters_of(pool):
@@ -323,7 +304,7 @@ def _times(_: Scope, use: _Use) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _counts(scope: Scope) -> Iterator[Problem]:
     """All pools of a reservation together have no more nodes than it has machines."""
     users = users_of(scope)
@@ -352,7 +333,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
                 )
 
 
-@where_read
+@fleet_check
 def _unused(scope: Scope) -> Iterator[Problem]:
     users = {*users_of(scope), *(flavor.node_labels.get(RESERVATION_NAME) for flavor in scope.fleet.flavors)}
     users |= set(_of_classes(scope.fleet))
@@ -382,7 +363,7 @@ def _of_classes(fleet: FleetSpec) -> Iterator[str]:
                 yield from (reservation.name for reservation in reservations_there.specific)
 
 
-@where_read
+@entry_check("clusterQueues")
 def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Jobs come to the machines of a backup when those of other flavors are out."""
     backup_names = set(backup_flavors(scope.fleet, queue))
@@ -406,7 +387,7 @@ def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 )
 
 
-@where_read
+@entry_check("commitments")
 def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
     """A commitment and the reservations that it pays for are in one region, and of one kind of GPU."""
     for index, name in enumerate(commitment.reservations):

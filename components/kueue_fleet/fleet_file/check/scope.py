@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any, Final, NamedTuple, get_args
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.base import SpecModel
-from kueue_admission.kernel.form_rules import UNKNOWN_NAME, listed_twice
-from kueue_admission.kernel.problem import Problem, item_labels, where_read
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.problem import Problem, as_far_as_read, item_labels, where_read
 from kueue_admission.kernel.unknown import NotKnownError
-from kueue_fleet.fleet_file.model.fleet import FleetSpec, Placed
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.zones import region_names
 
 
@@ -68,12 +69,12 @@ class Scope:
                 self._paths[id(entry)] = f"{section}[{label}]"
 
     def entries(self, section: str) -> Sequence[Any]:
-        """The entries of a list of the file, as far as they could be read."""
+        """The entries of a list of the file, as far as they could be read; of a section that is no list, itself."""
         try:
-            section_entries: Sequence[Any] = getattr(self.fleet, FIELDS[section])
+            content = getattr(self.fleet, FIELDS[section])
         except NotKnownError:
             return ()
-        return section_entries
+        return content if isinstance(content, Sequence) else () if content is None else (content,)
 
     def path(self, entry: object) -> str:
         """Where an entry of the fleet is: `clusterQueues[dws]`."""
@@ -106,16 +107,6 @@ class Scope:
                 path, f"there is no {kind.noun} {name}", suggest.instead(name, known_names, kind.nouns)
             )
 
-    @where_read
-    def unknown_clusters(self, entry: Placed) -> Iterator[Problem]:
-        """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
-        cluster_names = entry.clusters or ()
-        for index, name in enumerate(cluster_names):
-            path = f"{self.path(entry)}.clusters[{index}]"
-            yield from self.unknown("clusters", name, path)
-            if name in cluster_names[:index]:
-                yield listed_twice(path, name, "cluster")
-
     def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:
         """The problems section by section; within a section, entry by entry."""
         entries = {path: index for index, path in enumerate(self._paths.values())}
@@ -132,6 +123,8 @@ class Scope:
 
 Check = Callable[[Scope], Iterator[Problem]]
 """Yields the problems of a part of a fleet."""
+EntryCheck = Callable[[Scope, Any], Iterator[Problem]]
+"""Yields the problems of an entry of a list, or of a section."""
 CHECKS: Final[list[Check]] = []
 """The checks of the modules that are imported."""
 
@@ -140,6 +133,22 @@ def fleet_check(check: Check) -> Check:
     """Registers a check of every fleet."""
     CHECKS.append(check)
     return check
+
+
+def entry_check(*sections: str) -> Callable[[EntryCheck], EntryCheck]:
+    """Registers a check of each of the `Scope.entries` of sections; one that cannot be read ends no other."""
+
+    def registered(check: EntryCheck) -> EntryCheck:
+        @wraps(check)
+        def of_entries(scope: Scope) -> Iterator[Problem]:
+            for section in sections:
+                for entry in scope.entries(section):
+                    yield from as_far_as_read(check(scope, entry))
+
+        CHECKS.append(of_entries)
+        return check
+
+    return registered
 
 
 def _name(item: Any) -> str | None:

@@ -15,7 +15,7 @@ from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
@@ -35,15 +35,6 @@ _SET_BY_FLEET: Final = {
 
 
 @fleet_check
-def check_settings(scope: Scope) -> Iterator[Problem]:
-    """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
-    yield from _of_fleet(scope)
-    for cluster in scope.entries("clusters"):
-        yield from _of_cluster(scope, cluster)
-    yield from _relied_on(scope)
-
-
-@where_read
 def _of_fleet(scope: Scope) -> Iterator[Problem]:
     kueue = scope.fleet.kueue
     for problem in (
@@ -53,7 +44,7 @@ def _of_fleet(scope: Scope) -> Iterator[Problem]:
         yield problem.at("kueue.configuration")
 
 
-@where_read
+@entry_check("clusters")
 def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """What is wrong with the Configuration of one cluster, and not already with that of the fleet."""
     kueue, own = scope.fleet.kueue, cluster.kueue.configuration
@@ -98,7 +89,7 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _relied_on(scope: Scope) -> Iterator[Problem]:
     configurations = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
     yield from _leader(scope, configurations)

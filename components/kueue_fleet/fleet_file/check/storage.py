@@ -14,8 +14,8 @@ from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import EXCLUDED, NEEDED
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
-from kueue_fleet.fleet_file.check.google_cloud import is_older
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.google_cloud import cluster_since
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.clusters import FIRST_DRIVERS, ClusterEntry
 from kueue_fleet.fleet_file.model.storage import (
     CLAIM_SIZE,
@@ -28,7 +28,7 @@ from kueue_fleet.fleet_file.model.storage import (
 from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
-from kueue_fleet.fleet_file.rules.clusters import DATA_DRIVER, GKE_VERSION, RUNS_NO_JOBS, ZONE
+from kueue_fleet.fleet_file.rules.clusters import DATA_DRIVER, RUNS_NO_JOBS, ZONE
 from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION, UNUSED
 from kueue_fleet.fleet_file.rules.teams import DATA_ACCOUNT, DATA_REGION, TEAM_QUOTA
 from kueue_fleet.gke.google_syntax import region_in_link, repository_location
@@ -50,21 +50,7 @@ _MULTI_REGIONS: Final = ("us", "eu", "asia")
 _CLAIMS: Final = "persistentvolumeclaims"
 
 
-@fleet_check
-def check_storage(scope: Scope) -> Iterator[Problem]:
-    """Each entry is for teams and clusters that are there, and everything behind it can be made and mounted."""
-    for entry in scope.entries("storage"):
-        yield from scope.unknown_clusters(entry)
-        yield from _teams(scope, entry)
-        yield from _nodes(scope, entry)
-        yield from _sources(scope, entry)
-        yield from _places(scope, entry)
-    for team in scope.entries("teams"):
-        yield from _images(scope, team)
-    yield from _claims(scope)
-
-
-@where_read
+@entry_check("storage")
 def _teams(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     """The teams exist; jobs get at a bucket by their team's Google account."""
     for index, name in enumerate(entry.teams):
@@ -79,13 +65,13 @@ def _teams(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
                 )
 
 
-@where_read
+@entry_check("storage")
 def _nodes(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     if isinstance(entry.volume, MultiTierCheckpoints):
         yield from scope.unknown("nodePools", entry.volume.node_pool, f"{scope.path(entry)}.volume.nodePool")
 
 
-@where_read
+@entry_check("storage")
 def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     """The snapshot that disks are made of is where its teams may have data, if its name says where it is."""
     snapshot = entry.volume.snapshot if isinstance(entry.volume, HyperdiskMl) else None
@@ -99,7 +85,7 @@ def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
             )
 
 
-@where_read
+@entry_check("teams")
 def _images(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Images that jobs of a team are made with are where the team may have data; they may be anybody's, too."""
     allowed_regions = scope.fleet.allowed_regions(team)
@@ -112,7 +98,7 @@ def _images(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
             yield DATA_REGION.at(at, wrong, fix, "warning")
 
 
-@where_read
+@entry_check("storage")
 def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, scope.path(entry)
     if not set(fleet.clusters_of(entry)) <= set(fleet.cluster_names):
@@ -208,13 +194,8 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         )
     if isinstance(volume, HyperdiskMl):
         yield from _attached(scope, entry, cluster)
-    since = _SINCE.get(volume.type)
-    if since is not None and cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
-        yield GKE_VERSION.at(
-            f"{scope.path(cluster)}.minMasterVersion",
-            f"{cluster.min_master_version}, with which a new cluster begins, but storage {entry.name} needs {since}",
-            "write that or a newer one",
-        )
+    if (since := _SINCE.get(volume.type)) is not None:
+        yield from cluster_since(scope, cluster, since, f"storage {entry.name}")
 
 
 def _always(cluster: ClusterEntry) -> Sequence[str]:
@@ -245,7 +226,7 @@ def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Itera
         yield EXCLUDED.at(at, wrong + ", ".join(machines), fix, "warning").on(cluster.name)
 
 
-@where_read
+@fleet_check
 def _claims(scope: Scope) -> Iterator[Problem]:
     """No more claims than a team's ResourceQuota lets it have in a namespace."""
     fleet = scope.fleet

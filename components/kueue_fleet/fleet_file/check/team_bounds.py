@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.problem import Problem, where_read
+from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.pool_quotas import is_endless
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor, most_quota
@@ -31,15 +31,6 @@ _OF_EVERY_JOB: Final = (*_PODS, "count/jobs.batch", "cpu", "memory", *_REQUESTED
 
 
 @fleet_check
-def check_team_bounds(scope: Scope) -> Iterator[Problem]:
-    """The manager is in a region of each team, and no ResourceQuota is below what queues admit, or limits nothing."""
-    yield from _manager_elsewhere(scope)
-    yield from _below_queues(scope)
-    yield from _too_few(scope)
-    yield from _of_no_device(scope)
-
-
-@where_read
 def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
     """Jobs of a team that is kept to some regions are stored where they are submitted."""
     fleet = scope.fleet
@@ -61,7 +52,7 @@ def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _below_queues(scope: Scope) -> Iterator[Problem]:
     """Resources of which Kueue admits more to a team than its namespaces may have: its pods are refused then."""
     fleet = scope.fleet
@@ -85,7 +76,7 @@ def _below_queues(scope: Scope) -> Iterator[Problem]:
                 )
 
 
-@where_read
+@fleet_check
 def _too_few(scope: Scope) -> Iterator[Problem]:
     """Teams that may make no job at all, or fewer pods than their quota of devices needs, full nodes each."""
     for team in scope.fleet.teams:
@@ -118,7 +109,7 @@ def _pods_of(fleet: FleetSpec, queue: str) -> tuple[int, str]:
     return max(found)
 
 
-@where_read
+@fleet_check
 def _of_no_device(scope: Scope) -> Iterator[Problem]:
     """Amounts of a device that is nearly one of GKE's: Kubernetes takes any name."""
     known_names = [f"requests.{name}" for name in ACCELERATOR_RESOURCES]

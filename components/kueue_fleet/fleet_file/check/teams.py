@@ -18,7 +18,7 @@ from kueue_admission.kernel.form_rules import EXCLUDED, listed_twice
 from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.counted_requests import (
     counting_requests,
     ignores_undeclared,
@@ -56,22 +56,7 @@ class _Placed:
     team: str | None
 
 
-@fleet_check
-def check_teams(scope: Scope) -> Iterator[Problem]:
-    """Namespaces belong to one team and not to the system; LocalQueues are unique and lead somewhere."""
-    yield from _namespaces(scope)
-    yield from _duplicates(scope)
-    for team in scope.entries("teams"):
-        yield from _team(scope, team)
-    for entry in scope.entries("localQueues"):
-        yield from _local_queue(scope, entry)
-    yield from _take_jobs(scope)
-    yield from _unreached(scope)
-    yield from _namespace_labels(scope)
-    yield from _managed(scope)
-
-
-@where_read
+@entry_check("teams")
 def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
@@ -136,7 +121,7 @@ def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
             yield rule.at(f"{scope.path(team)}.podSecurity", wrong, "write privileged")
 
 
-@where_read
+@entry_check("localQueues")
 def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
     yield from _leads_somewhere(scope, _outside(scope, entry))
     yield from _refused_by_nobody(scope, entry)
@@ -162,7 +147,7 @@ def _refused_by_nobody(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem
         )
 
 
-@where_read
+@fleet_check
 def _unreached(scope: Scope) -> Iterator[Problem]:
     """Queues that no LocalQueue leads to."""
     used_queues = {item.spec.cluster_queue for item in _local_queues(scope)}
@@ -197,7 +182,7 @@ def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
     return _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
 
 
-@where_read
+@fleet_check
 def _namespaces(scope: Scope) -> Iterator[Problem]:
     fleet, section = scope.fleet, scope.fleet.controller
     reserved_names = {
@@ -239,7 +224,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@where_read
+@fleet_check
 def _duplicates(scope: Scope) -> Iterator[Problem]:
     first: dict[tuple[str, str], str] = {}
     for item in _local_queues(scope):
@@ -260,7 +245,7 @@ def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
     yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
 
 
-@where_read
+@fleet_check
 def _take_jobs(scope: Scope) -> Iterator[Problem]:
     """Each queue takes jobs of the namespaces that have a LocalQueue of it."""
     places: dict[str, list[_Placed]] = {}
@@ -350,7 +335,7 @@ def _how_to_match(fleet: FleetSpec, selector: LabelSelector, at: str, namespace:
     return f"widen {at}"
 
 
-@where_read
+@fleet_check
 def _namespace_labels(scope: Scope) -> Iterator[Problem]:
     """Labels of namespaces that the fleet has, and that nothing else gives them."""
     fleet = scope.fleet
@@ -372,7 +357,7 @@ def _namespace_labels(scope: Scope) -> Iterator[Problem]:
                 yield EXCLUDED.at(f"{path}[{key}]", f"is set, but {own_labels[key]}", "remove it")
 
 
-@where_read
+@fleet_check
 def _managed(scope: Scope) -> Iterator[Problem]:
     """Kueue manages jobs in the namespaces with LocalQueues: in others it leaves even those that name a queue alone.
 
@@ -396,15 +381,7 @@ def _managed(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@fleet_check
-def check_accounts(scope: Scope) -> Iterator[Problem]:
-    """Groups can be looked up; jobs of every team can run somewhere."""
-    for team in scope.fleet.teams:
-        yield from _members(scope, team)
-        yield from _regions(scope, team)
-
-
-@where_read
+@entry_check("teams")
 def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
     without = [cluster.name for cluster in scope.fleet.gke_clusters if not cluster.rbac_security_group]
@@ -416,7 +393,7 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         )
 
 
-@where_read
+@entry_check("teams")
 def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Every queue of a team that is kept to some regions is on some cluster there."""
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
