@@ -130,9 +130,7 @@ def _teams(platform: Platform) -> dict[str, list[str]]:
 def _shared_queues(queues: Mapping[tuple[str, str], Data], namespaces: Sequence[str]) -> list[str]:
     """LocalQueues that every namespace of a team has, and has alike."""
     first = {name: spec for (where, name), spec in queues.items() if where == namespaces[0]}
-    return [
-        name for name, spec in first.items() if all(queues.get((namespace, name)) == spec for namespace in namespaces)
-    ]
+    return [name for name, spec in first.items() if all(queues.get((space, name)) == spec for space in namespaces)]
 
 
 def _in_namespace(platform: Platform, kind: str, namespace: str) -> dict[str, Mapping[str, Any]]:

@@ -190,9 +190,7 @@ def _usual_name(command: Sequence[str] | None) -> str:
     program = Path(
         next((word for word in command or () if word.endswith((".py", ".sh"))), (command or ["job"])[0])
     ).stem
-    letters = "".join(
-        character if character.isascii() and character.isalnum() else "-" for character in program.lower()
-    ).strip("-")
+    letters = "".join(char if char.isascii() and char.isalnum() else "-" for char in program.lower()).strip("-")
     return f"{letters[:30].strip('-') or 'job'}-{datetime.now(UTC):%m%d-%H%M%S}"  # noqa: TID251 - the edge has the clock
 
 

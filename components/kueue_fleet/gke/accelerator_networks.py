@@ -48,13 +48,9 @@ def cards_of(machine: str) -> tuple[Card, ...]:
     if rdma:
         gvnic = Card("gvnic-1", "", "NetDevice", "192.168.128.0/20", None)
         ranges = [f"192.168.{192 + 8 * n}.0/21" for n in range(rdma)]
-        return gvnic, *(
-            Card(f"rdma-{n}", f"eth{n + 2}", "RDMA", subnet_range, RDMA_MTU) for n, subnet_range in enumerate(ranges)
-        )
+        return gvnic, *(Card(f"rdma-{n}", f"eth{n + 2}", "RDMA", cidr, RDMA_MTU) for n, cidr in enumerate(ranges))
     ranges = [f"192.168.{16 * n}.0/20" for n in range(devices)]
-    return tuple(
-        Card(f"vpc{n}", f"eth{n}", "NetDevice", subnet_range, TCP_MTU) for n, subnet_range in enumerate(ranges, 1)
-    )
+    return tuple(Card(f"vpc{n}", f"eth{n}", "NetDevice", cidr, TCP_MTU) for n, cidr in enumerate(ranges, 1))
 
 
 @cache

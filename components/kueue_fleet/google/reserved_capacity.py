@@ -80,9 +80,7 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
         "guestAccelerators": machine is None or machine.gpus > 0 or machine.family == "n1",
         "localSsds": machine is None or machine.local_ssds > 0,
     }
-    ignored_properties = [
-        f"{block}.instanceProperties.{name}" for name, is_reported in comes_with.items() if is_reported
-    ]
+    ignored_properties = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
     by_id = any(not project.isdigit() for project in entry.shared_with)
     return (*ignored_properties, *(["shareSettings.projectMaps"] if by_id else []))
 

@@ -185,9 +185,7 @@ def _access(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> Access:
         # Those of the fleet's own controller too: it is refused with any other credentials.
         tokens = fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ServiceAccountToken)
         return Access(kubernetes_tokens=tokens and entry.role == "worker")
-    networks: dict[str, Any] = {
-        authorized_network.name: authorized_network.cidr for authorized_network in fleet.network.authorized_networks
-    }
+    networks: dict[str, Any] = {entry.name: entry.cidr for entry in fleet.network.authorized_networks}
     if entry.role == "worker" and fleet.manager in fleet.new_clusters:
         region = fleet.manager.region
         networks["nodes of the manager"] = network.node_ranges[region]

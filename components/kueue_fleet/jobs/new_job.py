@@ -101,9 +101,7 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
     """
     team, _, name = template.rpartition("/")
     team_templates = [(team, one) for team in fleet.teams for one in team.job_templates]
-    templates = [
-        (team_entry, one) for team_entry, one in team_templates if one.name == name and team in ("", team_entry.name)
-    ]
+    templates = [(owner, one) for owner, one in team_templates if one.name == name and team in ("", owner.name)]
     if len(templates) != 1:
         names = [f"{team_entry.name}/{one.name}" for team_entry, one in team_templates]
         fix = instead(template, names, "templates") if names else "add it to jobTemplates of the team"

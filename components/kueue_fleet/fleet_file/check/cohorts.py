@@ -92,10 +92,7 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
             quotas = by_flavor(groups_on(fleet, cohort.resource_groups, cluster)).items()
             own = {of: quota.nominal_quota for of, quota in quotas if quota.nominal_quota}
             below = [by_flavor(groups_on(fleet, queue.resource_groups, cluster)) for queue in here]
-            sums = {
-                of: Quantity.total(amounts_below[of].nominal_quota for amounts_below in below if of in amounts_below)
-                for of in own
-            }
+            sums = {of: Quantity.total(quotas[of].nominal_quota for quotas in below if of in quotas) for of in own}
             # CPU and memory are often given away freely, to limit GPUs alone.
             whole_names = [of for of in own if "/" in of[1]] or [*own]
             if whole_names and all(own[of] == sums[of] for of in whole_names):

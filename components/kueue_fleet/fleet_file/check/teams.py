@@ -77,9 +77,7 @@ def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     }
     for index, template in enumerate(team.resource_claim_templates):
         at, name = f"{scope.path(team)}.resourceClaimTemplates[{index}].deviceClassName", template.device_class_name
-        if template.name in [
-            resource_claim_template.name for resource_claim_template in team.resource_claim_templates[:index]
-        ]:
+        if template.name in [other.name for other in team.resource_claim_templates[:index]]:
             yield listed_twice(f"{scope.path(team)}.resourceClaimTemplates[{index}].name", template.name, "template")
         if name not in class_names:
             wrong = f"{name} is in no deviceClassMappings, so Kueue admits no job that claims it"

@@ -64,7 +64,7 @@ def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What a pod says beside its priority class, whose values Kubernetes writes into it; classes that there are not are
     found where jobs are read."""
     none = next(
-        (priority_class for priority_class in fleet.priority_classes if priority_class.global_default),
+        (entry for entry in fleet.priority_classes if entry.global_default),
         PriorityClassFields(value=0),
     )
     classes = {"": none} | {priority_class.name: priority_class for priority_class in fleet.priority_classes}

@@ -37,11 +37,7 @@ def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
 def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
     queue = fleet.queue(job.queue)
-    clusters = (
-        [queue_cluster for queue_cluster in fleet.queue_clusters(queue) if queue_cluster in fleet.job_clusters]
-        if queue
-        else []
-    )
+    clusters = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
     for template in job.pod_sets if queue is not None else ():
         problems_there = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
         for severity, wrong, fix in dict.fromkeys(problems_there):
