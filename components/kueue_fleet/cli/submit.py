@@ -325,10 +325,8 @@ def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: 
     codes: dict[str, int] = {}
     while True:
         try:
-            jobs_there = jobs_called(
-                job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)]
-            )
-            job = LiveJob(clusters, home, jobs_there[0]) if jobs_there else None
+            jobs = jobs_called(job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)])
+            job = LiveJob(clusters, home, jobs[0]) if jobs else None
             pods = job.pods() if job else []
         except ApiError as failed:
             last_line = _say(last_line, f"not known: {failed}; trying again")
@@ -365,8 +363,5 @@ def _say(text: str, now: str) -> str:
 def _exit_codes(pods: Sequence[PrintedPod]) -> Iterator[tuple[str, int]]:
     """Of each pod; -1: it has not ended."""
     for pod in pods:
-        end_states = [
-            container_status.child("state").child("terminated")
-            for container_status in pod.status.children("containerStatuses")
-        ]
+        end_states = [one.child("state").child("terminated") for one in pod.status.children("containerStatuses")]
         yield pod.name, max((container.integer("exitCode", -1) for container in end_states), default=-1)

@@ -49,10 +49,8 @@ class NodeIdentity(Component):
     ) -> None:
         """Declare the account and grant it `roles` in `project`, and the images of another project, `images_of`."""
         super().__init__(name, opts)
-        rendered_resources = node_identity(
-            name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of
-        )
-        account, *self.roles = declare(self, rendered_resources).values()
+        resources = node_identity(name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of)
+        account, *self.roles = declare(self, resources).values()
         self.email, self.member = account.email, account.member
         self._give_out()
 
@@ -93,7 +91,7 @@ class TeamIdentity(Component):
         judge(problems_in(TeamGoogleServiceAccount.model_construct(roles=roles), f"TeamIdentity {name}"), opts)
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        rendered_resources = team_identity(
+        resources = team_identity(
             name,
             project=project,
             fleet=fleet,
@@ -103,7 +101,7 @@ class TeamIdentity(Component):
             after=tuple(known_resources),
             elsewhere=elsewhere,
         )
-        self.account, *_ = declare(self, rendered_resources, known_resources).values()
+        self.account, *_ = declare(self, resources, known_resources).values()
         self.email, self.member = self.account.email, self.account.member
         self._give_out()
 
@@ -131,10 +129,10 @@ class ManagerIdentity(Component):
         """
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        rendered_resources = manager_identity(
+        resources = manager_identity(
             name, project=project, fleet=fleet, accounts=accounts, after=tuple(known_resources), elsewhere=elsewhere
         )
-        declare(self, rendered_resources, known_resources)
+        declare(self, resources, known_resources)
         self._give_out()
 
 
@@ -160,10 +158,10 @@ class GrafanaIdentity(Component):
         """
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        rendered_resources = grafana_identity(
+        resources = grafana_identity(
             name, project=project, fleet=fleet, namespace=namespace, after=tuple(known_resources)
         )
-        account, *_ = declare(self, rendered_resources, known_resources).values()
+        account, *_ = declare(self, resources, known_resources).values()
         self.email = account.email
         self._give_out()
 
@@ -191,7 +189,7 @@ class MemberAccess(Component):
         `elsewhere` are other projects with clusters, each of which gets a role and grants of its own.
         """
         super().__init__(name, opts)
-        rendered_resources = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
-        self.role, *_ = declare(self, rendered_resources).values()
+        resources = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
+        self.role, *_ = declare(self, resources).values()
         self.role_name = self.role.name
         self._give_out()

@@ -102,11 +102,9 @@ def check_network_zone(pool: Pool) -> Iterator[Breach]:
     """Networks that GKE makes, and those for RDMA, are those of one zone."""
     rdma = pool.own_networks and any(card.device_mode == "RDMA" for card in cards_of(pool.machine_type))
     if (pool.network_profile is not None or rdma) and pool.zone_count != 1:
-        zones_text = (
-            f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
-        )
+        zones = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
         which = "for RDMA" if pool.network_profile is None else "of acceleratorNetworkProfile"
-        what = f"{zones_text}, but the networks {which} are within one zone"
+        what = f"{zones}, but the networks {which} are within one zone"
         yield Breach("zones", what, "set exactly one zone, and make a pool for each")
 
 

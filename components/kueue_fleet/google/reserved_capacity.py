@@ -134,11 +134,9 @@ def _future(entry: FutureReservationEntry) -> dict[str, Any]:
 
 
 def _commitment(entry: CommitmentEntry, cloud_resources: Mapping[str, CloudResource]) -> dict[str, Any]:
-    missing_reservations = [reservation for reservation in entry.reservations if reservation not in cloud_resources]
-    if missing_reservations:
-        raise ValueError(
-            f"commitment {entry.name}: {', '.join(missing_reservations)} is not a reservation of this component"
-        )
+    missing = [reservation for reservation in entry.reservations if reservation not in cloud_resources]
+    if missing:
+        raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
     if len(entry.reservations) > 1:
         raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
     return {

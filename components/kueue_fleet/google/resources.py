@@ -138,11 +138,7 @@ def pool_makers(fleet: FleetSpec) -> list[str]:
     """For each project a cluster, with which its Workload Identity pool is there; the fleet's own is the first."""
     projects = (fleet.project, *other_projects(fleet))
     home = {fleet.project: fleet.home} if fleet.cluster(fleet.home) in fleet.gke_clusters else {}
-    return [
-        home.get(project) or project_clusters[0].name
-        for project in projects
-        if (project_clusters := clusters_in(fleet, project))
-    ]
+    return [home.get(project) or clusters[0].name for project in projects if (clusters := clusters_in(fleet, project))]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:

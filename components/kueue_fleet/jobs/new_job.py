@@ -262,30 +262,28 @@ def _queue(
     return None
 
 
-def _requests(places: _Places, job_request: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _requests(places: _Places, request: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     """What each pod asks for: quantities by resource, CPUs first."""
     usual: Mapping[str, int] = {"cpu": 1000, "memory": 4 * _GIB}
-    if job_request.gpus > 0:
+    if request.gpus > 0:
         if GPU_RESOURCE not in places.resources:
             has = "TPUs" if TPU_RESOURCE in places.resources else "no GPUs"
             fix = "write the job yourself" if has == "TPUs" else "name another queue"
-            problems.append(JOB.at("gpus", f"is {job_request.gpus}, and queue {job_request.queue} has {has}", fix))
+            problems.append(JOB.at("gpus", f"is {request.gpus}, and queue {request.queue} has {has}", fix))
             return
-        usual = places.share(job_request.gpus)
+        usual = places.share(request.gpus)
     amounts = {
-        "cpu": job_request.cpu or _cpus(usual.get("cpu", 0)),
-        "memory": job_request.memory or _bytes(usual.get("memory", 0)),
+        "cpu": request.cpu or _cpus(usual.get("cpu", 0)),
+        "memory": request.memory or _bytes(usual.get("memory", 0)),
     }
     for name, amount in amounts.items():
         if amount:
             yield name, amount
         else:
-            wrong = (
-                f"is not given, and what goes with {job_request.gpus} GPUs in queue {job_request.queue} is not known"
-            )
+            wrong = f"is not given, and what goes with {request.gpus} GPUs in queue {request.queue} is not known"
             problems.append(JOB.at(name, wrong, "give that of each pod"))
-    if job_request.gpus > 0:
-        yield GPU_RESOURCE, str(job_request.gpus)
+    if request.gpus > 0:
+        yield GPU_RESOURCE, str(request.gpus)
 
 
 def _cpus(milli: int) -> str:

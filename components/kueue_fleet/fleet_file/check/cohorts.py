@@ -116,10 +116,8 @@ def _alone(scope: Scope) -> Iterator[Problem]:
         return
     for queue in fleet.cluster_queues:
         name = queue.cohort_name
-        cohort_entry = fleet.cohort(name) if name is not None else None
-        shares = cohort_entry is not None and (
-            cohort_entry.resource_groups or cohort_entry.parent_name or cohort_entry.name in children
-        )
+        entry = fleet.cohort(name) if name is not None else None
+        shares = entry is not None and (entry.resource_groups or entry.parent_name or entry.name in children)
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
             yield COHORT_ALONE.at(
                 f"{scope.path(queue)}.cohortName",

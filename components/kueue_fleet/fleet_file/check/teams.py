@@ -301,14 +301,12 @@ def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bo
     selector, labels = queue.namespace_selector, _labels(fleet, namespace)
     if selector is None or all(cluster in fleet.new_clusters for cluster in fleet.clusters):
         return False
-    labels_needed = dict(selector.match_labels or {})
-    for match_expression in selector.match_expressions or ():
-        if match_expression.operator in ("In", "Exists"):
-            labels_needed.setdefault(
-                match_expression.key, match_expression.values[0] if match_expression.values else ""
-            )
-    labels_needed.pop(TEAM_LABEL, None)
-    return selector.matches({**labels_needed, **labels})
+    needs = dict(selector.match_labels or {})
+    for term in selector.match_expressions or ():
+        if term.operator in ("In", "Exists"):
+            needs.setdefault(term.key, term.values[0] if term.values else "")
+    needs.pop(TEAM_LABEL, None)
+    return selector.matches({**needs, **labels})
 
 
 def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:

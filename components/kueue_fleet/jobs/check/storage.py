@@ -103,13 +103,9 @@ def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[
 
 def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -> Iterator[_Found]:
     """Images of Artifact Registry say in their names where they are."""
-    allowed_regions = fleet.allowed_regions(team) if team is not None else ()
-    for container in (
-        (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if allowed_regions else ()
-    ):
+    regions = fleet.allowed_regions(team) if team is not None else ()
+    for container in (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if regions else ():
         location = repository_location(str(container.get("image")))
-        if location is not None and location not in allowed_regions:
-            wrong = (
-                f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed_regions))}"
-            )
+        if location is not None and location not in regions:
+            wrong = f"has an image from {location}, and what belongs to its team stays in {listed(list(regions))}"
             yield "warning", wrong, "use a repository there, or make sure that the image holds nothing of the team's"
