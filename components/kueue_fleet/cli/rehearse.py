@@ -293,7 +293,7 @@ def _open(stack_name: str, project: Path | None) -> Session:
     session = Session.for_stack(stack, project_folder(project, file))
     if file is not None and _STACK_FILE.fullmatch(str(file)) is None:
         session.fleet_file = file
-    if file is not None and not _is_same(session.stack_file, file):
+    if file is not None and not (session.stack_file.is_file() and session.stack_file.samefile(file)):
         raise console.CommandError(
             f"{file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
         )
@@ -375,10 +375,6 @@ def project_folder(project: Path | None, stack_file: Path | None) -> Path:
     raise console.CommandError(
         f"{stack_file}: there is no Pulumi.yaml beside or above it; name its folder with --project"
     )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.is_file() and one.samefile(other)
 
 
 def _explain(failure: OSError) -> str:

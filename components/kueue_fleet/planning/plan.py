@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission.history.jobs import Past
@@ -18,7 +19,7 @@ from kueue_admission.kernel.form_rules import FaultError
 from kueue_admission.kernel.job_rules import OPTION
 from kueue_admission.kernel.problem import Problem, SpecError, errors_of
 from kueue_admission.kernel.read_model import read_model
-from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
+from kueue_admission.read.goals import WEEK, Goal, Judged, Standing, judge
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.records import Record
@@ -231,16 +232,14 @@ def _judged(replay: Replay, jobs: Sequence[Replayed]) -> Iterator[Judged]:
     for verdict in judge(goals_of(replay.fleet), jobs_there, 0.0, length, length + LATER):
         goal = verdict.goal
         own = [job for job in jobs_there if job.arrived >= 0 and goal.is_of(job)] if goal.of == "wait" else []
-        weeks = [judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, _arrived)]
+        weeks = [
+            judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, attrgetter("arrived"))
+        ]
         missed_weeks = [week for week in weeks if week.standing is Standing.MISSED]
         if missed_weeks and verdict.standing is not Standing.MISSED:
             why = f"{verdict.why}; but in {len(missed_weeks)} of {len(weeks)} weeks it is missed: {missed_weeks[0].why}"
             verdict = replace(verdict, standing=Standing.AT_RISK, why=why)
         yield verdict
-
-
-def _arrived(job: Seen) -> float:
-    return job.arrived
 
 
 def _missed(verdict: Judged) -> float:
@@ -268,12 +267,8 @@ def _use(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Pric
             begin, end = max(0.0, run.admitted_at), min(length, length if run.ended_at is None else run.ended_at)
             if resource in ACCELERATOR_RESOURCES and end > begin:
                 edges.setdefault((run.cluster or fleet.home, flavor), []).extend([(begin, count), (end, -count)])
-    known_usd, each_hour, usd, unpriced_amounts = (
-        accelerator_usd(fleet, prices),
-        accelerator_usd(fleet, prices.at_most),
-        0.0,
-        0.0,
-    )
+    known_usd, each_hour = accelerator_usd(fleet, prices), accelerator_usd(fleet, prices.at_most)
+    usd = unpriced_amounts = 0.0
     for place, changes in edges.items():
         paid, hours, count_held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
         for at, count in sorted(changes):

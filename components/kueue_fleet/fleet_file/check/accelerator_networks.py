@@ -38,13 +38,9 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         if entry.nccl_plugin and pool.plugin is None:
             wrong = f"true, but Google is not known to have one for {pool.machine_type}"
             yield NO_CARDS.at(f"{scope.path(entry)}.ncclPlugin", wrong, "remove it")
-        if pool.entry.accelerator_networks is not None and not pool.networks:
-            at, wrong = (
-                path_on(scope, entry, cluster.name),
-                f"set, but the network cards of {pool.machine_type} are not known",
-            )
-            yield NO_CARDS.at(f"{at}.acceleratorNetworks", wrong, "remove it")
         at = f"{path_on(scope, entry, cluster.name)}.acceleratorNetworks"
+        if pool.entry.accelerator_networks is not None and not pool.networks:
+            yield NO_CARDS.at(at, f"set, but the network cards of {pool.machine_type} are not known", "remove it")
         yield from _shared_networks(f"{at}.existing", pool, fleet.network_name)
         if pool.networks and not cluster.existing and not cluster.multi_networking:
             wrong = "set, but nodes of {cluster} cannot have several networks"

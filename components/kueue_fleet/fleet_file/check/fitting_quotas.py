@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from kueue_admission.api import ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
@@ -67,38 +68,39 @@ def _to_have_some(fleet: FleetSpec, queue: ClusterQueueEntry, resource_names: Se
     parents, root = fleet.cohort_parents, root_of(queue.cohort_name, fleet.cohort_parents)
     if root is None:
         return "write a nominalQuota, or a cohortName by which it can borrow"
-    above = with_ancestors(queue.cohort_name, parents)
-    borrowing, lenders = dict[str, None](), dict[str, None]()
+    above = [f"cohort {name}" for name in with_ancestors(queue.cohort_name, parents)]
+    limits, lenders = list[str](), list[str]()
     for cluster in most:
-        queues = {
-            other.name: by_flavor(quotas_on(fleet, other, cluster))
-            for other in fleet.queues_on(cluster)
-            if root_of(other.cohort_name, parents) == root
-        }
-        cohorts = {
-            cohort.name: by_flavor(cohort_on(fleet, cohort, cluster).resource_groups)
-            for cohort in cohorts_on(fleet, cluster)
-            if root_of(cohort.name, parents) == root
-        }
-        own = queues.pop(queue.name, {})
+        quotas = _quotas_in_tree(fleet, root, cluster)
+        own = quotas.pop(queue.name, {})
         held = {
-            of
-            for quotas in (*queues.values(), *cohorts.values())
-            for of, quota in quotas.items()
-            if quota.nominal_quota > ZERO and of in own and of[1] in resource_names
+            of for some in quotas.values() for of, quota in some.items() if quota.nominal_quota > ZERO and of in own
         }
-        borrowers = {"": own, **{f" of cohort {name}": cohorts.pop(name) for name in above if name in cohorts}}
-        for name, quotas in borrowers.items():
-            if any(quotas[of].borrowing_limit == ZERO for of in held.intersection(quotas)):
-                borrowing[f"borrowingLimit{name}"] = None
-        for name, quotas in (*queues.items(), *((f"cohort {name}", quotas) for name, quotas in cohorts.items())):
-            amounts = [quotas[of] for of in held.intersection(quotas)]
-            if any(one.lending_limit == ZERO and (one.nominal_quota > ZERO or name not in queues) for one in amounts):
-                lenders[name] = None
-    limits = [*borrowing, *([f"lendingLimit of {suggest.either(list(lenders)[:_LISTED])}"] if lenders else [])]
+        held = {of for of in held if of[1] in resource_names}
+        for name in ("", *above):
+            some = quotas.pop(name, {}) if name else own
+            if any(some[of].borrowing_limit == ZERO for of in held.intersection(some)):
+                limits.append(f"borrowingLimit{f' of {name}' if name else ''}")
+        for name, some in quotas.items():
+            lends = [some[of] for of in held.intersection(some) if some[of].lending_limit == ZERO]
+            if any(quota.nominal_quota > ZERO or fleet.queue(name) is None for quota in lends):
+                lenders.append(name)
+    if lenders:
+        limits.append(f"lendingLimit of {suggest.either(list(dict.fromkeys(lenders))[:_LISTED])}")
     if not limits:
         return f"write a nominalQuota, here or for the same flavor elsewhere in cohort {root}"
-    return f"raise {' and '.join(limits)}, which {'is' if len(limits) == 1 else 'are'} 0"
+    names = list(dict.fromkeys(limits))
+    return f"raise {' and '.join(names)}, which {'is' if len(names) == 1 else 'are'} 0"
+
+
+def _quotas_in_tree(fleet: FleetSpec, root: str, cluster: str) -> dict[str, Mapping[FlavorResource, ResourceQuota]]:
+    """The quotas on a cluster of the queues below a cohort, and those of cohorts there, as `cohort NAME`."""
+    parents = fleet.cohort_parents
+    queues = [queue for queue in fleet.queues_on(cluster) if root_of(queue.cohort_name, parents) == root]
+    cohorts = [cohort for cohort in cohorts_on(fleet, cluster) if root_of(cohort.name, parents) == root]
+    return {queue.name: by_flavor(quotas_on(fleet, queue, cluster)) for queue in queues} | {
+        f"cohort {cohort.name}": by_flavor(cohort_on(fleet, cohort, cluster).resource_groups) for cohort in cohorts
+    }
 
 
 @where_read

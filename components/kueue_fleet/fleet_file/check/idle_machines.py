@@ -13,7 +13,7 @@ from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.check.pool_quotas import held_by, promises_on
 from kueue_fleet.fleet_file.check.reservations import users_of
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
-from kueue_fleet.fleet_file.model.capacity import Calendar, FutureReservationEntry, ReservationEntry, Reserved
+from kueue_fleet.fleet_file.model.capacity import Calendar, ReservationEntry, Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -38,11 +38,8 @@ def _larger_than_pools(scope: Scope) -> Iterator[Problem]:
     by_others = {flavor.node_labels.get(RESERVATION_NAME) for flavor in fleet.flavors}
     for flavor in fleet.flavors:
         for priority in flavor.compute_class.priorities if flavor.compute_class is not None else ():
-            by_others |= (
-                {one.name for one in priority.reservations.specific} if priority.reservations is not None else set()
-            )
-    entries_there: list[ReservationEntry | FutureReservationEntry] = [*fleet.reservations, *fleet.future_reservations]
-    for entry in entries_there:
+            by_others |= {one.name for one in priority.reservations.specific} if priority.reservations else set()
+    for entry in (*scope.entries("reservations"), *scope.entries("futureReservations")):
         pools = users.get(entry.name, [])
         is_backup = isinstance(entry, ReservationEntry) and entry.purpose == "backup"
         if not pools or is_backup or entry.shared_with or entry.name in by_others:
@@ -68,17 +65,14 @@ def _without_quota(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         if not all(isinstance(pool.capacity, Reserved | Calendar) for pool in pools):
             continue
         for resource in _covered(scope, flavor, cluster.name):
-            promised_total, total = held_by(pools, resource), promised_amounts.get(resource, 0)
-            if (
-                promised_total is not None
-                and (promised_total - total) * _SPARE > promised_total
-                and promised_total - total >= _MANY
-            ):
+            held, total = held_by(pools, resource) or 0, promised_amounts.get(resource, 0)
+            idle = held - total
+            if idle * _SPARE > held and idle >= _MANY:
                 yield UNUSED.at(
                     scope.path(flavor),
-                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold "
-                    f"{promised_total}, so that {promised_total - total} are paid for and no job gets them",
-                    f"raise nominalQuota by {promised_total - total}, in a queue or its cohort",
+                    f"queues may use {total} {resource} of it on {{cluster}}, but its reserved nodes hold {held}, so "
+                    f"that {idle} are paid for and no job gets them",
+                    f"raise nominalQuota by {idle}, in a queue or its cohort",
                 ).on(cluster.name)
 
 
@@ -86,11 +80,8 @@ def _without_quota(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
 def _counted_in_nodes(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """Quota for at most one CPU of each large node: it is likely to be a number of nodes."""
     for flavor, pools, promised_amounts in _with_own_nodes(scope, cluster.name):
-        total, usage, nodes = (
-            promised_amounts.get("cpu", 0),
-            held_by(pools, "cpu"),
-            sum(pool.full_nodes for pool in pools),
-        )
+        total, usage = promised_amounts.get("cpu", 0), held_by(pools, "cpu")
+        nodes = sum(pool.full_nodes for pool in pools)
         if usage is None or any(pool.devices_per_node for pool in pools):
             continue
         if 0 < total <= nodes * _CPU and usage >= nodes * _LARGE:
@@ -111,10 +102,8 @@ def _with_own_nodes(
     fleet = scope.fleet
     if not fleet.cluster(cluster).runs_jobs or fleet.cluster(cluster).platform != "Standard":
         return
-    promised_amounts, here = (
-        promises_on(scope, cluster),
-        [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))],
-    )
+    promised_amounts = promises_on(scope, cluster)
+    here = [fleet.flavor(name) for name in sorted(fleet.flavors_on(cluster))]
     pools_of = {flavor.name: fleet.flavor_nodes(flavor, cluster) for flavor in here if flavor is not None}
     in_windows = {name for queue in fleet.cluster_queues if queue.windows for name in queue.flavor_names}
     for flavor in fleet.flavors:

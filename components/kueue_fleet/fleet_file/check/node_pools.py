@@ -94,23 +94,14 @@ def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     others = [pool for pool in pools[1:] if not any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
     if cluster.existing or others or cluster.node_auto_provisioning is not None:
         return  # Nodes that may take them.
-    kueue_requests, machine, allocatable = (
-        scope.fleet.kueue_on(cluster.name).resources.requests,
-        cluster.system_pool,
-        pools[0],
-    )
-    cpu, memory = (
-        Quantity(f"{allocatable.allocatable['cpu']}m"),
-        Quantity(f"{allocatable.allocatable['memory'] // 2**20}Mi"),
-    )
-    for name, free_amount, amount in (
-        ("cpu", cpu, kueue_requests.cpu),
-        ("memory", memory, kueue_requests.memory),
-    ):
-        if free_amount < amount:
+    requests, free = scope.fleet.kueue_on(cluster.name).resources.requests, pools[0].allocatable
+    cpu, memory = Quantity(f"{free['cpu']}m"), Quantity(f"{free['memory'] // 2**20}Mi")
+    for name, room, amount in (("cpu", cpu, requests.cpu), ("memory", memory, requests.memory)):
+        if room < amount:
+            machine = cluster.system_pool.machine_type
             yield SYSTEM_POOL_TOO_SMALL.at(
                 f"{scope.path(cluster)}.systemPool.machineType",
-                f"{machine.machine_type} leaves pods {free_amount} of {name}, and each of Kueue's asks for {amount}",
+                f"{machine} leaves pods {room} of {name}, and each of Kueue's asks for {amount}",
                 "write a larger machine, or request less in kueue.resources",
             )
 

@@ -58,7 +58,8 @@ def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     promised_amounts = promises_on(scope, cluster.name)
     names = Counter(flavor.name for flavor in scope.fleet.flavors)
     flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised_amounts and names[flavor.name] == 1]
-    yield from _each_flavor(scope, cluster, flavors, promised_amounts)
+    for flavor in flavors:
+        yield from _one_flavor(scope, cluster, flavor, promised_amounts[flavor.name])
     yield from _shares(scope, cluster)
     yield from _whole_slices(scope, cluster, flavors, promised_amounts)
     yield from _shared_pools(scope, cluster, flavors, promised_amounts)
@@ -113,13 +114,6 @@ def _in_shares(pool: ResolvedNodePool) -> str:
     if pool.sharing == WHOLE:
         return ""
     return f" of {pool.gpus_per_node} {pool.accelerator} in {pool.shares_per_gpu} shares each"
-
-
-def _each_flavor(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promises: Promises
-) -> Iterator[Problem]:
-    for flavor in flavors:
-        yield from _one_flavor(scope, cluster, flavor, promises[flavor.name])
 
 
 @where_read

@@ -7,7 +7,7 @@ https://cloud.google.com/filestore/docs/csi-driver#requirements.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.kernel import suggest
@@ -177,7 +177,7 @@ def _allowed(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
 def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """The cluster runs jobs, has the driver, and is in the project of what is mounted."""
     path, volume = scope.path(entry), entry.volume
-    driver = DRIVERS[volume.type]
+    driver, always = DRIVERS[volume.type], FIRST_DRIVERS if cluster.platform == "Autopilot" else ()
     if not cluster.runs_jobs:
         yield RUNS_NO_JOBS.at(f"{path}.clusters", f"{cluster.name} runs no jobs", "name clusters that do")
     if cluster.project is not None and isinstance(volume, HyperdiskMl | MultiTierCheckpoints):
@@ -188,7 +188,7 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         wrong = f"{volume.type}, which Autopilot does not have, so not on {{cluster}}"
         fix = "leave {cluster} out of clusters, or use gcsFuse"
         yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
-    elif driver not in (*cluster.storage_drivers, *_always(cluster)) and cluster in scope.fleet.new_clusters:
+    elif driver not in (*cluster.storage_drivers, *always) and cluster in scope.fleet.new_clusters:
         yield DATA_DRIVER.at(
             f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
         )
@@ -196,10 +196,6 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         yield from _attached(scope, entry, cluster)
     if (since := _SINCE.get(volume.type)) is not None:
         yield from cluster_since(scope, cluster, since, f"storage {entry.name}")
-
-
-def _always(cluster: ClusterEntry) -> Sequence[str]:
-    return FIRST_DRIVERS if cluster.platform == "Autopilot" else ()
 
 
 @where_read

@@ -14,7 +14,7 @@ from typing import Final
 from kueue_admission.kernel import suggest, syntax
 from kueue_admission.kernel.form_rules import MISSPELT, UNKNOWN_NAME, Fault
 from kueue_admission.kernel.job_rules import JOB
-from kueue_admission.kernel.manifest import Manifest, inside, maps_in
+from kueue_admission.kernel.manifest import inside, maps_in
 from kueue_admission.kernel.names import (
     ELASTIC_ANNOTATION,
     KUEUE_GROUP,
@@ -90,7 +90,7 @@ def check_misspelt_keys(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             for key in inside(data, "metadata", field):
                 if wrong := _wrong(str(key), field, known, others):
                     yield of_job(job.document, MISSPELT, place + wrong[0], wrong[1], "warning")
-    if (value := _elastic(job.data)) not in (None, "true", "false"):
+    if (value := inside(job.data, "metadata", "annotations").get(ELASTIC_ANNOTATION)) not in (None, "true", "false"):
         wrong_value = f"has the annotation {ELASTIC_ANNOTATION} with the value {value}, which Kueue takes for false"
         yield of_job(job.document, JOB, wrong_value, 'write "true"', "warning")
 
@@ -121,7 +121,3 @@ def _wrong(key: str, field: str, known: tuple[str, ...], others: tuple[str, ...]
     if near := suggest.nearest(key, (*known, *others), _ALIKE):
         return f"has the {kind} {key}, which Kueue does not know", f"did you mean {near}?"
     return None
-
-
-def _elastic(job: Manifest) -> str | None:
-    return inside(job, "metadata", "annotations").get(ELASTIC_ANNOTATION)

@@ -6,10 +6,11 @@ pkg/cache/scheduler/tas_flavor_snapshot.go (only whole slices are placed).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.manifest import inside
 from kueue_admission.kernel.names import POD_SET_ANNOTATION
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.syntax import whole_number
@@ -29,12 +30,8 @@ def check_slices(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
             yield of_pod_set(job, pod_set, fault)
 
 
-def _annotations(pod_set: PodSetTemplate) -> Mapping[str, Any]:
-    return (pod_set.template.get("metadata") or {}).get("annotations") or {}
-
-
 def _slices(pod_set: PodSetTemplate) -> Fault | None:
-    annotations_there = _annotations(pod_set)
+    annotations_there = inside(pod_set.template, "metadata", "annotations")
     if (_SIZE in annotations_there) != (_LEVEL in annotations_there):
         there, missing_key = (_SIZE, _LEVEL) if _SIZE in annotations_there else (_LEVEL, _SIZE)
         return job_fault(f"has the annotation {there} without {missing_key}, and Kueue refuses the job", "give both")
