@@ -143,7 +143,10 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
     provider: Any = opts.provider
     wanted_provider = f"give a provider of {component.of_provider}"
     given_for: Any = opts.providers or ()
-    packages = {provider.package for provider in (given_for.values() if isinstance(given_for, Mapping) else given_for)}
+    packages = {
+        provider_there.package
+        for provider_there in (given_for.values() if isinstance(given_for, Mapping) else given_for)
+    }
     if packages and component.of_provider not in packages:
         wrong = f"are of {', '.join(sorted(packages))}, which has no effect on it"
         yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted_provider, "warning")

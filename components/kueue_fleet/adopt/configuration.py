@@ -179,7 +179,10 @@ def _priority_class(platform: Platform) -> str | None:
 
 def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int | None:
     """Pods of Kueue on each cluster; one where they elect no leader; None where their Deployments are not given."""
-    if any((own.get("leaderElection") or {}).get("leaderElect") is False for own in configurations.values()):
+    if any(
+        (configuration.get("leaderElection") or {}).get("leaderElect") is False
+        for configuration in configurations.values()
+    ):
         return 1
     replicas = {
         cluster: (item.get("spec") or {}).get("replicas", 1)
@@ -199,7 +202,9 @@ def _resources(platform: Platform) -> Data:
     resources: dict[str, Data] = {}
     for kind, name in product(("requests", "limits"), ("cpu", "memory")):
         amounts = {
-            cluster: item for cluster, container in _containers(platform) if (item := _amount(container, kind, name))
+            cluster: item
+            for cluster, container_data in _containers(platform)
+            if (item := _amount(container_data, kind, name))
         }
         most = max(amounts.values(), default=None)
         if len(set(amounts.values())) > 1:

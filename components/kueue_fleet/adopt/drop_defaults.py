@@ -48,8 +48,10 @@ def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
 def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
     """Flavors that the fleet derives for its manager need no entries, unless something else names them."""
     section = fleet.controller
-    kept = {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
-    names = set(fleet.manager_flavor_names) - kept
+    priced_flavors = (
+        {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
+    )
+    names = set(fleet.manager_flavor_names) - priced_flavors
     flavors = [{"name": name, "clusters": [fleet.manager_name]} for name in names]
     return (
         {**data, "flavors": [flavor for flavor in data["flavors"] if flavor not in flavors]}

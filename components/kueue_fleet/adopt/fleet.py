@@ -255,7 +255,9 @@ def _cluster(
     platform: Platform, cluster: AdoptedCluster, modes: Mapping[str, str], configurations: Mapping[str, Data]
 ) -> Data:
     own = configurations[cluster.name]
-    entries_by_name = {entry["name"]: entry.get("file") or {} for entry in platform.following.get("clusters", ())}
+    entries_by_name = {
+        cluster_data["name"]: cluster_data.get("file") or {} for cluster_data in platform.following.get("clusters", ())
+    }
     return {
         # What only Google Cloud says otherwise.
         **entries_by_name.get(cluster.name, {}),

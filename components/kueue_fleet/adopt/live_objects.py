@@ -105,10 +105,14 @@ def _take(cluster_objects: ClusterObjects, item: Object) -> Iterator[Problem]:
         yield IMPORT_FORM.at("", "is not a Kubernetes object with a kind and a name", _FIX)
         return
     name: str = metadata["name"]
-    wrong = [field for field, form in _FORMS.items() if not form(item.get(field))]
-    wrong += [f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))]
-    if wrong:
-        yield IMPORT_FORM.at(f"{kind} {name}", f"has {listed(wrong)} of another form than Kubernetes gives it", _FIX)
+    malformed_fields = [field for field, form in _FORMS.items() if not form(item.get(field))]
+    malformed_fields += [
+        f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))
+    ]
+    if malformed_fields:
+        yield IMPORT_FORM.at(
+            f"{kind} {name}", f"has {listed(malformed_fields)} of another form than Kubernetes gives it", _FIX
+        )
         return
     group = str(item.get("apiVersion", "")).rpartition("/")[0]
     key = key_of(item)

@@ -38,7 +38,9 @@ conditions etag instanceGroupUrls networkConfig podIpv4CidrSize selfLink status 
 """
 """The same of the pool itself."""
 _PROPERTIES: Final = {row.property for row in ROWS}
-_BLOCKS: Final = {path[: at.start()] for path in _PROPERTIES for at in re.finditer(r"\.", path)}
+_BLOCKS: Final = {
+    property_path[: at.start()] for property_path in _PROPERTIES for at in re.finditer(r"\.", property_path)
+}
 _REPORTED: Final = re.compile(
     r"autoscaling\.(enabled|autoprovisioned|m..NodeCount)$|management\.upgradeOptions$|upgradeSettings\.blueGreenSettings$"
     r"|networkConfig\.(podRange|podIpv4\w+|enablePrivateNodes|createPodRange|subnetwork|networkTierConfig)$"

@@ -117,7 +117,9 @@ def _merge_flavors(
     for name in _in_order(path, "flavors", {cluster: list(of) for cluster, of in quotas.items()}, problems):
         here = {cluster: of[name] for cluster, of in quotas.items() if name in of}
         resources = [{c: of[resource] for c, of in here.items() if resource in of} for resource in covered_names]
-        merged_flavors.append({"name": name, "resources": [_merge_quota(quotas) for quotas in resources if quotas]})
+        merged_flavors.append(
+            {"name": name, "resources": [_merge_quota(by_cluster) for by_cluster in resources if by_cluster]}
+        )
     return merged_flavors
 
 

@@ -60,8 +60,10 @@ def remainder_notes(platform: Platform, fleet: FleetSpec, configurations: Mappin
             elif key[0] == KUEUE_GROUP or key[1] in _MADE_BY_NAME:
                 other_names.setdefault(key, []).append(cluster)
         if cluster in configurations:
-            after = kueue_configuration(fleet, cluster)
-            notes += _changed(f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], after))
+            configuration_after = kueue_configuration(fleet, cluster)
+            notes += _changed(
+                f"Kueue's Configuration on {cluster}", _differences(configurations[cluster], configuration_after)
+            )
     stays = ", and pulumi up leaves it as it is" if fleet.clusters[0].upsert_existing_objects else ""
     unnamed = {key: clusters for key, clusters in paths_left.items() if _is_without_team(platform, fleet, key)}
     no_place = {key: clusters for key, clusters in paths_left.items() if key not in unnamed}

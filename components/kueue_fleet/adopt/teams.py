@@ -72,15 +72,17 @@ def adopt_teams(platform: Platform) -> Data:
 def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[str]) -> Data:
     """The labels of each namespace that a fleet would not give it by itself."""
     labels_there: Data = {}
-    for space in namespaces:
-        by_team = {TEAM_LABEL, POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL} if space in of_teams else {TEAM_LABEL}
+    for namespace in namespaces:
+        by_team = (
+            {TEAM_LABEL, POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL} if namespace in of_teams else {TEAM_LABEL}
+        )
         own: dict[str, str] = {}
         for cluster, objects in platform.objects.items():
-            for key, value in objects.namespaces.get(space, {}).items():
+            for key, value in objects.namespaces.get(namespace, {}).items():
                 if key == NAMESPACE_NAME_LABEL or key in by_team or (key, value) in namespace_labels().items():
                     continue
                 if own.setdefault(key, value) != value:
-                    path = f"{cluster}.Namespace {space}.metadata.labels[{key}]"
+                    path = f"{cluster}.Namespace {namespace}.metadata.labels[{key}]"
                     platform.problem(
                         path,
                         f"{value}, but {own[key]} elsewhere",
@@ -88,7 +90,7 @@ def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[s
                         IMPORT_DIFFERENCE,
                     )
         if own:
-            labels_there[space] = own
+            labels_there[namespace] = own
     unknown = [
         name for name in namespaces if not any(name in manifest.namespaces for manifest in platform.objects.values())
     ]
@@ -128,7 +130,9 @@ def _teams(platform: Platform) -> dict[str, list[str]]:
 def _shared_queues(queues: Mapping[tuple[str, str], Data], namespaces: Sequence[str]) -> list[str]:
     """LocalQueues that every namespace of a team has, and has alike."""
     first = {name: spec for (where, name), spec in queues.items() if where == namespaces[0]}
-    return [name for name, spec in first.items() if all(queues.get((space, name)) == spec for space in namespaces)]
+    return [
+        name for name, spec in first.items() if all(queues.get((namespace, name)) == spec for namespace in namespaces)
+    ]
 
 
 def _in_namespace(platform: Platform, kind: str, namespace: str) -> dict[str, Mapping[str, Any]]:
@@ -137,9 +141,11 @@ def _in_namespace(platform: Platform, kind: str, namespace: str) -> dict[str, Ma
     return {item["metadata"]["name"]: item for item in reversed(items)}
 
 
-def _pod_security(platform: Platform, space: str) -> Data:
+def _pod_security(platform: Platform, namespace: str) -> Data:
     """The Pod Security Standard of a namespace; without the label, Kubernetes enforces none."""
-    labels = next(objects.namespaces[space] for objects in platform.objects.values() if space in objects.namespaces)
+    labels = next(
+        objects.namespaces[namespace] for objects in platform.objects.values() if namespace in objects.namespaces
+    )
     return {"podSecurity": labels.get(POD_SECURITY_LABEL, "privileged")}
 
 
@@ -153,8 +159,10 @@ def _account(platform: Platform, team: str, namespaces: Sequence[str]) -> Data:
         }
         for namespace in namespaces
     ]
-    common = [name for name in accounts[0] if all(account.get(name, "") == accounts[0][name] for account in accounts)]
-    candidates = [name for name in common if accounts[0][name] is not None] or common
+    everywhere = [
+        name for name in accounts[0] if all(account.get(name, "") == accounts[0][name] for account in accounts)
+    ]
+    candidates = [name for name in everywhere if accounts[0][name] is not None] or everywhere
     if len(candidates) != 1:
         return {}
     [name] = candidates

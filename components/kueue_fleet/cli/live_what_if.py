@@ -33,7 +33,10 @@ def what_if(cluster: str, manifests: Sequence[Manifest], changes: Mapping[str, s
     """
     change, now = _change(manifests, changes)
     documents = [Document(cluster, manifest) for manifest in manifests]
-    raws = [read_raw(some, changed=True) for some in (documents, apply_to_documents(documents, [change]))]
+    raws = [
+        read_raw(documents_of_case, changed=True)
+        for documents_of_case in (documents, apply_to_documents(documents, [change]))
+    ]
     before, after = (prepare_objects(raw, Delays()).run() for raw in raws)
     lines = [f"{change.text}: {now} -> {change.value or 'no limit'}"]
     lines += _outcome_paragraphs(differences(before, after), raws[0].moment - raws[0].origin)
@@ -49,7 +52,11 @@ def _change(manifests: Sequence[Manifest], changes: Mapping[str, str]) -> tuple[
     queue, flavor, resource, limit, amount = (changes.get(name, "").strip() for name in names)
     if limit == _LIMITS[0] and not amount:
         raise console.CommandError(f"{limit} needs an amount; write one, such as 8")
-    queues = [item for item in map(Printed.of, manifests) if (item.kind, item.name) == ("ClusterQueue", queue)]
+    queues = [
+        printed_queue
+        for printed_queue in map(Printed.of, manifests)
+        if (printed_queue.kind, printed_queue.name) == ("ClusterQueue", queue)
+    ]
     for name, quota in (flavor_quota for queue in queues for flavor_quota in quotas_in(queue)):
         if (name, quota.text("name")) == (flavor, resource) and limit in _LIMITS:
             change = parse_change(f"ClusterQueue[{queue}].{quota.path}.{limit}=null")

@@ -377,9 +377,11 @@ def show_outcome(outcome: Outcome) -> None:
         "Meanwhile",
         f"{console.count(len(rows), 'job')}: {eviction_count} evicted, {move_count} moved, {again} ran again",
     )
-    if restarts := sum(row.restarted for row in rows):
+    if restart_count := sum(row.restarted for row in rows):
         hit = sum(bool(row.restarted) for row in rows)
-        line("", f"{console.count(restarts, 'pod')} of {console.count(hit, 'job')} started again in place of others")
+        line(
+            "", f"{console.count(restart_count, 'pod')} of {console.count(hit, 'job')} started again in place of others"
+        )
     line("Longest wait", f"{longest_wait:.0f} s; {outcome.wait_before:.0f} s while nothing happened")
     well = "not in time" if outcome.well_after is None else f"{outcome.well_after:.0f} s after the fault"
     line("All well", f"{well}, which lasted {outcome.lasted:.0f} s")

@@ -70,7 +70,9 @@ def rehearse_upgrade(
         raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None
     if not plan.moves:
         raise console.mistyped(f"--rehearse: every cluster has {to}, so there is nothing to rehearse")
-    if problems := list(dict.fromkeys(problem for fleet in plan.fleets for problem in check_runs_here(fleet))):
+    if problems := list(
+        dict.fromkeys(problem for fleet_then in plan.fleets for problem in check_runs_here(fleet_then))
+    ):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
     for problem in dict.fromkeys(note for fleet_then in plan.fleets for note in runs_otherwise(fleet_then)):
         console.warning(f"{file}: {problem.coded}")

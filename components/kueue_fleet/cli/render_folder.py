@@ -101,8 +101,10 @@ def charts_comment(fleet: FleetSpec, cluster: str) -> str:
 def _commands(chart: ClusterChart, values: str) -> list[str]:
     """How to install a chart, as lines of a comment; `values` is the file with its values."""
     lines = []
-    if entry := chart.priority_class:
-        lines.append(f"kubectl create priorityclass {entry['metadata']['name']} --value={entry['value']}")
+    if priority_class := chart.priority_class:
+        lines.append(
+            f"kubectl create priorityclass {priority_class['metadata']['name']} --value={priority_class['value']}"
+        )
     if labels := chart.namespace_labels:
         lines.append(f"kubectl create namespace {chart.namespace}")
         lines.append(" ".join([f"kubectl label namespace {chart.namespace}", *(f"{k}={v}" for k, v in labels.items())]))

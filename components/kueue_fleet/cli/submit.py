@@ -190,7 +190,9 @@ def _usual_name(command: Sequence[str] | None) -> str:
     program = Path(
         next((word for word in command or () if word.endswith((".py", ".sh"))), (command or ["job"])[0])
     ).stem
-    letters = "".join(char if char.isascii() and char.isalnum() else "-" for char in program.lower()).strip("-")
+    letters = "".join(
+        character if character.isascii() and character.isalnum() else "-" for character in program.lower()
+    ).strip("-")
     return f"{letters[:30].strip('-') or 'job'}-{datetime.now(UTC):%m%d-%H%M%S}"  # noqa: TID251 - the edge has the clock
 
 
@@ -325,8 +327,10 @@ def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: 
     codes: dict[str, int] = {}
     while True:
         try:
-            jobs = jobs_called(job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)])
-            job = LiveJob(clusters, home, jobs[0]) if jobs else None
+            jobs_there = jobs_called(
+                job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)]
+            )
+            job = LiveJob(clusters, home, jobs_there[0]) if jobs_there else None
             pods = job.pods() if job else []
         except ApiError as failed:
             last_line = _say(last_line, f"not known: {failed}; trying again")
@@ -363,5 +367,8 @@ def _say(text: str, now: str) -> str:
 def _exit_codes(pods: Sequence[PrintedPod]) -> Iterator[tuple[str, int]]:
     """Of each pod; -1: it has not ended."""
     for pod in pods:
-        end_states = [one.child("state").child("terminated") for one in pod.status.children("containerStatuses")]
+        end_states = [
+            container_status.child("state").child("terminated")
+            for container_status in pod.status.children("containerStatuses")
+        ]
         yield pod.name, max((container.integer("exitCode", -1) for container in end_states), default=-1)

@@ -218,8 +218,12 @@ class Row:
         cluster_names = [run.cluster or fleet.home for run in record.runs] if record else []
         times = max(Counter(item["metadata"]["name"] for _, item in runs).values(), default=0)
         starts = [at for _, item in runs if (at := PrintedJob.of(item).status.seconds("startTime")) is not None]
-        created = {Printed.of(job).key: Printed.of(job).created for job in seen.stream.submitted}.get("/".join(key))
-        wait = view.waited_seconds if created is None or not starts else max(0.0, min(starts) - created)
+        creation_time = {Printed.of(job).key: Printed.of(job).created for job in seen.stream.submitted}.get(
+            "/".join(key)
+        )
+        wait_seconds = (
+            view.waited_seconds if creation_time is None or not starts else max(0.0, min(starts) - creation_time)
+        )
         places = list(dict.fromkeys([cluster for cluster, _ in runs] or cluster_names))
         wrong = []
         if view.state is not JobState.FINISHED:
@@ -228,7 +232,9 @@ class Row:
             wrong.append(f"{view.name}: was started {times} times")
         is_finished = view.state is JobState.FINISHED
         restart_count = sum(seen.restarted(item) for _, item in runs)
-        return cls(view.name, str(view.state), wait, places, evictions, times, wrong, is_finished, restart_count)
+        return cls(
+            view.name, str(view.state), wait_seconds, places, evictions, times, wrong, is_finished, restart_count
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields, as in a JSON document; `runs` is null where it is not known."""

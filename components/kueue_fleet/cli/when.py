@@ -173,8 +173,10 @@ def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]
     ]
     jobs_there = jobs_called(job_name, there)
     if not jobs_there:
-        owners = [owner_of(workload)[1] for workload in there]
-        fix = instead(job_name.name, owners, "jobs") if owners else "give -f FILE if it is not submitted yet"
+        known_owners = [owner_of(workload)[1] for workload in there]
+        fix = (
+            instead(job_name.name, known_owners, "jobs") if known_owners else "give -f FILE if it is not submitted yet"
+        )
         raise console.CommandError(f"{source}: there is no job {job_name.name}; {fix}")
     names = {(workload.namespace, *owner_of(workload)) for workload in jobs_there}
     if len(names) > 1:

@@ -169,7 +169,9 @@ def _changes(fleet: FleetSpec, fleet_spec: FleetSpec, cluster: str) -> Iterator[
     old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, fleet_spec))
     for path, was_set, value in _different(old, new):
         yield f"Configuration {path}: {value or 'not written'}, before {was_set or 'not written'}"
-    defaults = ({row["field"]: row["value"] for row in side.table("defaults")} for side in (before, after))
+    defaults = (
+        {row["field"]: row["value"] for row in release_facts.table("defaults")} for release_facts in (before, after)
+    )
     for path, was_set, value in _different(*defaults):
         # A section by itself says nothing; its fields do.
         if value != "{}" and not any(f"{added_path}.".startswith(f"{path}.") for added_path in new):
@@ -178,7 +180,10 @@ def _changes(fleet: FleetSpec, fleet_spec: FleetSpec, cluster: str) -> Iterator[
 
 
 def _chart_changes(before: Release, after: Release) -> Iterator[str]:
-    tables = ({(row["part"], row["name"]): row["value"] for row in side.table("chart")} for side in (before, after))
+    tables = (
+        {(row["part"], row["name"]): row["value"] for row in release_facts.table("chart")}
+        for release_facts in (before, after)
+    )
     for (part, name), was, value in _different(*tables):
         if part == "permission":
             yield f"Kueue may {value or 'do nothing with'} {name.removeprefix('/')}, before {was or 'nothing'}"

@@ -24,7 +24,10 @@ _WHAT: Final = {
 def goals_of(fleet: FleetSpec) -> list[Goal]:
     """Every goal of the file: of the queues, then of the teams."""
     values = {priority_class.name: priority_class.value for priority_class in fleet.priority_classes}
-    values |= {entry.name: entry.value for entry in fleet.workload_priority_classes}
+    values |= {
+        workload_priority_class.name: workload_priority_class.value
+        for workload_priority_class in fleet.workload_priority_classes
+    }
     owners: list[ClusterQueueEntry | TeamEntry] = [*fleet.cluster_queues, *fleet.teams]
     return [goal for owner in owners for goal in _of(owner, values)]
 

@@ -77,16 +77,18 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, now, as_published=as_published)
     problems = [*as_written(FleetSpec, reading.problems), *_other_project(document, part)]
-    placed = [
+    placed_problems = [
         replace(_as_written(problem, part), source=source, line=part.line_of(problem.path)) for problem in problems
     ]
     beside = [] if document is part else [*_beside_the_fleet(document)]
     fleet = None if errors_of([*problems, *beside]) else reading.fleet
     if document is not part:
         of_stack = [*beside, *_rehearsal(document), *_unknown_keys(document)]
-        placed += [replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack]
-    placed.sort(key=lambda problem: problem.line or 0)
-    return Reading(fleet, tuple(placed))
+        placed_problems += [
+            replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack
+        ]
+    placed_problems.sort(key=lambda problem: problem.line or 0)
+    return Reading(fleet, tuple(placed_problems))
 
 
 def _as_written(problem: Problem, part: YamlDocument) -> Problem:
@@ -134,8 +136,8 @@ def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_pub
 
 def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
     """These problems, and what else is wrong with the quotas while windows are open."""
-    known = list(problems)
-    once = dict.fromkeys(known)
+    known_problems = list(problems)
+    once = dict.fromkeys(known_problems)
     for windows in together(quota_windows(fleet)):
         within = fleet_in(fleet, windows)
         scope = Scope(within, data)
@@ -146,8 +148,10 @@ def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_
         for problem in scope.in_file_order(dict.fromkeys(all_problems)):
             if problem not in once:
                 once[problem] = None
-                known.append(replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}"))
-    return known
+                known_problems.append(
+                    replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}")
+                )
+    return known_problems
 
 
 def read_with_errors(data: Any) -> FleetSpec:

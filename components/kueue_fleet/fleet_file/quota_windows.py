@@ -22,7 +22,11 @@ def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
     """The windows in which a quota of the fleet is another one."""
     section = fleet.controller
     window_names = {name for queue in fleet.cluster_queues for name in queue.windows}
-    return () if section is None else tuple(window for window in section.quota_windows if window.name in window_names)
+    return (
+        ()
+        if section is None
+        else tuple(quota_window for quota_window in section.quota_windows if quota_window.name in window_names)
+    )
 
 
 def open_windows(fleet: FleetSpec, now: datetime) -> frozenset[str]:

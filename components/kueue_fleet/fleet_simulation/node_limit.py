@@ -168,7 +168,10 @@ class Nodes:
 
     def _end(self, pool: _Pool) -> Mapping[str, int]:
         pool.most = 0
-        places = {key: [place for some in pods.values() for place in some] for key, pods in self._places.items()}
+        places = {
+            key: [place for places_there in pods.values() for place in places_there]
+            for key, pods in self._places.items()
+        }
         lost = {key: sum(place.pool is pool for place in places_there) for key, places_there in places.items()}
         return {key: count for key, count in lost.items() if count}
 

@@ -114,7 +114,9 @@ def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], documents: Ite
     places = {_place(document.data["metadata"]): document.where for document in documents}
     unsure = f"Kueue {versions[-1]} never ran here: what it decides is known from its source and changelog alone"
     notes = () if nearest(versions[-1]).run_here else (unsure,)
-    return Compared(len(before.records), changes, [_problem(change, versions, places) for change in changes], notes)
+    return Compared(
+        len(before.records), changes, [_problem(difference, versions, places) for difference in changes], notes
+    )
 
 
 def _place(metadata: Mapping[str, Any]) -> _Place:

@@ -49,8 +49,10 @@ class NodeIdentity(Component):
     ) -> None:
         """Declare the account and grant it `roles` in `project`, and the images of another project, `images_of`."""
         super().__init__(name, opts)
-        resources = node_identity(name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of)
-        account, *self.roles = declare(self, resources).values()
+        rendered_resources = node_identity(
+            name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of
+        )
+        account, *self.roles = declare(self, rendered_resources).values()
         self.email, self.member = account.email, account.member
         self._give_out()
 
@@ -91,7 +93,7 @@ class TeamIdentity(Component):
         judge(problems_in(TeamGoogleServiceAccount.model_construct(roles=roles), f"TeamIdentity {name}"), opts)
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        resources = team_identity(
+        rendered_resources = team_identity(
             name,
             project=project,
             fleet=fleet,
@@ -101,7 +103,7 @@ class TeamIdentity(Component):
             after=tuple(known_resources),
             elsewhere=elsewhere,
         )
-        self.account, *_ = declare(self, resources, known_resources).values()
+        self.account, *_ = declare(self, rendered_resources, known_resources).values()
         self.email, self.member = self.account.email, self.account.member
         self._give_out()
 
@@ -129,10 +131,10 @@ class ManagerIdentity(Component):
         """
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        resources = manager_identity(
+        rendered_resources = manager_identity(
             name, project=project, fleet=fleet, accounts=accounts, after=tuple(known_resources), elsewhere=elsewhere
         )
-        declare(self, resources, known_resources)
+        declare(self, rendered_resources, known_resources)
         self._give_out()
 
 
@@ -158,10 +160,10 @@ class GrafanaIdentity(Component):
         """
         super().__init__(name, opts)
         known_resources = _numbered(after)
-        resources = grafana_identity(
+        rendered_resources = grafana_identity(
             name, project=project, fleet=fleet, namespace=namespace, after=tuple(known_resources)
         )
-        account, *_ = declare(self, resources, known_resources).values()
+        account, *_ = declare(self, rendered_resources, known_resources).values()
         self.email = account.email
         self._give_out()
 
@@ -189,7 +191,7 @@ class MemberAccess(Component):
         `elsewhere` are other projects with clusters, each of which gets a role and grants of its own.
         """
         super().__init__(name, opts)
-        resources = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
-        self.role, *_ = declare(self, resources).values()
+        rendered_resources = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
+        self.role, *_ = declare(self, rendered_resources).values()
         self.role_name = self.role.name
         self._give_out()

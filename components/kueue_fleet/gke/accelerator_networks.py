@@ -48,9 +48,13 @@ def cards_of(machine: str) -> tuple[Card, ...]:
     if rdma:
         gvnic = Card("gvnic-1", "", "NetDevice", "192.168.128.0/20", None)
         ranges = [f"192.168.{192 + 8 * n}.0/21" for n in range(rdma)]
-        return gvnic, *(Card(f"rdma-{n}", f"eth{n + 2}", "RDMA", cidr, RDMA_MTU) for n, cidr in enumerate(ranges))
+        return gvnic, *(
+            Card(f"rdma-{n}", f"eth{n + 2}", "RDMA", subnet_range, RDMA_MTU) for n, subnet_range in enumerate(ranges)
+        )
     ranges = [f"192.168.{16 * n}.0/20" for n in range(devices)]
-    return tuple(Card(f"vpc{n}", f"eth{n}", "NetDevice", cidr, TCP_MTU) for n, cidr in enumerate(ranges, 1))
+    return tuple(
+        Card(f"vpc{n}", f"eth{n}", "NetDevice", subnet_range, TCP_MTU) for n, subnet_range in enumerate(ranges, 1)
+    )
 
 
 @cache
@@ -102,9 +106,11 @@ def check_network_zone(pool: Pool) -> Iterator[Breach]:
     """Networks that GKE makes, and those for RDMA, are those of one zone."""
     rdma = pool.own_networks and any(card.device_mode == "RDMA" for card in cards_of(pool.machine_type))
     if (pool.network_profile is not None or rdma) and pool.zone_count != 1:
-        zones = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
+        zones_text = (
+            f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
+        )
         which = "for RDMA" if pool.network_profile is None else "of acceleratorNetworkProfile"
-        what = f"{zones}, but the networks {which} are within one zone"
+        what = f"{zones_text}, but the networks {which} are within one zone"
         yield Breach("zones", what, "set exactly one zone, and make a pool for each")
 
 

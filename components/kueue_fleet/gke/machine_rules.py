@@ -47,8 +47,10 @@ def _asked_of(machine: MachineType | None, name: str, gpus: Gpus) -> Iterator[Br
     elif machine is not None and machine.family != "n1":
         yield Breach("gpus", f"is set, but {name} takes no GPUs", "remove it, or use a machine type with GPUs")
     elif gpus.type is None or gpus.count is None:
-        kind = "has none of its own" if machine else "is not in the catalogue"
-        yield Breach("gpus", f"has no type or no count, and {name} {kind}", "set both, such as nvidia-tesla-t4 and 1")
+        kind_text = "has none of its own" if machine else "is not in the catalogue"
+        yield Breach(
+            "gpus", f"has no type or no count, and {name} {kind_text}", "set both, such as nvidia-tesla-t4 and 1"
+        )
     elif machine is not None:
         yield from _attached_gpus(machine, gpus.type, gpus.count)
 

@@ -226,8 +226,10 @@ def _compact(pool: Pool) -> Iterator[Breach]:
 
 def _compact_zone(pool: Pool) -> Iterator[Breach]:
     if pool.compact and pool.zone_count != 1 and not pool.machine_type.startswith(TPU_MACHINES):
-        zones = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
-        yield Breach("zones", f"{zones}, but compact placement is within one zone", "set exactly one zone")
+        zones_text = (
+            f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
+        )
+        yield Breach("zones", f"{zones_text}, but compact placement is within one zone", "set exactly one zone")
 
 
 def _upgradable(pool: Pool) -> Iterator[Breach]:

@@ -94,7 +94,11 @@ def regions_with(accelerator: str) -> tuple[str, ...] | None:
     """The regions where machines with that kind of GPU or TPU are offered; None where that is not known of each."""
     if accelerator in n1_accelerators():
         return regions_offering(accelerator) or None
-    types = [name for name in machine_names() if (facts := machine_type(name)) and facts.accelerator == accelerator]
+    types = [
+        name
+        for name in machine_names()
+        if (machine_facts := machine_type(name)) and machine_facts.accelerator == accelerator
+    ]
     zone_rows = [row_of(name, _offered()) for name in types]
     if not zone_rows or None in zone_rows:
         return None

@@ -263,7 +263,9 @@ def _stuck(clusters: Sequence[str], seconds: int) -> str:
     waiting = (
         f'sum by (cluster, cluster_queue) (kueue_unadmitted_workloads{{reason="UnsatisfiedAdmissionChecks",{here}}})'
     )
-    count = f"sum by (cluster, cluster_queue) (increase(kueue_admitted_workloads_total{{{here}}}[{seconds}s]))"
+    admission_count = (
+        f"sum by (cluster, cluster_queue) (increase(kueue_admitted_workloads_total{{{here}}}[{seconds}s]))"
+    )
     over = f"(({waiting})[{seconds}s:60s])"
     sample_count = f"count_over_time{over} >= {seconds // 60 - 1}"
-    return f"(min_over_time{over} > 0 and {sample_count}) unless ({count} > 0)"
+    return f"(min_over_time{over} > 0 and {sample_count}) unless ({admission_count} > 0)"

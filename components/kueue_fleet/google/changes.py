@@ -66,7 +66,11 @@ def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str
     for key, resource in after.items():
         gone = [cause for cause in resource.replace_with if cause in steps and steps[cause].operation != "update"]
         if gone and key in before:
-            along = {path: Change.UPDATE_REPLACE for target in gone for path in _refers(resource.properties, target)}
+            along = {
+                path: Change.UPDATE_REPLACE
+                for missing_key in gone
+                for path in _refers(resource.properties, missing_key)
+            }
             steps[key] = Step("replace", {**(steps[key].changes if key in steps else {}), **along})
     return steps
 

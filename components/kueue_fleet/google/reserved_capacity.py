@@ -80,7 +80,9 @@ def _answered_otherwise(entry: ReservationEntry | FutureReservationEntry, block:
         "guestAccelerators": machine is None or machine.gpus > 0 or machine.family == "n1",
         "localSsds": machine is None or machine.local_ssds > 0,
     }
-    ignored_properties = [f"{block}.instanceProperties.{name}" for name, reported in comes_with.items() if reported]
+    ignored_properties = [
+        f"{block}.instanceProperties.{name}" for name, is_reported in comes_with.items() if is_reported
+    ]
     by_id = any(not project.isdigit() for project in entry.shared_with)
     return (*ignored_properties, *(["shareSettings.projectMaps"] if by_id else []))
 
@@ -134,9 +136,11 @@ def _future(entry: FutureReservationEntry) -> dict[str, Any]:
 
 
 def _commitment(entry: CommitmentEntry, cloud_resources: Mapping[str, CloudResource]) -> dict[str, Any]:
-    missing = [reservation for reservation in entry.reservations if reservation not in cloud_resources]
-    if missing:
-        raise ValueError(f"commitment {entry.name}: {', '.join(missing)} is not a reservation of this component")
+    missing_reservations = [reservation for reservation in entry.reservations if reservation not in cloud_resources]
+    if missing_reservations:
+        raise ValueError(
+            f"commitment {entry.name}: {', '.join(missing_reservations)} is not a reservation of this component"
+        )
     if len(entry.reservations) > 1:
         raise ValueError(f"commitment {entry.name}: pulumi-gcp takes one reservation; split the commitment")
     return {

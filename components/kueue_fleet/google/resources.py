@@ -138,7 +138,11 @@ def pool_makers(fleet: FleetSpec) -> list[str]:
     """For each project a cluster, with which its Workload Identity pool is there; the fleet's own is the first."""
     projects = (fleet.project, *other_projects(fleet))
     home = {fleet.project: fleet.home} if fleet.cluster(fleet.home) in fleet.gke_clusters else {}
-    return [home.get(project) or clusters[0].name for project in projects if (clusters := clusters_in(fleet, project))]
+    return [
+        home.get(project) or project_clusters[0].name
+        for project in projects
+        if (project_clusters := clusters_in(fleet, project))
+    ]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -181,7 +185,9 @@ def _access(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> Access:
         # Those of the fleet's own controller too: it is refused with any other credentials.
         tokens = fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ServiceAccountToken)
         return Access(kubernetes_tokens=tokens and entry.role == "worker")
-    networks: dict[str, Any] = {entry.name: entry.cidr for entry in fleet.network.authorized_networks}
+    networks: dict[str, Any] = {
+        authorized_network.name: authorized_network.cidr for authorized_network in fleet.network.authorized_networks
+    }
     if entry.role == "worker" and fleet.manager in fleet.new_clusters:
         region = fleet.manager.region
         networks["nodes of the manager"] = network.node_ranges[region]

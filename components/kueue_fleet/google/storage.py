@@ -149,7 +149,9 @@ def why_not_resized(before: Instance, after: Instance) -> str | None:
 
 def storage_costs(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
     """File servers and disks, which are paid by their size."""
-    for place in (one for entry in fleet.storage for one in storage_places(fleet, entry) if one.made):
+    for place in (
+        storage_place for entry in fleet.storage for storage_place in storage_places(fleet, entry) if storage_place.made
+    ):
         volume, count = place.entry.volume, max(1, len(place.zones))
         if isinstance(volume, Bucket):
             continue
@@ -208,13 +210,15 @@ def _disk(
 
 
 def _grants(
-    name: str, place: StoragePlace, resources: Sequence[CloudResource], accounts: Mapping[str, Any], project: Any
+    name: str, place: StoragePlace, cloud_resources: Sequence[CloudResource], accounts: Mapping[str, Any], project: Any
 ) -> Iterator[CloudResource]:
     """Who may use a bucket: its teams, and of checkpoints GKE's own account."""
     volume = place.entry.volume
     if not isinstance(volume, Bucket):
         return
-    bucket, at = (resources[0].ref("name"), place.location.lower()) if resources else (place.name, place.name)
+    bucket, at = (
+        (cloud_resources[0].ref("name"), place.location.lower()) if cloud_resources else (place.name, place.name)
+    )
     role = READS_OBJECTS if place.entry.read_only else USES_OBJECTS
     who = {team: (role, joined("serviceAccount:", accounts[team])) for team in place.entry.teams if team in accounts}
     if isinstance(volume, MultiTierCheckpoints):

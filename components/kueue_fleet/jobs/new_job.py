@@ -101,7 +101,9 @@ def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
     """
     team, _, name = template.rpartition("/")
     team_templates = [(team, one) for team in fleet.teams for one in team.job_templates]
-    templates = [(owner, one) for owner, one in team_templates if one.name == name and team in ("", owner.name)]
+    templates = [
+        (team_entry, one) for team_entry, one in team_templates if one.name == name and team in ("", team_entry.name)
+    ]
     if len(templates) != 1:
         names = [f"{team_entry.name}/{one.name}" for team_entry, one in team_templates]
         fix = instead(template, names, "templates") if names else "add it to jobTemplates of the team"
@@ -262,28 +264,30 @@ def _queue(
     return None
 
 
-def _requests(places: _Places, request: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _requests(places: _Places, job_request: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     """What each pod asks for: quantities by resource, CPUs first."""
     usual: Mapping[str, int] = {"cpu": 1000, "memory": 4 * _GIB}
-    if request.gpus > 0:
+    if job_request.gpus > 0:
         if GPU_RESOURCE not in places.resources:
             has = "TPUs" if TPU_RESOURCE in places.resources else "no GPUs"
             fix = "write the job yourself" if has == "TPUs" else "name another queue"
-            problems.append(JOB.at("gpus", f"is {request.gpus}, and queue {request.queue} has {has}", fix))
+            problems.append(JOB.at("gpus", f"is {job_request.gpus}, and queue {job_request.queue} has {has}", fix))
             return
-        usual = places.share(request.gpus)
+        usual = places.share(job_request.gpus)
     amounts = {
-        "cpu": request.cpu or _cpus(usual.get("cpu", 0)),
-        "memory": request.memory or _bytes(usual.get("memory", 0)),
+        "cpu": job_request.cpu or _cpus(usual.get("cpu", 0)),
+        "memory": job_request.memory or _bytes(usual.get("memory", 0)),
     }
     for name, amount in amounts.items():
         if amount:
             yield name, amount
         else:
-            wrong = f"is not given, and what goes with {request.gpus} GPUs in queue {request.queue} is not known"
+            wrong = (
+                f"is not given, and what goes with {job_request.gpus} GPUs in queue {job_request.queue} is not known"
+            )
             problems.append(JOB.at(name, wrong, "give that of each pod"))
-    if request.gpus > 0:
-        yield GPU_RESOURCE, str(request.gpus)
+    if job_request.gpus > 0:
+        yield GPU_RESOURCE, str(job_request.gpus)
 
 
 def _cpus(milli: int) -> str:

@@ -121,8 +121,10 @@ class Planner:
         self._whole: dict[Point, Candidate] = {}
         self._goals = [goal.path for goal in goals_of(question.fleet(question.today))]
         sizes = [len(knob.levels) for knob in question.knobs]
-        knobs = frozenset(number for number, knob in enumerate(question.knobs) if not knob.is_ordered)
-        self._search = Search(sizes, self._evaluate, self._terms.floor, most, budget, knobs, paid=self._terms.paid)
+        unordered_knobs = frozenset(number for number, knob in enumerate(question.knobs) if not knob.is_ordered)
+        self._search = Search(
+            sizes, self._evaluate, self._terms.floor, most, budget, unordered_knobs, paid=self._terms.paid
+        )
 
     def answer(self, held_out: Window | None) -> Answer:
         """The search, and what is made of it. Raises NoGoalKnownError."""
@@ -249,13 +251,15 @@ def not_known(question: Question, candidate: Candidate) -> Iterator[str]:
 
 
 def _unseen_waits(fleet: FleetSpec, replay: Replay) -> Iterator[str]:
-    places = {(entry.check, entry.cluster) for entry in replay.drawn.file.waits}
+    places_known = {(entry.check, entry.cluster) for entry in replay.drawn.file.waits}
     for check in fleet.admission_checks:
         for cluster in fleet.job_clusters if check.provisioning_request is not None else ():
-            if check.name not in fleet.checks_on(cluster) or (check.name, cluster) in places:
+            if check.name not in fleet.checks_on(cluster) or (check.name, cluster) in places_known:
                 continue
             region = fleet.cluster(cluster).region
-            other = "those of other regions were taken" if (check.name, None) in places else "they take no time here"
+            other = (
+                "those of other regions were taken" if (check.name, None) in places_known else "they take no time here"
+            )
             yield f"how long {check.name} takes in {region}, as no wait of it there is recorded: {other}"
 
 

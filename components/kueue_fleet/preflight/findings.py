@@ -230,23 +230,27 @@ def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
     """Of a network that the fleet does not make."""
     for need in needs.subnets:
         what = f"subnet {need.name} in {need.region}"
-        needed = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))
-        unread = _unread(facts, "addresses", what, needed)
+        subnet_text = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))
+        unread = _unread(facts, "addresses", what, subnet_text)
         if unread is not None:
             yield unread
             continue
-        ranges = [subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)]
-        missing_names = [name for name in need.secondary if name not in {subnet.secondary for subnet in ranges}]
+        subnets_there = [
+            subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)
+        ]
+        missing_names = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets_there}]
         field = f"network.existing.subnets[{need.region}]"
-        if not ranges:
+        if not subnets_there:
             wrong = f"network {needs.network} of {needs.network_project} has no such subnet"
-            yield Finding("addresses", what, needed, "not there", "ask", wrong, f"write the name of one in {field}")
+            yield Finding(
+                "addresses", what, subnet_text, "not there", "ask", wrong, f"write the name of one in {field}"
+            )
         elif missing_names:
             fix = f"have it added, or write another name in {field}"
             wrong = f"it has no secondary range {listed(missing_names)}"
-            yield Finding("addresses", what, needed, "there", "ask", wrong, fix)
+            yield Finding("addresses", what, subnet_text, "there", "ask", wrong, fix)
         else:
-            yield Finding("addresses", what, needed, "there", "fits")
+            yield Finding("addresses", what, subnet_text, "there", "fits")
 
 
 def _host_grants(needs: Needs, facts: Facts) -> Iterator[Finding]:
@@ -273,15 +277,17 @@ def _host_grants(needs: Needs, facts: Facts) -> Iterator[Finding]:
 
 def _roles(needs: Needs, facts: Facts) -> Iterator[Finding]:
     for need in needs.roles:
-        needed = f"{len(need.permissions)} permissions" if len(need.permissions) > 1 else need.permissions[0]
-        unread = _unread(facts, "permissions", need.role, needed)
+        permissions_text = f"{len(need.permissions)} permissions" if len(need.permissions) > 1 else need.permissions[0]
+        unread = _unread(facts, "permissions", need.role, permissions_text)
         if unread is not None:
             yield unread
             continue
         missing_permissions = [name for name in need.permissions if name not in facts.permissions]
         if not missing_permissions:
-            yield Finding("permissions", need.role, needed, "all", "fits")
+            yield Finding("permissions", need.role, permissions_text, "all", "fits")
             continue
         has = f"{len(need.permissions) - len(missing_permissions)} of {len(need.permissions)}"
         wrong = f"you lack {listed(missing_permissions)}, for {need.reason}"
-        yield Finding("permissions", need.role, needed, has, "ask", wrong, f"ask for {need.role} in {needs.project}")
+        yield Finding(
+            "permissions", need.role, permissions_text, has, "ask", wrong, f"ask for {need.role} in {needs.project}"
+        )

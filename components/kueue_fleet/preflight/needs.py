@@ -131,17 +131,24 @@ def _pools(fleet: FleetSpec) -> Iterator[ResolvedNodePool]:
 
 
 def _machines(fleet: FleetSpec, project: str) -> Iterable[MachineNeed]:
-    pools: dict[tuple[str, str, str | None], list[str]] = {}
+    pools_by_machine: dict[tuple[str, str, str | None], list[str]] = {}
     for pool in _pools(fleet):
         if fleet.project_of(pool.cluster) != project:
             continue
-        gpu = pool.accelerator if pool.machine is None or pool.machine.attached else None
+        attached_accelerator = pool.accelerator if pool.machine is None or pool.machine.attached else None
         for zone in pool.node_locations:
-            pools.setdefault((zone, pool.machine_type, gpu), []).append(f"{pool.cluster}/{pool.name}")
+            pools_by_machine.setdefault((zone, pool.machine_type, attached_accelerator), []).append(
+                f"{pool.cluster}/{pool.name}"
+            )
     for entry in fleet.reservations if project == fleet.project else ():
-        gpu = entry.accelerator.type if entry.accelerator else None
-        pools.setdefault((entry.zone, entry.machine_type, gpu), []).append(f"reservation {entry.name}")
-    return [MachineNeed(*key, tuple(reasons)) for key, reasons in sorted(pools.items(), key=lambda each: str(each[0]))]
+        attached_accelerator = entry.accelerator.type if entry.accelerator else None
+        pools_by_machine.setdefault((entry.zone, entry.machine_type, attached_accelerator), []).append(
+            f"reservation {entry.name}"
+        )
+    return [
+        MachineNeed(*key, tuple(reasons))
+        for key, reasons in sorted(pools_by_machine.items(), key=lambda each: str(each[0]))
+    ]
 
 
 def _reservations(fleet: FleetSpec, project: str) -> Iterator[ReservationNeed]:

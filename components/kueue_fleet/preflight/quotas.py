@@ -240,13 +240,15 @@ def _flavors_without_pools(demand: _Demand, fleet: FleetSpec, cluster: str) -> N
     """GPUs and TPU chips of nodes that GKE makes: as many as queues may admit jobs for."""
     for flavor, count in _accelerator_quotas(fleet, cluster):
         labels = fleet.flavor_on(flavor, cluster).node_labels
-        nodes = flavor.compute_class
+        compute_class = flavor.compute_class
         # Of several kinds the first: `check` warns of them.
-        kind = next(iter(nodes.accelerators), None) if nodes is not None else accelerator_of(labels)
+        kind = next(iter(compute_class.accelerators), None) if compute_class is not None else accelerator_of(labels)
         if kind is None or fleet.flavor_nodes(flavor, cluster):
             continue
         spot = labels.get(SPOT) == "true" or labels.get(PROVISIONING) == "spot" or labels.get(FLEX_START) == "true"
-        preemptible = spot or _is_queued(fleet, flavor.name, cluster) or (nodes is not None and nodes.preemptible)
+        preemptible = (
+            spot or _is_queued(fleet, flavor.name, cluster) or (compute_class is not None and compute_class.preemptible)
+        )
         region = fleet.cluster(cluster).region
         demand.accelerators(kind, region, count, f"{cluster}/{flavor.name}", preemptible=preemptible)
 

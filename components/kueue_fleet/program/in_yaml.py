@@ -26,16 +26,18 @@ def fleets_in(project: Project, stack: str) -> list[DeclaredFleet]:
     own = f"{project.name}:"
     config = {key.removeprefix(own): value for key, value in without_secrets(project.values(stack)).items()}
     variables = _map(project.settings.get("variables"))
-    values = {**config, **variables, "pulumi": {"stack": stack, "project": project.name}}
+    known_values = {**config, **variables, "pulumi": {"stack": stack, "project": project.name}}
     declared_fleets = []
     for key, resource in _map(project.settings.get("resources")).items():
         properties = _map(_map(resource).get("properties"))
         if _map(resource).get("type") in _FLEET:
             name, of_program = resource.get("name", key), properties.get("project")
-            later = isinstance(of_program, str) and not _is_known(of_program, values)
+            later = isinstance(of_program, str) and not _is_known(of_program, known_values)
             place = f"{project.folder / PROJECT_FILE}: resources.{key}.properties"
-            spec = _filled(properties.get("spec"), values, f"{place}.spec")
-            declared_fleets.append(DeclaredFleet(name, spec, None if later else _filled(of_program, values, place)))
+            spec = _filled(properties.get("spec"), known_values, f"{place}.spec")
+            declared_fleets.append(
+                DeclaredFleet(name, spec, None if later else _filled(of_program, known_values, place))
+            )
     return declared_fleets
 
 
@@ -62,9 +64,13 @@ def _filled(value: Any, known_values: Mapping[str, Any], path: str) -> Any:
     return _REFERENCE.sub(lambda match: str(_referred(match[1], known_values, path)), value).replace("$${", "${")
 
 
-def _referred(reference: str, values: Mapping[str, Any], path: str) -> Any:
+def _referred(reference: str, known_values: Mapping[str, Any], path: str) -> Any:
     first, *fields = reference.split(".")
-    value = _filled(values[first], {**values, first: None}, path) if values.get(first) is not None else None
+    value = (
+        _filled(known_values[first], {**known_values, first: None}, path)
+        if known_values.get(first) is not None
+        else None
+    )
     for field in fields:
         value = _map(value).get(field)
     if value is None:

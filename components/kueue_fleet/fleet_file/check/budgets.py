@@ -26,7 +26,9 @@ def _enforced(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     if fleet.controller is None:
         wrong = "set, but only the fleet's controller holds jobs back"
         yield BUDGET.at(f"{path}.enforce", wrong, "add the section controller, or remove it")
-    names = {spec.cluster_queue for space, _, spec in local_queues(fleet) if fleet.team_of.get(space) == team.name}
+    names = {
+        spec.cluster_queue for namespace, _, spec in local_queues(fleet) if fleet.team_of.get(namespace) == team.name
+    }
     queues = [queue for queue in fleet.cluster_queues if queue.name in names]
     for queue in queues:
         away = [name for name in fleet.clusters_of(queue) if name != fleet.controller_cluster]
@@ -53,7 +55,12 @@ def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str])
     groups = [group for queue in queues for group in queue.resource_groups]
     priced_groups = (group for group in groups if not set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources))
     flavors = sorted({flavor.name for group in priced_groups for flavor in group.flavors})
-    places = ((name, on) for name in flavors for on in fleet.job_clusters if name in fleet.flavors_on(on))
+    places = (
+        (name, job_cluster)
+        for name in flavors
+        for job_cluster in fleet.job_clusters
+        if name in fleet.flavors_on(job_cluster)
+    )
     costs = ((name, accelerator_hour(fleet, place, name, prices)) for name, place in places)
     unpriced_names = dict.fromkeys(name for name, cost in costs if isinstance(cost, Unpriced))
     if budget.usd is not None and unpriced_names:

@@ -106,12 +106,14 @@ def _configuration(kueue: KueueInstallation, text: str | Mapping[str, Any]) -> I
         return
     fields, _ = configuration_as_v1beta2(data)
     try:
-        model = read_model(KueueConfiguration, {k: v for k, v in fields.items() if k not in ("apiVersion", "kind")})
+        configuration = read_model(
+            KueueConfiguration, {k: v for k, v in fields.items() if k not in ("apiVersion", "kind")}
+        )
     except SpecError as error:
         yield from error.problems
         return
-    yield from problems_in(model)
-    yield from configuration_problems(model, kueue.namespace, kueue.release)
+    yield from problems_in(configuration)
+    yield from configuration_problems(configuration, kueue.namespace, kueue.release)
 
 
 def _value_at(values: Any, path: str) -> Any:

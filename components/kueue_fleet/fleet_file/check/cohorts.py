@@ -92,7 +92,10 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
             quotas = by_flavor(groups_on(fleet, cohort.resource_groups, cluster)).items()
             own = {of: quota.nominal_quota for of, quota in quotas if quota.nominal_quota}
             below = [by_flavor(groups_on(fleet, queue.resource_groups, cluster)) for queue in here]
-            sums = {of: Quantity.total(quotas[of].nominal_quota for quotas in below if of in quotas) for of in own}
+            sums = {
+                of: Quantity.total(amounts_below[of].nominal_quota for amounts_below in below if of in amounts_below)
+                for of in own
+            }
             # CPU and memory are often given away freely, to limit GPUs alone.
             whole_names = [of for of in own if "/" in of[1]] or [*own]
             if whole_names and all(own[of] == sums[of] for of in whole_names):
@@ -116,8 +119,10 @@ def _alone(scope: Scope) -> Iterator[Problem]:
         return
     for queue in fleet.cluster_queues:
         name = queue.cohort_name
-        entry = fleet.cohort(name) if name is not None else None
-        shares = entry is not None and (entry.resource_groups or entry.parent_name or entry.name in children)
+        cohort_entry = fleet.cohort(name) if name is not None else None
+        shares = cohort_entry is not None and (
+            cohort_entry.resource_groups or cohort_entry.parent_name or cohort_entry.name in children
+        )
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
             yield COHORT_ALONE.at(
                 f"{scope.path(queue)}.cohortName",

@@ -52,9 +52,11 @@ def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 def _used_flavors(fleet: FleetSpec) -> set[str]:
     """The flavors that a queue, a cohort or the manager has quota on."""
-    names = {name for queue in fleet.cluster_queues for name in queue.flavor_names}
-    names |= {flavor.name for cohort in fleet.cohorts for group in cohort.resource_groups for flavor in group.flavors}
-    return names | {
+    used_names = {name for queue in fleet.cluster_queues for name in queue.flavor_names}
+    used_names |= {
+        flavor.name for cohort in fleet.cohorts for group in cohort.resource_groups for flavor in group.flavors
+    }
+    return used_names | {
         flavor.name
         for queue in fleet.cluster_queues
         if queue.manager is not None
@@ -158,9 +160,11 @@ def _managed_resources(
     Source: kueue@v0.19.2 pkg/controller/admissionchecks/provisioning/controller.go (requiredPodSets).
     """
     users = [queue for queue in scope.fleet.cluster_queues if check.name in queue.check_names]
-    resources = [resource for queue in users for group in queue.resource_groups for resource in group.covered_resources]
+    covered_names = [
+        resource for queue in users for group in queue.resource_groups for resource in group.covered_resources
+    ]
     for index, resource in enumerate(request.managed_resources):
         at = f"{scope.path(check)}.provisioningRequest.managedResources[{index}]"
         yield from suggest.misspelt(
-            at, resource, (*ACCELERATOR_RESOURCES, *resources), "is not a resource of a queue that uses the check"
+            at, resource, (*ACCELERATOR_RESOURCES, *covered_names), "is not a resource of a queue that uses the check"
         )

@@ -53,7 +53,9 @@ def _slack(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if queue.cohort_name is None:
         yield SLACK.at(at, "true, but it is in no cohort, and lends nothing", "set cohortName, or remove slack")
         return
-    queue_names = [f"{space}/{name}" for space, name, spec in local_queues(fleet) if spec.cluster_queue == queue.name]
+    queue_names = [
+        f"{namespace}/{name}" for namespace, name, spec in local_queues(fleet) if spec.cluster_queue == queue.name
+    ]
     if queue_names:
         fix = "remove it, or let it lead to another queue"
         yield SLACK.at(at, f"true, but LocalQueue {queue_names[0]} leads to it, whose jobs could use what is lost", fix)

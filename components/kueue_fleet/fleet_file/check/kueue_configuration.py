@@ -245,12 +245,14 @@ def _device_classes(configuration: KueueConfiguration) -> Iterator[Problem]:
             yield OUT_OF_RANGE.at(
                 f"{here}.deviceClassNames", f"{len(classes)} classes", f"write at most {_MOST_CLASSES}"
             )
-        for number, one in enumerate(map(str, classes)):
+        for number, device_class in enumerate(map(str, classes)):
             path = f"{here}.deviceClassNames[{number}]"
-            yield from syntax_problems(path, one, syntax.label_key)
-            if one in resources and not mapping.get("sources"):
-                yield LISTED_TWICE.at(path, f"{one} counts as {resources[one]} already", "keep one of the two")
-            resources.setdefault(one, str(name))
+            yield from syntax_problems(path, device_class, syntax.label_key)
+            if device_class in resources and not mapping.get("sources"):
+                yield LISTED_TWICE.at(
+                    path, f"{device_class} counts as {resources[device_class]} already", "keep one of the two"
+                )
+            resources.setdefault(device_class, str(name))
 
 
 def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator[Problem]:

@@ -209,8 +209,12 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
 def _offered(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> Iterator[Problem]:
     """The machine type, or the GPU attached to it, is offered in the pool's zones, as far as known."""
     at = f"{path_on(scope, pool, node_pool.cluster)}.zones"
-    gpu = node_pool.accelerator if node_pool.machine is not None and node_pool.machine.attached else None
-    what, field = (gpu, "accelerator.type") if gpu else (pool.machine_type, "machineType")
+    attached_accelerator = (
+        node_pool.accelerator if node_pool.machine is not None and node_pool.machine.attached else None
+    )
+    what, field = (
+        (attached_accelerator, "accelerator.type") if attached_accelerator else (pool.machine_type, "machineType")
+    )
     yield from offered_problems(at, what, node_pool.zones, node_pool.region)
     yield from offered_nowhere(f"{scope.path(pool)}.{field}", what, node_pool.region)
 

@@ -259,19 +259,21 @@ def _shared_pools(
         sharing = [flavor for flavor in flavors if flavor.name in together and _gpus(promises, flavor)]
         if len(sharing) < 2 or not nodes:
             continue
-        there = held_by([pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE)
-        if there is None or any(
+        machines_have = held_by(
+            [pool for pool in fleet.node_pools_on(cluster.name) if pool.name in nodes], GPU_RESOURCE
+        )
+        if machines_have is None or any(
             _gpus(promises, flavor) > (held_by(pools_of[flavor.name], GPU_RESOURCE) or 0) for flavor in sharing
         ):
             continue
         total = sum(_gpus(promises, flavor) for flavor in sharing)
-        if total > there:
+        if total > machines_have:
             names = ", ".join(flavor.name for flavor in sharing)
             by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
             yield SHARED_NODES.at(
                 scope.path(by_labels),
                 f"flavors {names} share nodes on {{cluster}}, and queues may use {total} {GPU_RESOURCE} of them, "
-                f"but the nodes hold {there}",
+                f"but the nodes hold {machines_have}",
                 "give each flavor a node pool of its own, or lower nominalQuota",
             ).on(cluster.name)
             continue
@@ -322,9 +324,11 @@ def _auto_provisioning(
     for flavor in flavors:
         pools = scope.fleet.flavor_nodes(flavor, cluster.name)
         kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
-        devices = sum(sum(promises[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES)
+        promised_amount = sum(
+            sum(promises[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES
+        )
         for kind in kinds - {None}:
-            counts[kind or ""] = counts.get(kind or "", 0) + -(-devices // shares_of(flavor, pools))
+            counts[kind or ""] = counts.get(kind or "", 0) + -(-promised_amount // shares_of(flavor, pools))
     relied_on = {accelerator_of(flavor.node_labels) for flavor in without_pools}
     path = f"{scope.path(cluster)}.nodeAutoProvisioning.resourceLimits"
     for kind, count in counts.items():

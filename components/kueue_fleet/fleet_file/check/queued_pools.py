@@ -99,7 +99,11 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
             for flavor in group.flavors
         ]
         index = asks.index(True) if True in asks else len(asks)
-        later = [flavor.name for flavor, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
+        later = [
+            flavor.name
+            for flavor, asks_check in zip(group.flavors[index:], asks[index:], strict=True)
+            if not asks_check
+        ]
         if later:
             yield DWS_FIRST.at(
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",

@@ -229,8 +229,12 @@ def _elsewhere(scope: Scope, pool: ResolvedNodePool, at: str) -> Iterator[Proble
         fix = f"put the pool on a cluster of {fleet.project}, or have the reservation made in {project}"
         yield RESERVED_ELSEWHERE.at(f"{at}.capacity", f"{where} of {fleet.project}", fix)
         return
-    users = reservations[capacity.reservation].shared_with
-    if capacity.project == fleet.project and project not in users and not any(project.isdigit() for project in users):
+    shared_projects = reservations[capacity.reservation].shared_with
+    if (
+        capacity.project == fleet.project
+        and project not in shared_projects
+        and not any(project.isdigit() for project in shared_projects)
+    ):
         section = f"reservations[{capacity.reservation}].sharedWith"
         yield RESERVED_ELSEWHERE.at(section, f"{where} is not shared with it", f"add the number of {project}")
     elif capacity.project is None:

@@ -156,7 +156,9 @@ def _operators(scope: Scope, kueue_configurations: Mapping[str, KueueConfigurati
         *fleet.operators.installed_elsewhere,
         *(kind for kinds, _ in installed_operators.values() for kind in kinds),
     }
-    enabled_frameworks = dict.fromkeys(kind for own in kueue_configurations.values() for kind in frameworks_of(own))
+    enabled_frameworks = dict.fromkeys(
+        framework for own in kueue_configurations.values() for framework in frameworks_of(own)
+    )
     for framework in enabled_frameworks:
         if framework in KINDS and framework not in there:
             path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")

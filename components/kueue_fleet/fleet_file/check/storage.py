@@ -205,7 +205,12 @@ def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Itera
     Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine series).
     """
     fleet = scope.fleet
-    queues = {local.cluster_queue for team in fleet.teams if team.name in entry.teams for local in team.local_queues}
+    queues = {
+        local_queue.cluster_queue
+        for team in fleet.teams
+        if team.name in entry.teams
+        for local_queue in team.local_queues
+    }
     names = {name for queue in fleet.cluster_queues if queue.name in queues for name in queue.flavor_names}
     flavors = [flavor for flavor in fleet.flavors if flavor.name in names and cluster.name in fleet.clusters_of(flavor)]
     pools = [fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors]

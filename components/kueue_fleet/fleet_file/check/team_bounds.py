@@ -37,8 +37,13 @@ def _manager_elsewhere(scope: Scope) -> Iterator[Problem]:
     manager = fleet.manager
     for team in fleet.teams if manager is not None else ():
         queues = (local.cluster_queue for local in team.local_queues)
-        regions = fleet.allowed_regions(team)
-        if manager is not None and regions and manager.place not in regions and any(map(fleet.is_dispatched, queues)):
+        allowed_regions = fleet.allowed_regions(team)
+        if (
+            manager is not None
+            and allowed_regions
+            and manager.place not in allowed_regions
+            and any(map(fleet.is_dispatched, queues))
+        ):
             yield REGIONS_NOT_KEPT.at(
                 f"{scope.path(team)}.allowedRegions",
                 f"{', '.join(team.allowed_regions)}, but {manager.name}, which stores its jobs with their names, "

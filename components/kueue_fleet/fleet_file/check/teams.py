@@ -77,7 +77,9 @@ def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     }
     for index, template in enumerate(team.resource_claim_templates):
         at, name = f"{scope.path(team)}.resourceClaimTemplates[{index}].deviceClassName", template.device_class_name
-        if template.name in [other.name for other in team.resource_claim_templates[:index]]:
+        if template.name in [
+            resource_claim_template.name for resource_claim_template in team.resource_claim_templates[:index]
+        ]:
             yield listed_twice(f"{scope.path(team)}.resourceClaimTemplates[{index}].name", template.name, "template")
         if name not in class_names:
             wrong = f"{name} is in no deviceClassMappings, so Kueue admits no job that claims it"
@@ -301,12 +303,14 @@ def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bo
     selector, labels = queue.namespace_selector, _labels(fleet, namespace)
     if selector is None or all(cluster in fleet.new_clusters for cluster in fleet.clusters):
         return False
-    needs = dict(selector.match_labels or {})
-    for term in selector.match_expressions or ():
-        if term.operator in ("In", "Exists"):
-            needs.setdefault(term.key, term.values[0] if term.values else "")
-    needs.pop(TEAM_LABEL, None)
-    return selector.matches({**needs, **labels})
+    labels_needed = dict(selector.match_labels or {})
+    for match_expression in selector.match_expressions or ():
+        if match_expression.operator in ("In", "Exists"):
+            labels_needed.setdefault(
+                match_expression.key, match_expression.values[0] if match_expression.values else ""
+            )
+    labels_needed.pop(TEAM_LABEL, None)
+    return selector.matches({**labels_needed, **labels})
 
 
 def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:

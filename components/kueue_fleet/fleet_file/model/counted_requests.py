@@ -24,8 +24,16 @@ _ADDED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 def ignores_undeclared(fleet: FleetSpec, cluster: str) -> bool:
     """Whether Kueue on `cluster` admits jobs whatever else they request than its queues cover."""
     configurations = (fleet.cluster(cluster).kueue.configuration, fleet.kueue.configuration)
-    strategies = (own.resources.quota_check_strategy for own in configurations if own.resources is not None)
-    gates = {name: on for own in reversed(configurations) for name, on in (own.feature_gates or {}).items()}
+    strategies = (
+        configuration.resources.quota_check_strategy
+        for configuration in configurations
+        if configuration.resources is not None
+    )
+    gates = {
+        name: on
+        for configuration in reversed(configurations)
+        for name, on in (configuration.feature_gates or {}).items()
+    }
     release = fleet.kueue_on(cluster).release
     return next(filter(None, strategies), None) == "IgnoreUndeclared" and release.gate_is_on(
         "QuotaCheckStrategy", gates

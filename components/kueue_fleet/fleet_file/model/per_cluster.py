@@ -315,6 +315,10 @@ def _is_interruptible(fleet: FleetSpec, name: str) -> bool:
     entry = fleet.flavor(name)
     if entry is None:
         return False
-    places = [fleet.flavor_nodes(entry, on) for on in fleet.job_clusters if name in fleet.flavors_on(on)]
+    places = [
+        fleet.flavor_nodes(entry, job_cluster)
+        for job_cluster in fleet.job_clusters
+        if name in fleet.flavors_on(job_cluster)
+    ]
     nodes = [isinstance(pool.capacity, Spot | FlexStart) for pools in places for pool in pools]
     return all(places) and bool(nodes) and all(nodes)

@@ -105,11 +105,13 @@ def _disks_back(disks: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
 
 def _networks(pool: NodePoolFields) -> list[dict[str, Any]] | None:
     """Those that the fleet makes have their names on a cluster."""
-    entry = pool.accelerator_networks
-    if entry is None:
+    networks_entry = pool.accelerator_networks
+    if networks_entry is None:
         return None
-    unknown = {"network": UNKNOWN, "subnetwork": UNKNOWN}
-    return [network.wire() for network in entry.existing] or [unknown for _ in cards_of(pool.machine_type)]
+    unknown_network = {"network": UNKNOWN, "subnetwork": UNKNOWN}
+    return [network.wire() for network in networks_entry.existing] or [
+        unknown_network for _ in cards_of(pool.machine_type)
+    ]
 
 
 def _networks_back(networks: list[Mapping[str, Any]]) -> dict[str, Any] | None:

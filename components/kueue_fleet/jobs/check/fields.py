@@ -64,7 +64,7 @@ def check_priorities(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """What a pod says beside its priority class, whose values Kubernetes writes into it; classes that there are not are
     found where jobs are read."""
     none = next(
-        (entry for entry in fleet.priority_classes if entry.global_default),
+        (priority_class for priority_class in fleet.priority_classes if priority_class.global_default),
         PriorityClassFields(value=0),
     )
     classes = {"": none} | {priority_class.name: priority_class for priority_class in fleet.priority_classes}
@@ -125,15 +125,19 @@ def _fields(kind: str, value: Any, path: str) -> Iterator[tuple[str, Fault]]:
 
 
 def _object(kind: str, value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Fault]]:
-    fields = {name.removesuffix("!"): type_ for name, type_ in _types()[kind].items()}
+    known_fields = {name.removesuffix("!"): type_ for name, type_ in _types()[kind].items()}
     for name, item in value.items():
         at = f"{path}.{name}"
-        if name not in fields:
-            near = nearest(str(name), fields)
-            fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(sorted(fields)[:12])}"
+        if name not in known_fields:
+            near = nearest(str(name), known_fields)
+            fix = (
+                f"did you mean {near}?"
+                if near
+                else f"remove it, or write one of {', '.join(sorted(known_fields)[:12])}"
+            )
             yield at, job_fault("is not a field that Kubernetes has here, and kubectl refuses it", fix)
             continue
-        yield from _fields(fields[name], item, at)
+        yield from _fields(known_fields[name], item, at)
     for name in _types()[kind]:
         if name.endswith("!") and value.get(name[:-1]) in (None, "") and kind != "PodSpec":
             yield f"{path}.{name[:-1]}", job_fault("is missing", "write it")

@@ -185,7 +185,9 @@ def possible_flavors(
                 continue
             there = fleet.flavor_on(flavor, cluster)
             if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
-                added_tolerations = (parse_toleration(Fields(one.wire(), "", [])) for one in there.tolerations)
+                added_tolerations = (
+                    parse_toleration(Fields(toleration.wire(), "", [])) for toleration in there.tolerations
+                )
                 yield flavor, _with(pods, there.node_labels, added_tolerations)
 
 
@@ -415,7 +417,9 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) 
                 f"selects {key}={value}, and {here} {has}", "select what its nodes have, or label the pool"
             )
     if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
-        label_keys = ", ".join(dict.fromkeys(one.key for term in pods.terms for one in term.requirements))
+        label_keys = ", ".join(
+            dict.fromkeys(requirement.key for term in pods.terms for requirement in term.requirements)
+        )
         return job_fault(
             f"has a node affinity ({label_keys}) that no node of {here} matches", "change it, or label the pool"
         )

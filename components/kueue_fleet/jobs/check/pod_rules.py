@@ -126,14 +126,16 @@ def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) 
 
 def _managed_by(fleet: FleetSpec, queue: str, job: Manifest, team: TeamEntry | None) -> Iterator[Fault]:
     """Kueue names itself in jobs that it dispatches; elsewhere Kubernetes leaves such jobs to it."""
-    manager = inside(job, "spec").get("managedBy")
-    if job["kind"] == "Job" and manager not in (None, JOB_CONTROLLER) and fleet.queue(queue) is not None:
+    manager_name = inside(job, "spec").get("managedBy")
+    if job["kind"] == "Job" and manager_name not in (None, JOB_CONTROLLER) and fleet.queue(queue) is not None:
         if fleet.is_dispatched(queue):
             # What jobs of teams may name is a policy of the fleet; `team_rules` has it.
-            if manager != MULTIKUEUE_CONTROLLER and team is None:
-                yield job_fault(f"has managedBy {manager}, and MultiKueue rejects it", "remove it: Kueue sets its own")
-        elif manager == MULTIKUEUE_CONTROLLER:
-            wrong = f"has managedBy {manager}, and its queue is not dispatched, so that nothing makes its pods"
+            if manager_name != MULTIKUEUE_CONTROLLER and team is None:
+                yield job_fault(
+                    f"has managedBy {manager_name}, and MultiKueue rejects it", "remove it: Kueue sets its own"
+                )
+        elif manager_name == MULTIKUEUE_CONTROLLER:
+            wrong = f"has managedBy {manager_name}, and its queue is not dispatched, so that nothing makes its pods"
             yield job_fault(wrong, "remove it")
 
 
@@ -151,11 +153,13 @@ def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
 
 def _of_topology(job: Manifest, pod_set: PodSetTemplate, *, elastic: bool) -> Iterator[Fault]:
     annotations = inside(pod_set.template, "metadata", "annotations")
-    names = [name for name in _TOPOLOGY if name in annotations]
-    if len(names) > 1:
-        yield job_fault(f"has the annotations {' and '.join(names)}, and Kueue refuses the job", "keep one of them")
-    elif set(names) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and elastic:
-        wrong = f"has the annotation {names[0]}, and Kueue refuses it in an elastic job"
+    annotations_there = [name for name in _TOPOLOGY if name in annotations]
+    if len(annotations_there) > 1:
+        yield job_fault(
+            f"has the annotations {' and '.join(annotations_there)}, and Kueue refuses the job", "keep one of them"
+        )
+    elif set(annotations_there) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and elastic:
+        wrong = f"has the annotation {annotations_there[0]}, and Kueue refuses it in an elastic job"
         yield job_fault(wrong, f"write {_TOPOLOGY[2]}")
 
 

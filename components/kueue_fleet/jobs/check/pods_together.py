@@ -99,7 +99,9 @@ def _bounds(
             f"its nodes are in {len(zones)} zones",
         ),
     }
-    if any(port.get("hostPort") for item in maps_in(pod.get("containers")) for port in maps_in(item.get("ports"))):
+    if any(
+        port.get("hostPort") for container in maps_in(pod.get("containers")) for port in maps_in(container.get("ports"))
+    ):
         yield _Most(nodes, f"one pod of a node has its hostPort, and {places[HOSTNAME_LABEL][1]}")
     for term in _terms(pod, "podAntiAffinity"):
         key = str(term.get("topologyKey"))

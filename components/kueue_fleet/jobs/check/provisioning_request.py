@@ -110,8 +110,10 @@ def _requests(pod_set: PodSetTemplate, field: str) -> list[Any]:
 def _resources(pod_set: PodSetTemplate) -> frozenset[str]:
     """What the containers request, or limit."""
     containers = [*(_spec(pod_set).get("initContainers") or ()), *(_spec(pod_set).get("containers") or ())]
-    amounts = [container.get("resources") or {} for container in containers]
-    return frozenset(name for one in amounts for kind in ("requests", "limits") for name in one.get(kind) or ())
+    resources_of_containers = [container.get("resources") or {} for container in containers]
+    return frozenset(
+        name for one in resources_of_containers for kind in ("requests", "limits") for name in one.get(kind) or ()
+    )
 
 
 def _comparable(value: Any, key: str = "") -> Any:

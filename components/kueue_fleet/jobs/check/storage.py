@@ -37,7 +37,11 @@ def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
 def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
     queue = fleet.queue(job.queue)
-    clusters = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
+    clusters = (
+        [queue_cluster for queue_cluster in fleet.queue_clusters(queue) if queue_cluster in fleet.job_clusters]
+        if queue
+        else []
+    )
     for template in job.pod_sets if queue is not None else ():
         problems_there = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
         for severity, wrong, fix in dict.fromkeys(problems_there):
@@ -103,9 +107,13 @@ def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[
 
 def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -> Iterator[_Found]:
     """Images of Artifact Registry say in their names where they are."""
-    regions = fleet.allowed_regions(team) if team is not None else ()
-    for container in (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if regions else ():
+    allowed_regions = fleet.allowed_regions(team) if team is not None else ()
+    for container in (
+        (*maps_in(spec.get("containers")), *maps_in(spec.get("initContainers"))) if allowed_regions else ()
+    ):
         location = repository_location(str(container.get("image")))
-        if location is not None and location not in regions:
-            wrong = f"has an image from {location}, and what belongs to its team stays in {listed(list(regions))}"
+        if location is not None and location not in allowed_regions:
+            wrong = (
+                f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed_regions))}"
+            )
             yield "warning", wrong, "use a repository there, or make sure that the image holds nothing of the team's"

@@ -166,7 +166,9 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     queue = fleet.queue(job.queue)
     if seconds is None or queue is None:
         return
-    flavors = [flavor for name in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(name)) is not None]
+    flavors = [
+        flavor for flavor_name in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(flavor_name)) is not None
+    ]
     pools = [pool for flavor in flavors for on in fleet.clusters_of(flavor) for pool in fleet.flavor_nodes(flavor, on)]
     lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
     if (
