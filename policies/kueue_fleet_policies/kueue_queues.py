@@ -61,8 +61,7 @@ def dispatches(queue: Resource, objects: KubernetesObjects) -> bool:
 
 def _references(estate: Estate, _: Settings) -> Iterator[Finding]:
     for objects in estate.providers.values():
-        queues = objects.get("ClusterQueue", ())
-        for queue in queues:
+        for queue in objects.get("ClusterQueue", ()):
             for path, flavor in flavors_of(queue):
                 yield from _missing(queue, f"{path}.name", at(flavor, "name"), "ResourceFlavor", objects)
             for path, check, _flavors in checks_of(queue):
@@ -168,8 +167,7 @@ def _admits(estate: Estate, _: Settings) -> Iterator[Finding]:
 
 
 def _selects_nothing(queue: Resource) -> Iterator[Breach]:
-    selector = queue.get("spec.namespaceSelector")
-    if selector is None and not queue.is_patch:
+    if queue.get("spec.namespaceSelector") is None and not queue.is_patch:
         yield Breach("spec.namespaceSelector", "is missing, which selects no namespace", "write {} for all of them")
 
 

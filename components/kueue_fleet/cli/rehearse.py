@@ -368,8 +368,7 @@ def project_folder(project: Path | None, stack_file: Path | None) -> Path:
         raise console.CommandError(f"{stack_file}: no such file; give one, or the name of a stack of this project")
     if project is not None or stack_file is None:
         return (project or Path()).resolve()
-    folders = stack_file.resolve().parents
-    for folder in folders:
+    for folder in stack_file.resolve().parents:
         if (folder / "Pulumi.yaml").is_file():
             return folder
     raise console.CommandError(

@@ -43,8 +43,7 @@ def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None
         for name in sorted(documents.keys() | _earlier(place)):
             old, new = _text(place / name), documents.get(name, "")
             labels = (f"{place / name}", f"{place / name} of the fleet")
-            lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels)
-            for line in lines:
+            for line in difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels):
                 differs = True
                 console.text(line if line.endswith("\n") else f"{line}\n")
     if differs:

@@ -263,8 +263,7 @@ def parse_fleet_objects(
     try:
         for cluster in fleet.cluster_names:
             configuration = parse_configuration(kueue_configuration(fleet, cluster), fleet.kueue_on(cluster).release)
-            nodes = topology_nodes(fleet, cluster)
-            manifests = [*render_cluster(fleet, cluster), *nodes]
+            manifests = [*render_cluster(fleet, cluster), *topology_nodes(fleet, cluster)]
             if cluster == home:
                 parsed_clusters[cluster] = parse_objects([*manifests, *jobs], configuration, more)
             else:

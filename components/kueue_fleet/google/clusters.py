@@ -113,8 +113,7 @@ def cluster(
         **properties_of(ROWS, spec),
     }
     if spec.mode == "Autopilot" or spec.node_auto_provisioning:
-        kubelet = {READONLY_PORT: NO_READONLY_PORT}
-        properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
+        properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": {READONLY_PORT: NO_READONLY_PORT}}
     if spec.fleet_membership:
         properties["fleet"] = {"project": project}
     if spec.mode == "Autopilot":

@@ -216,8 +216,7 @@ def _member(account: CloudResource) -> Any:
 
 
 def _grant(name: str, project: Any, role: Any, member: Any) -> CloudResource:
-    properties = {"project": project, "role": role, "member": member}
-    return CloudResource(PROJECT_MEMBER, name, properties)
+    return CloudResource(PROJECT_MEMBER, name, {"project": project, "role": role, "member": member})
 
 
 def _roles(name: str, project: Any, account: CloudResource, roles: Sequence[str]) -> list[CloudResource]:

@@ -192,8 +192,7 @@ class Planner:
         )
 
     def _with_today(self, point: Point, number: int) -> Point:
-        today = self._question.today
-        return (*point[:number], today[number], *point[number + 1 :])
+        return (*point[:number], self._question.today[number], *point[number + 1 :])
 
     def _kept_as_today(self, best: Point) -> Point:
         """The same without changes that save nothing, and without which no goal is missed."""

@@ -33,8 +33,7 @@ MAX_WORKERS = 100
 
 def account_elsewhere(path: str, address: str | None, project: str) -> Iterator[Problem]:
     """What is likely wrong with the account of nodes in a project."""
-    own = account_address("", project)
-    if address is not None and not address.endswith(own):
+    if address is not None and not address.endswith(account_address("", project)):
         theirs = address.partition("@")[2].partition(".iam.")[0]
         wrong = f"is an account of {theirs}, and the nodes are in {project}"
         yield ACCOUNT_ELSEWHERE.at(path, wrong, "name one of that project, or allow it to be used there")
@@ -127,8 +126,7 @@ def _workers(scope: Scope) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
     worker_names = settings.workers if settings is not None else None
     for index, name in enumerate(worker_names or ()):
-        path = f"multiKueue.workers[{index}]"
-        yield from _is_worker(scope, name, path)
+        yield from _is_worker(scope, name, f"multiKueue.workers[{index}]")
 
 
 @where_read

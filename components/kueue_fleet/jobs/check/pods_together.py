@@ -138,8 +138,7 @@ def _terms(pod: Manifest, kind: str) -> list[Manifest]:
 
 def _selects(term: Manifest, labels: Mapping[str, Any]) -> bool:
     """Whether the selector of a term matches the pods themselves; no selector matches none."""
-    selector = term.get("labelSelector")
-    if selector is None:
+    if term.get("labelSelector") is None:
         return False
     requirements = [
         Requirement(key, "In", (str(value),)) for key, value in inside(term, "labelSelector", "matchLabels").items()

@@ -39,8 +39,7 @@ _Amounts = defaultdict[str, Decimal]
 @job_check
 def check_team_limits(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Jobs that ask for more than a ResourceQuota of their namespace gives, were they alone there."""
-    teams = _teams(fleet)
-    if (team := teams.get(job.namespace)) is None:
+    if (team := fleet.team_in(job.namespace)) is None:
         return
     totals = _counts_of(job.data)
     for name, limit in _limits(team).items():
@@ -68,7 +67,7 @@ def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Itera
             totals_by_team[entry.namespace],
             {**totals, **{f"requests.{name}": value for name, value in totals.items()}, **counts},
         )
-    for namespace, team in _teams(fleet).items():
+    for namespace, team in ((name, owner) for owner in fleet.teams for name in owner.namespace_names):
         sums, limits = totals_by_team[namespace], _limits(team)
         over = [name for name, limit in limits.items() if sums[name] > limit]
         if over:
@@ -80,10 +79,6 @@ def warn_of_many(fleet: FleetSpec, entries: Iterable[JobEntry], manifests: Itera
             wrong += "refuses while others are there, ended jobs included, is not simulated"
             fix = "let ended jobs be deleted by ttlSecondsAfterFinished, or raise it"
             yield JOB.at(f"teams[{team.name}].resourceQuota", wrong, fix, severity="warning")
-
-
-def _teams(fleet: FleetSpec) -> Mapping[str, TeamEntry]:
-    return {namespace: team for team in fleet.teams for namespace in team.namespace_names}
 
 
 def _namespace(job: Document) -> str:

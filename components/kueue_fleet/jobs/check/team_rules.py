@@ -57,10 +57,9 @@ Source: kueue@v0.19.2 pkg/controller/jobs (CanDefaultManagedBy).
 @job_check
 def check_team_rules(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     """Everything that a policy of the fleet refuses."""
-    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
     is_dispatched = fleet.cluster(fleet.home).role == "manager"
     faults = list(_run_duration(fleet, job.data, job.queue))
-    if (team := teams.get(job.namespace)) is not None:
+    if (team := fleet.team_in(job.namespace)) is not None:
         faults += [*_priorities(fleet, team, job.data), *_places(fleet, job.data, job.queue)]
         if is_dispatched:
             faults += [*_managed_by(job.data), *_accounts(team, job.data)]
