@@ -93,7 +93,7 @@ def _to_have_some(fleet: FleetSpec, queue: ClusterQueueEntry, resource_names: Se
     return f"raise {' and '.join(names)}, which {'is' if len(names) == 1 else 'are'} 0"
 
 
-def _quotas_in_tree(fleet: FleetSpec, root: str, cluster: str) -> dict[str, Mapping[FlavorResource, ResourceQuota]]:
+def _quotas_in_tree(fleet: FleetSpec, root: str, cluster: str) -> dict[str, dict[FlavorResource, ResourceQuota]]:
     """The quotas on a cluster of the queues below a cohort, and those of cohorts there, as `cohort NAME`."""
     parents = fleet.cohort_parents
     queues = [queue for queue in fleet.queues_on(cluster) if root_of(queue.cohort_name, parents) == root]
