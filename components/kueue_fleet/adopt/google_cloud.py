@@ -283,5 +283,5 @@ def _block(value: Any, path: str) -> Data:
 
 def _blocks(value: Any, path: str) -> list[Data]:
     """The maps in a list."""
-    blocks_there = property_at(value, path)
-    return [block for block in blocks_there if isinstance(block, dict)] if isinstance(blocks_there, list) else []
+    blocks = property_at(value, path)
+    return [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []

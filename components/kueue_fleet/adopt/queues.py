@@ -137,16 +137,14 @@ def adopt_cohorts(platform: Platform) -> list[Data]:
 
 def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
-    checks_there, dispatched_names = _made_checks(platform), dispatched_queues(platform)
+    checks, dispatched_names = _made_checks(platform), dispatched_queues(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
     fallback = (platform.controller_settings or {}).get("fallback") or {}
     following = {cluster_queue["name"]: cluster_queue for cluster_queue in platform.following.get("clusterQueues", ())}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
         is_dispatched = name in dispatched_names
-        workers = {
-            cluster: _without(spec, checks_there) for cluster, spec in specs.items() if cluster != platform.manager
-        }
+        workers = {cluster: _without(spec, checks) for cluster, spec in specs.items() if cluster != platform.manager}
         if is_dispatched and not workers:
             platform.problem(
                 f"{platform.manager}.ClusterQueue {name}",
@@ -155,12 +153,12 @@ def adopt_queues(platform: Platform) -> list[Data]:
             )
             continue
         # A queue that the manager does not dispatch is one like any other there.
-        own = workers if is_dispatched else {cluster: _without(spec, checks_there) for cluster, spec in specs.items()}
+        own = workers if is_dispatched else {cluster: _without(spec, checks) for cluster, spec in specs.items()}
         flavors = {cluster: set(platform.objects[cluster].of("ResourceFlavor")) for cluster in own}
         entry, problems = merge_queue(name, own, flavors)
         platform.problems += problems
         if is_dispatched:
-            _add_managers(entry, _without(on_manager[name], checks_there))
+            _add_managers(entry, _without(on_manager[name], checks))
         if name in fallback:
             entry["fallback"] = fallback[name]["fallback"]
         following_fields = following.get(name, {})
@@ -184,9 +182,9 @@ def _has_windows(settings: Data) -> bool:
 
 def dispatched_queues(platform: Platform) -> list[str]:
     """Names of the queues that the manager dispatches."""
-    checks_there = _made_checks(platform)
+    checks = _made_checks(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
-    return [name for name, spec in on_manager.items() if any(rule["name"] in checks_there for rule in rules_of(spec))]
+    return [name for name, spec in on_manager.items() if any(rule["name"] in checks for rule in rules_of(spec))]
 
 
 def _made_checks(platform: Platform) -> set[str]:
@@ -217,10 +215,10 @@ def _add_managers(entry: Data, spec: Data) -> None:
 def adopt_checks(platform: Platform) -> list[Data]:
     """Entries of `admissionChecks`, each with its ProvisioningRequestConfig."""
     entries = []
-    checks_there, configs = _made_checks(platform), platform.found("ProvisioningRequestConfig")
+    checks, configs = _made_checks(platform), platform.found("ProvisioningRequestConfig")
     for name, specs in platform.found("AdmissionCheck").items():
         spec = platform.same("AdmissionCheck", name, specs)
-        if name in checks_there:
+        if name in checks:
             continue
         entry: Data = {"name": name, **platform.where(specs)}
         if spec.get("controllerName") != PROVISIONING_CONTROLLER:

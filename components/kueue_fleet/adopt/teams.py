@@ -71,7 +71,7 @@ def adopt_teams(platform: Platform) -> Data:
 
 def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[str]) -> Data:
     """The labels of each namespace that a fleet would not give it by itself."""
-    labels_there: Data = {}
+    labels: Data = {}
     for namespace in namespaces:
         by_team = (
             {TEAM_LABEL, POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL} if namespace in of_teams else {TEAM_LABEL}
@@ -90,7 +90,7 @@ def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[s
                         IMPORT_DIFFERENCE,
                     )
         if own:
-            labels_there[namespace] = own
+            labels[namespace] = own
     unknown = [
         name for name in namespaces if not any(name in manifest.namespaces for manifest in platform.objects.values())
     ]
@@ -103,7 +103,7 @@ def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[s
             f"the labels of {listed(unknown)} are not known, by which queues choose namespaces: give the Namespaces "
             "too, or write namespaceLabels"
         )
-    return labels_there
+    return labels
 
 
 def _local_queues(platform: Platform) -> dict[tuple[str, str], Data]:

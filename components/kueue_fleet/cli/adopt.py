@@ -239,10 +239,8 @@ def _clusters(
         pools_there = _pools_of(described.get(cluster), pools.get(cluster))
         region_there = regions.get(cluster) or region_of_pools(pools_there) or ""
         mode_there = cast("Mode | None", modes.get(cluster))
-        objects_there = objects_of(cluster)
-        clusters.append(
-            AdoptedCluster(cluster, region_there, objects_there, pools_there, mode_there, described.get(cluster))
-        )
+        objects = objects_of(cluster)
+        clusters.append(AdoptedCluster(cluster, region_there, objects, pools_there, mode_there, described.get(cluster)))
     return clusters
 
 

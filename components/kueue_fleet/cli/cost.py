@@ -122,12 +122,10 @@ def _show_use(fleet: FleetSpec, store: str, prices: Prices, per: Period, output:
     console.show(table)
 
 
-def _lines(found_cost: Cost) -> Table:
+def _lines(costs: Cost) -> Table:
     from kueue_admission.cli.tables import Column, Table
 
-    shares = (
-        [Column("a share, an hour", right=True)] if any(line.share is not None for line in found_cost.lines) else []
-    )
+    shares = [Column("a share, an hour", right=True)] if any(line.share is not None for line in costs.lines) else []
     table = Table(
         Column("cluster"),
         Column("pool or reservation"),
@@ -139,7 +137,7 @@ def _lines(found_cost: Cost) -> Table:
         Column("always, an hour", right=True),
         Column("in use, an hour", right=True),
     )
-    for line in found_cost.lines:
+    for line in costs.lines:
         nodes = "" if line.kind == "cluster" else str(line.most)
         if line.least != line.most:
             nodes = f"{line.least} to {line.most}"
@@ -150,7 +148,7 @@ def _lines(found_cost: Cost) -> Table:
     return table
 
 
-def _sums(found_cost: Cost) -> Table:
+def _sums(costs: Cost) -> Table:
     from kueue_admission.cli.tables import Column, Table
 
     table = Table(
@@ -161,9 +159,9 @@ def _sums(found_cost: Cost) -> Table:
         Column("in use, a month", right=True),
     )
     sums = {
-        **found_cost.by(lambda line: line.part_of),
-        **{f"class {name}": value for name, value in found_cost.by(lambda line: line.kind).items()},
-        "all": (found_cost.always, found_cost.in_use),
+        **costs.by(lambda line: line.part_of),
+        **{f"class {name}": value for name, value in costs.by(lambda line: line.kind).items()},
+        "all": (costs.always, costs.in_use),
     }
     for name, (always, in_use) in sums.items():
         amounts = [_usd(hours * usd) for usd in (always, in_use) for hours in (1, HOURS_PER_MONTH)]
@@ -176,7 +174,7 @@ def _usd(amount: float, missing_prices: Sequence[str] = ()) -> str:
     return f"{amount:,.2f}{' + ?' if missing_prices else ''}"
 
 
-def _document(found_cost: Cost) -> dict[str, Any]:
+def _document(costs: Cost) -> dict[str, Any]:
     def sums(always: float, in_use: float) -> dict[str, dict[str, float]]:
         return {
             name: {"hour": round(usd, 4), "month": round(usd * HOURS_PER_MONTH, 2)}
@@ -186,7 +184,7 @@ def _document(found_cost: Cost) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "currency": "USD",
-        "prices": found_cost.prices,
+        "prices": costs.prices,
         "lines": [
             {
                 "cluster": line.cluster or None,
@@ -199,10 +197,10 @@ def _document(found_cost: Cost) -> dict[str, Any]:
                 "missingPrices": list(line.missing),
                 **sums(line.always, line.in_use),
             }
-            for line in found_cost.lines
+            for line in costs.lines
         ],
-        "byCluster": {name: sums(*value) for name, value in found_cost.by(lambda line: line.part_of).items()},
-        "byClass": {name: sums(*value) for name, value in found_cost.by(lambda line: line.kind).items()},
-        "total": sums(found_cost.always, found_cost.in_use),
-        "notInSums": list(found_cost.unknown),
+        "byCluster": {name: sums(*value) for name, value in costs.by(lambda line: line.part_of).items()},
+        "byClass": {name: sums(*value) for name, value in costs.by(lambda line: line.kind).items()},
+        "total": sums(costs.always, costs.in_use),
+        "notInSums": list(costs.unknown),
     }

@@ -88,7 +88,7 @@ def _teams(fleet: FleetSpec, team_names: Sequence[str]) -> list[TeamEntry]:
     return teams
 
 
-def _show(fleet: FleetSpec, found_evidence: Evidence, teams: Sequence[TeamEntry]) -> None:
+def _show(fleet: FleetSpec, report: Evidence, teams: Sequence[TeamEntry]) -> None:
     table = Table(
         Column("team"),
         Column("may run in"),
@@ -99,7 +99,7 @@ def _show(fleet: FleetSpec, found_evidence: Evidence, teams: Sequence[TeamEntry]
     )
     for team in teams:
         may = ", ".join(fleet.allowed_regions(team)) or "every region"
-        of_team = [stay for stay in found_evidence.stays if stay.team == team.name]
+        of_team = [stay for stay in report.stays if stay.team == team.name]
         if not of_team:
             table.add(team.name, may, "-", "0", "-", "-")
         for region in sorted({stay.region for stay in of_team}):
@@ -108,19 +108,17 @@ def _show(fleet: FleetSpec, found_evidence: Evidence, teams: Sequence[TeamEntry]
             table.add(team.name, may, region or "not known", str(jobs), min(begins), max(begins))
     console.show(table)
     console.line()
-    if not found_evidence.outside:
-        of = (
-            "whose region is known" if any(not stay.region for stay in found_evidence.stays) else "that the history has"
-        )
+    if not report.outside:
+        of = "whose region is known" if any(not stay.region for stay in report.stays) else "that the history has"
         console.paragraph(f"No job {of} ran where it may not.")
-    for stay in found_evidence.outside:
+    for stay in report.outside:
         until = f"to {stay.end}" if stay.end else "on"
         console.paragraph(
             f"{stay.namespace}/{stay.workload} was on {stay.cluster}, in {stay.region}, from {stay.begin} {until}: "
             f"{stay.forbidden}"
         )
-    if found_evidence.gaps:
+    if report.gaps:
         console.line("Not known:")
-    for gap in found_evidence.gaps:
+    for gap in report.gaps:
         console.paragraph(f"- {gap}")
-    console.line(f"SHA-256 of {console.count(len(found_evidence.stays), 'stay')}: {found_evidence.digest}")
+    console.line(f"SHA-256 of {console.count(len(report.stays), 'stay')}: {report.digest}")

@@ -159,8 +159,8 @@ class LiveJob:
         """Its pods where it runs, read once. Raises ApiError, or CommandError if there is no such context."""
         if self._pods is None:
             path = f"/api/v1/namespaces/{self.namespace}/pods"
-            pods_there = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
-            self._pods = pods_of(self.workload, map(PrintedPod.of, pods_there))
+            pods = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
+            self._pods = pods_of(self.workload, map(PrintedPod.of, pods))
         return self._pods
 
     def log_ends(self) -> str:
@@ -282,14 +282,14 @@ def job_on(clusters: Clusters, home: str, job: JobName) -> LiveJob:
     space = job.namespace
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
     workloads = [PrintedWorkload.of(manifest) for manifest in clusters.read(home, path, f"the Workloads of {space}")]
-    jobs_there = jobs_called(job, workloads)
-    if not jobs_there:
+    jobs = jobs_called(job, workloads)
+    if not jobs:
         raise _missing(clusters, home, space, job, workloads)
-    kinds = {owner_of(workload) for workload in jobs_there}
+    kinds = {owner_of(workload) for workload in jobs}
     if len(kinds) > 1:
         names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
         raise console.mistyped(f"{job.name}: may be {names}; name one with its kind")
-    return LiveJob(clusters, home, jobs_there[0])
+    return LiveJob(clusters, home, jobs[0])
 
 
 def parse_job(text: str, namespace: str | None) -> JobName:

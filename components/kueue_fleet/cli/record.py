@@ -257,12 +257,12 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
             recorder.note(replace(event, team=fleet.team_of.get(event.namespace, "")) for event in placed_events)
             return recorder.take()
     with well_formed():
-        given_objects = [
+        objects = [
             manifest for manifest in read_what_can_be(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
         ]
-    faults = [list(_unprinted(manifest)) for manifest in given_objects]
+    faults = [list(_unprinted(manifest)) for manifest in objects]
     problems = [problem for of_object in faults for problem in of_object]
-    documents = [manifest.data for manifest, wrong in zip(given_objects, faults, strict=True) if not wrong]
+    documents = [manifest.data for manifest, wrong in zip(objects, faults, strict=True) if not wrong]
     if problems and not documents:
         raise console.wrong_input(source, problems)
     for problem in problems:

@@ -342,8 +342,8 @@ def _connected(scene: Scene) -> bool:
 
     if scene.fleet.manager is None:
         return True
-    clusters_there = scene.clients.list(scene.fleet.home, *_KUEUE, "multikueueclusters")
-    return all(Printed.of(cluster).is_true("Active") for cluster in clusters_there)
+    clusters = scene.clients.list(scene.fleet.home, *_KUEUE, "multikueueclusters")
+    return all(Printed.of(cluster).is_true("Active") for cluster in clusters)
 
 
 def _judged(session: Session, fleet: FleetSpec, seen: Seen, there: set[tuple[str, str]]) -> tuple[list[Judged], str]:

@@ -79,10 +79,10 @@ def _earlier(place: Path) -> set[str]:
     if not (text := _text(file)):
         return set()
     try:
-        documents_there = load_yaml(text, str(file))
+        documents = load_yaml(text, str(file))
     except SpecError as error:
         raise console.CommandError(f"{error}, or give another folder") from None
-    resource_files = documents_there.get("resources") if isinstance(documents_there, dict) else None
+    resource_files = documents.get("resources") if isinstance(documents, dict) else None
     names = [name for name in resource_files if isinstance(name, str)] if isinstance(resource_files, list) else []
     charts = {name for name in map(_values_file, RELEASES.values()) if (place / name).exists()}
     return charts | {name for name in names if "/" not in name and name.endswith(".yaml")}

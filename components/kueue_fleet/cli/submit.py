@@ -233,11 +233,11 @@ def _check(fleet: FleetSpec, job: Document, source: object) -> None:
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
     with well_formed(source):
-        problems_there = check_manifests(fleet, [job])
-    for warning in problems_there.warnings:
+        problems = check_manifests(fleet, [job])
+    for warning in problems.warnings:
         console.warning(warning.coded)
-    if problems_there.problems:
-        raise console.wrong_input(source, [problem.coded for problem in problems_there.problems])
+    if problems.problems:
+        raise console.wrong_input(source, [problem.coded for problem in problems.problems])
 
 
 def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
@@ -280,7 +280,7 @@ def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
         return
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     try:
-        workloads_there = [
+        workloads = [
             workload
             for namespace in team.namespace_names
             for workload in clusters.listed(fleet.home, f"/apis/{KUEUE_API}/namespaces/{namespace}/workloads")
@@ -288,7 +288,7 @@ def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     except ApiError as failed:
         console.paragraph(f"How far the budget is used is not known: {failed}")
         return
-    team_use = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": workloads_there})}, now)
+    team_use = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": workloads})}, now)
     for budget in budgets(fleet, team_use, list_prices(), now):
         if budget.team == team.name:
             console.paragraph(f"Budget of {budget}")
@@ -327,10 +327,8 @@ def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: 
     codes: dict[str, int] = {}
     while True:
         try:
-            jobs_there = jobs_called(
-                job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)]
-            )
-            job = LiveJob(clusters, home, jobs_there[0]) if jobs_there else None
+            jobs = jobs_called(job_name, [PrintedWorkload.of(manifest) for manifest in clusters.listed(home, path)])
+            job = LiveJob(clusters, home, jobs[0]) if jobs else None
             pods = job.pods() if job else []
         except ApiError as failed:
             last_line = _say(last_line, f"not known: {failed}; trying again")

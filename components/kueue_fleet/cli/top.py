@@ -92,25 +92,25 @@ def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | No
     )
 
 
-def _rendered(found_top: Top) -> list[RenderableType]:
-    parts: list[RenderableType] = [_queues(found_top), "", _flavors(found_top)]
-    if found_top.teams:
-        parts += ["", teams_table(found_top.teams)]
-        if found_top.finished is not None:
-            parts += ["", _weeks(found_top)]
-            unpriced_weeks = [week for week in found_top.weeks if week.unpriced]
+def _rendered(usage: Top) -> list[RenderableType]:
+    parts: list[RenderableType] = [_queues(usage), "", _flavors(usage)]
+    if usage.teams:
+        parts += ["", teams_table(usage.teams)]
+        if usage.finished is not None:
+            parts += ["", _weeks(usage)]
+            unpriced_weeks = [week for week in usage.weeks if week.unpriced]
             parts += [f"{week.team}: {_usd(week)} USD + {without_price(week.unpriced)}" for week in unpriced_weeks]
             missing_currencies = dict.fromkeys(currency for week in unpriced_weeks for currency in week.not_in_usd)
             parts += [f"not in USD: {currency}" for currency in missing_currencies]
-            parts += ["", _history(found_top, found_top.finished), *map(budget_line, found_top.budgets)]
-    if found_top.goals:
-        parts += ["", *map(goal_line, found_top.goals)]
-    for cluster, why in found_top.unreachable.items():
+            parts += ["", _history(usage, usage.finished), *map(budget_line, usage.budgets)]
+    if usage.goals:
+        parts += ["", *map(goal_line, usage.goals)]
+    for cluster, why in usage.unreachable.items():
         parts.append(console.rich_text([console.Styled(f"{cluster}: could not be read: {why}", "red")]))
     return parts
 
 
-def _queues(found_top: Top) -> Table:
+def _queues(usage: Top) -> Table:
     table = Table(
         Column("queue"),
         Column("cluster"),
@@ -121,13 +121,13 @@ def _queues(found_top: Top) -> Table:
         Column("free", right=True, leave_out=1),
         Column("pending", right=True, leave_out=3),
     )
-    for queue in found_top.queues:
+    for queue in usage.queues:
         amounts = (queue.quota, queue.used, queue.borrowed, queue.free, queue.pending)
         table.add(queue.queue, queue.cluster, _unit(queue.resource), *map(str, amounts))
     return table
 
 
-def _flavors(found_top: Top) -> Table:
+def _flavors(usage: Top) -> Table:
     table = Table(
         Column("flavor"),
         Column("cluster"),
@@ -137,7 +137,7 @@ def _flavors(found_top: Top) -> Table:
         Column("on them", right=True, leave_out=1),
         Column("used", right=True),
     )
-    for flavor in found_top.flavors:
+    for flavor in usage.flavors:
         nodes = "?" if flavor.nodes is None else str(flavor.nodes)
         if None not in (flavor.nodes, flavor.most_nodes):
             nodes = f"{flavor.nodes} of {flavor.most_nodes}"
@@ -147,7 +147,7 @@ def _flavors(found_top: Top) -> Table:
     return table
 
 
-def _weeks(found_top: Top) -> Table:
+def _weeks(usage: Top) -> Table:
     table = Table(
         Column("team, this week"),
         Column("GPU hours", right=True),
@@ -157,7 +157,7 @@ def _weeks(found_top: Top) -> Table:
         Column("longest wait", right=True, leave_out=2),
         Column("waits now", right=True, leave_out=4),
     )
-    for week in found_top.weeks:
+    for week in usage.weeks:
         waits = [week.mean_wait_seconds, week.longest_wait_seconds, week.waiting_seconds or None]
         waits_text = ["-" if seconds is None else span(seconds) for seconds in waits]
         whole = "" if week.whole_gpu_hours == week.gpu_hours else f" ({week.whole_gpu_hours:,.1f} of whole GPUs)"
@@ -171,15 +171,13 @@ def _usd(week: TeamWeek) -> str:
     return " to ".join(dict.fromkeys(f"{amount:,.2f}" for amount in (week.usd_least, week.usd_most)))
 
 
-def _history(found_top: Top, finished_count: int) -> str:
+def _history(usage: Top, finished_count: int) -> str:
     kept_text = (
-        f"Kueue deletes them {found_top.kept} after their end"
-        if found_top.kept
-        else "Kueue keeps them as long as their jobs"
+        f"Kueue deletes them {usage.kept} after their end" if usage.kept else "Kueue keeps them as long as their jobs"
     )
     rests = f"{console.count(finished_count, 'finished Workload')} that the API server still has"
-    since = f", the first of {found_top.finished_since}" if found_top.finished_since else ""
-    return f"This week rests on {rests}{since}, and those that run; {kept_text}. Prices of {found_top.prices}."
+    since = f", the first of {usage.finished_since}" if usage.finished_since else ""
+    return f"This week rests on {rests}{since}, and those that run; {kept_text}. Prices of {usage.prices}."
 
 
 def _unit(resource: str) -> str:

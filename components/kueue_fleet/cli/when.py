@@ -171,25 +171,25 @@ def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]
     there = [
         workload for workload in map(PrintedWorkload.of, workloads) if job_name.namespace in ("", workload.namespace)
     ]
-    jobs_there = jobs_called(job_name, there)
-    if not jobs_there:
+    jobs = jobs_called(job_name, there)
+    if not jobs:
         known_owners = [owner_of(workload)[1] for workload in there]
         fix = (
             instead(job_name.name, known_owners, "jobs") if known_owners else "give -f FILE if it is not submitted yet"
         )
         raise console.CommandError(f"{source}: there is no job {job_name.name}; {fix}")
-    names = {(workload.namespace, *owner_of(workload)) for workload in jobs_there}
+    names = {(workload.namespace, *owner_of(workload)) for workload in jobs}
     if len(names) > 1:
         job_names = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
         raise console.mistyped(f"--job {job_name.name}: may be {job_names}; name one")
     for state in ("Finished", "Admitted"):
-        if jobs_there[0].is_true(state):
+        if jobs[0].is_true(state):
             raise console.CommandError(f"--job {job_name.name}: is {state}; kueue-fleet describe says where")
-    if not jobs_there[0].is_active:
+    if not jobs[0].is_active:
         raise console.CommandError(
             f"--job {job_name.name}: is deactivated and never starts; set active in its Workload"
         )
-    return jobs_there[0].key
+    return jobs[0].key
 
 
 def _never(fleet: FleetSpec, found_forecast: Forecast) -> str:

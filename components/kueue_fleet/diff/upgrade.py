@@ -91,15 +91,13 @@ def _older(before: Mapping[str, str], to: str) -> Iterator[Problem]:
 
 def _between(fleet: FleetSpec, to: str, moves: Sequence[Move]) -> Iterator[Problem]:
     """Releases that meet between two steps, and do not go together."""
-    data, problems_there = fleet.wire(), dict[Problem, None]()
+    data, problems = fleet.wire(), dict[Problem, None]()
     for number in range(1, len(moves)):
         try:
             parse_fleet(fleet_after(data, to, moves[:number]))
         except SpecError as refused:
-            problems_there.update(
-                dict.fromkeys(problem for problem in refused.problems if problem.rule == RELEASE_SKEW)
-            )
-    return iter(problems_there)
+            problems.update(dict.fromkeys(problem for problem in refused.problems if problem.rule == RELEASE_SKEW))
+    return iter(problems)
 
 
 def _other_release(before: Mapping[str, str], manifests: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:

@@ -82,12 +82,12 @@ def _place(part: str, data: Any, *, is_text: bool) -> Place:
     path, star, factor = (factor.strip() for factor in part.partition("*"))
     if _AIM.search(path):
         raise FaultError(f"{path} is what plan aims at", "write a path of nodes, machines or quotas")
-    times, place_there = whole_number(factor) if star else 1, value_at(data, path)
+    times, place = whole_number(factor) if star else 1, value_at(data, path)
     if is_text:
-        if not isinstance(place_there, str) or star:
+        if not isinstance(place, str) or star:
             raise FaultError(f"{part} is not a text of the file", "give the path of one, such as a machineType")
-        return Place(path, 1, place_there)
-    amount = None if isinstance(place_there, bool) else _AMOUNT.fullmatch(str(place_there))
+        return Place(path, 1, place)
+    amount = None if isinstance(place, bool) else _AMOUNT.fullmatch(str(place))
     if not times or amount is None:
         wrong = f"{path} is not a whole number in the file" if times else f"*{factor} is not a factor"
         raise FaultError(wrong, "give the path of a number that is written in the file, and a factor above 0")

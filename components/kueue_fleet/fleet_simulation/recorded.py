@@ -60,11 +60,7 @@ class Recorder:
                 self._records[key] = None if workload.is_true("Finished") else self._record(key, workload)
             record = self._records[key]
             if record is not None and record.finished_at is None:
-                of_it = {
-                    name: PrintedWorkload.of(objects_there[key])
-                    for name, objects_there in copies.items()
-                    if key in objects_there
-                }
+                of_it = {name: PrintedWorkload.of(objects[key]) for name, objects in copies.items() if key in objects}
                 self._go_on(record, workload, of_it, by_job)
 
     def _record(self, key: str, workload: PrintedWorkload) -> Record:

@@ -251,16 +251,16 @@ def _queue(
     """Namespace and name of the LocalQueue, with its ClusterQueue; of several that which is in the usual namespace."""
     space, _, name = text.rpartition("/")
     known_queues = local_queues(fleet)
-    queues_there = [queue_key for queue_key in known_queues if queue_key[1] == name and space in ("", queue_key[0])]
-    queues_there = [queue_key for queue_key in queues_there if queue_key[0] == usual] or queues_there
-    if len(queues_there) > 1:
-        queue_names = ", ".join(f"{namespace}/{name}" for namespace, name, _ in queues_there)
+    queues = [queue_key for queue_key in known_queues if queue_key[1] == name and space in ("", queue_key[0])]
+    queues = [queue_key for queue_key in queues if queue_key[0] == usual] or queues
+    if len(queues) > 1:
+        queue_names = ", ".join(f"{namespace}/{name}" for namespace, name, _ in queues)
         problems.append(JOB.at("queue", f"{text} may be {queue_names}", "name one with its namespace"))
-    elif not queues_there:
+    elif not queues:
         names = [f"{namespace}/{name}" if space else name for namespace, name, _ in known_queues]
         problems.append(JOB.at("queue", f"there is no LocalQueue {text}", instead(text, names, "LocalQueues")))
-    elif queue := fleet.queue(queues_there[0][2].cluster_queue):
-        return queues_there[0][0], name, queue
+    elif queue := fleet.queue(queues[0][2].cluster_queue):
+        return queues[0][0], name, queue
     return None
 
 

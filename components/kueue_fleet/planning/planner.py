@@ -197,19 +197,19 @@ class Planner:
     def _kept_as_today(self, best: Point) -> Point:
         """The same without changes that save nothing, and without which no goal is missed."""
         for number in range(len(best)):
-            trial_there = self._with_today(best, number)
-            if trial_there == best or self._terms.floor(trial_there) is None:
+            trial = self._with_today(best, number)
+            if trial == best or self._terms.floor(trial) is None:
                 continue
-            one, other = self._candidate(best), self._candidate(trial_there)
+            one, other = self._candidate(best), self._candidate(trial)
             if (other.short, other.cost) <= (one.short, one.cost):
-                best = trial_there
+                best = trial
         return best
 
     def _reasons(self, best: Point) -> Iterator[Reason]:
         for number, (level, today) in enumerate(zip(best, self._question.today, strict=True)):
             if level != today:
-                trial_there = self._with_today(best, number)
-                yield Reason(number, None if self._terms.floor(trial_there) is None else self._candidate(trial_there))
+                trial = self._with_today(best, number)
+                yield Reason(number, None if self._terms.floor(trial) is None else self._candidate(trial))
 
     def _around(self, best: Point) -> Iterator[Point]:
         """Fleets that are a step away, for the frontier."""

@@ -188,12 +188,12 @@ def _reservations(needs: Needs, facts: Facts) -> Iterator[Finding]:
             if there
             else "none"
         )
-        problems_there = reservation_problems(need, there, facts.project_number)
-        if problems_there is None:
+        problems = reservation_problems(need, there, facts.project_number)
+        if problems is None:
             yield Finding("reservations", what, machines_text, "made by `pulumi up`", "fits")
-        elif not problems_there:
+        elif not problems:
             yield Finding("reservations", what, machines_text, has, "fits")
-        for problem in problems_there or ():
+        for problem in problems or ():
             verdict: Verdict = "check" if problem.severity == "warning" else "ask"
             yield Finding("reservations", what, machines_text, has, verdict, problem.wrong, problem.fix)
 
@@ -235,12 +235,10 @@ def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
         if unread is not None:
             yield unread
             continue
-        subnets_there = [
-            subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)
-        ]
-        missing_names = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets_there}]
+        subnets = [subnet for subnet in facts.subnets or () if (subnet.region, subnet.name) == (need.region, need.name)]
+        missing_names = [name for name in need.secondary if name not in {subnet.secondary for subnet in subnets}]
         field = f"network.existing.subnets[{need.region}]"
-        if not subnets_there:
+        if not subnets:
             wrong = f"network {needs.network} of {needs.network_project} has no such subnet"
             yield Finding(
                 "addresses", what, subnet_text, "not there", "ask", wrong, f"write the name of one in {field}"

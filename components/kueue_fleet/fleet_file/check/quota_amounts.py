@@ -135,10 +135,10 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
     workers = {worker: most_quota(fleet, worker) for worker in fleet.worker_names}
     queues: dict[str, list[str]] = {}
     for queue in fleet.dispatched:
-        quotas_there = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
+        quotas = [workers[worker].get(queue, {}) for worker in fleet.dispatch_workers(queue)]
         manager_amounts = manager.get(queue, {})
         resource = _main_resource(manager_amounts)
-        most = max((amounts.get(resource, ZERO) for amounts in quotas_there), default=ZERO)
+        most = max((amounts.get(resource, ZERO) for amounts in quotas), default=ZERO)
         if most < manager_amounts.get(resource, ZERO):
             queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:

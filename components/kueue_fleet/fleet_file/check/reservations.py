@@ -358,9 +358,9 @@ def _of_classes(fleet: FleetSpec) -> Iterator[str]:
     """The reservations from which ComputeClasses take nodes; those of a fleet are taken by name alone."""
     for flavor in fleet.flavors:
         for priority in flavor.compute_class.priorities if flavor.compute_class is not None else ():
-            reservations_there = priority.reservations
-            if reservations_there is not None and reservations_there.affinity == "Specific":
-                yield from (reservation.name for reservation in reservations_there.specific)
+            reservations = priority.reservations
+            if reservations is not None and reservations.affinity == "Specific":
+                yield from (reservation.name for reservation in reservations.specific)
 
 
 @entry_check("clusterQueues")

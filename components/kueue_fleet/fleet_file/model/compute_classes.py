@@ -143,15 +143,15 @@ class ClassPriority(RuledModel):
 
     def _reservations(self) -> Iterator[Problem]:
         """Source: https://github.com/google/skills at 1af7795, gke-compute-classes (zones with Specific)."""
-        reservations_there = self.reservations
-        if reservations_there is None:
+        reservations = self.reservations
+        if reservations is None:
             return
-        if reservations_there.affinity == "Specific" and not reservations_there.specific:
+        if reservations.affinity == "Specific" and not reservations.specific:
             yield NEEDED.at("reservations.specific", "none, but affinity is Specific", "name a reservation")
-        if reservations_there.affinity != "Specific" and reservations_there.specific:
-            wrong = f"set, but affinity is {reservations_there.affinity}"
+        if reservations.affinity != "Specific" and reservations.specific:
+            wrong = f"set, but affinity is {reservations.affinity}"
             yield EXCLUDED.at("reservations.specific", wrong, "remove it, or set affinity to Specific")
-        if reservations_there.affinity == "Specific" and self.location is not None:
+        if reservations.affinity == "Specific" and self.location is not None:
             wrong = "set, but GKE refuses it beside a specific reservation"
             yield EXCLUDED.at("location", wrong, "name the zones in reservations.specific")
 

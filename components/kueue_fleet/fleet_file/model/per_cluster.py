@@ -239,9 +239,9 @@ def _rules_on(
     for rule in queue.check_rules:
         if rule.name not in here:
             continue
-        names_there = tuple(name for name in rule.on_flavors if name in flavors)
-        if dispatching or names_there or not rule.on_flavors:
-            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=names_there))
+        names = tuple(name for name in rule.on_flavors if name in flavors)
+        if dispatching or names or not rule.on_flavors:
+            rules.append(AdmissionCheckStrategyRule.model_construct(name=rule.name, on_flavors=names))
     return rules
 
 

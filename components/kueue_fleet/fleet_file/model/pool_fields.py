@@ -328,7 +328,7 @@ class NodePoolFields(RuledModel):
             changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
         elif "autoscaling" in changes and "node_count" not in changes:
             changes["node_count"] = None
-        pool_there = self.model_copy(update={**changes, "per_cluster": {}})
+        pool = self.model_copy(update={**changes, "per_cluster": {}})
         for unread in type(other).model_fields.keys() - other.__dict__.keys():
-            pool_there.__dict__.pop(unread, None)
-        return pool_there
+            pool.__dict__.pop(unread, None)
+        return pool

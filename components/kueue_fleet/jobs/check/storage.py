@@ -43,8 +43,8 @@ def check_storage_jobs(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
         else []
     )
     for template in job.pod_sets if queue is not None else ():
-        problems_there = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
-        for severity, wrong, fix in dict.fromkeys(problems_there):
+        problems = _of_pods(fleet, job.namespace, clusters, fleet.team_in(job.namespace), template.template)
+        for severity, wrong, fix in dict.fromkeys(problems):
             yield of_pod_set(job, template, job_fault(wrong, fix), severity)
 
 
