@@ -104,15 +104,15 @@ def changed_source(source: str, changes: Sequence[Change]) -> str:
     return f"{source} with --what-if" if changes else source
 
 
-def simulate(source: Path, made_prepare: Callable[[], Prepare], options: Options, jobs: str = "") -> None:
-    """Simulate what `made_prepare` makes of SOURCE, with and without the changes, and show it; `jobs` names job files.
+def simulate(source: Path, prepare_source: Callable[[], Prepare], options: Options, jobs: str = "") -> None:
+    """Simulate what `prepare_source` makes of SOURCE, with and without the changes; `jobs` names job files.
 
     Raises:
         CommandError: the input is wrong; or a goal is missed, exit code 3.
         Exit: the user ended it; or jobs are left out, exit code 1.
     """
     with well_formed():
-        prepare = made_prepare()
+        prepare = prepare_source()
         simulations = [prepare([]), *([prepare(options.changes)] if options.changes else [])]
     simulate_goals.check_queues(options.goals, simulations[-1].queues)
     results = _run(simulations, options.run.until)

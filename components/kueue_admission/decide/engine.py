@@ -379,7 +379,7 @@ class Engine:
         info.last_progress = entry.assignment.progress
         if entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING):
             info.last_progress = None
-            is_under_way = entry.targets and all(target.info.is_evicted for target in entry.targets)
+            is_under_way = bool(entry.targets) and all(target.info.is_evicted for target in entry.targets)
             entry.requeue_reason = RequeueReason.PENDING_PREEMPTION if is_under_way else RequeueReason.NO_FIT
             # What keeps it from quota that it would get alone is that others had it then.
             entry.refuse(Outcome.NO_FIT, entry.why or QuotaReservedReason.WAITING_FOR_QUOTA, message)

@@ -41,9 +41,9 @@ def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
         policies.append(("reclaimWithinCohort", "Any", now.model_copy(update={"reclaim_within_cohort": "Any"})))
     if queue.cohort and now.borrow_within_cohort.policy == "Never":
         policies.append(("borrowWithinCohort.policy", *while_borrowing(now)))
-    for field, value, has_changed in policies:
+    for field, value, policy in policies:
         what = f"set preemption.{field} of ClusterQueue {queue.name} to {value}"
-        _offer_if_admitted(trials, "preemption", what, with_policies(has_changed))
+        _offer_if_admitted(trials, "preemption", what, with_policies(policy))
     other: QueueingStrategy = "StrictFIFO" if queue.queueing_strategy == "BestEffortFIFO" else "BestEffortFIFO"
     edit = edit_queue(queue.name, lambda q: replace(q, queueing_strategy=other))
     what = f"set queueingStrategy of ClusterQueue {queue.name} to {other}"

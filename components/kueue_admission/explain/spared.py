@@ -51,7 +51,7 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
         for attempt in attempts
         if attempt.flavor == flavor
     ]
-    is_short = attempts and all(
+    is_short = bool(attempts) and all(
         isinstance(evidence, InsufficientQuota) for attempt in attempts for evidence in attempt.evidence
     )
     if entry.outcome not in (Outcome.NO_FIT, Outcome.WAITING) or not is_short:

@@ -164,12 +164,12 @@ def _without_queue(manifest: Manifest, objects: list[Manifest], cluster: str) ->
         )
         step = f"Create the {kind} again with the label {QUEUE_LABEL}: {queue} and suspend: true."
     elif PrintedJob.of(manifest).is_suspended:
-        is_managed = [
+        manage_all = [
             bool(configuration.get("manageJobsWithoutQueueName")) for _, configuration in configurations_in(objects)
         ]
         headline = (
             f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, "
-            f"{_BY_SETTING[is_managed[0] if is_managed else None]}."
+            f"{_BY_SETTING[manage_all[0] if manage_all else None]}."
         )
         step = f"kubectl label {str(kind).lower()} {name} -n {namespace} {QUEUE_LABEL}=NAME, with a LocalQueue's name."
     else:

@@ -360,8 +360,8 @@ class Store:
     def _once(self, table: Any) -> Any:
         """Each event once, in the order of time."""
         seen_keys: set[str] = set()
-        is_first = [not (key in seen_keys or seen_keys.add(key)) for key in table["key"].to_pylist()]  # type: ignore[func-returns-value]
-        return table.filter(self._pa.array(is_first, self._pa.bool_())).sort_by(
+        are_first = [not (key in seen_keys or seen_keys.add(key)) for key in table["key"].to_pylist()]  # type: ignore[func-returns-value]
+        return table.filter(self._pa.array(are_first, self._pa.bool_())).sort_by(
             [("time", "ascending"), ("key", "ascending")]
         )
 

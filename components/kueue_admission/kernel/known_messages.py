@@ -40,7 +40,7 @@ def code_of(text: str) -> str | None:
     )
 
 
-def with_code(text: str, said_text: str) -> str:
-    """The text, and behind it the code of what others `said_text` in it, if that has one: `... [KF105]`."""
-    code = code_of(said_text)
+def with_code(text: str, quoted: str) -> str:
+    """The text, and behind it the code of what others `quoted` in it, if that has one: `... [KF105]`."""
+    code = code_of(quoted)
     return text if code is None else f"{text} [{code}]"

@@ -96,10 +96,10 @@ def chosen_of(slices: Iterable[Fields]) -> Callable[[tuple[str, ...]], list[bool
         for item in sorted(slices, key=lambda each: each.child("metadata").text("name"))
         for device in item.child("spec").children("devices")
     ]
-    return cache(lambda expressions: [_is_chosen(driver, device, expressions) for driver, device in devices])
+    return cache(lambda expressions: [_choice(driver, device, expressions) for driver, device in devices])
 
 
-def _is_chosen(driver: str, device: Fields, expressions: tuple[str, ...]) -> bool | str:
+def _choice(driver: str, device: Fields, expressions: tuple[str, ...]) -> bool | str:
     try:
         values = device_of(driver, device)
         return all(compiled(expression)(values) for expression in expressions)

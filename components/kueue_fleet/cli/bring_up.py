@@ -101,23 +101,23 @@ def _planes(number: int) -> str:
     return console.count(number, "control plane")
 
 
-def bring_up(session: Session, fleet: FleetSpec, given_given_fleet: GivenFleet) -> None:
+def bring_up(session: Session, fleet: FleetSpec, fleet_input: GivenFleet) -> None:
     """Run the first `pulumi up` of the session's stack, whose supervisor runs."""
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
     if len(fleet.new_clusters) < len(fleet.clusters) or any(node_pool.existing for node_pool in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
-    update(session, fleet, given_given_fleet)
+    update(session, fleet, fleet_input)
 
 
-def update(session: Session, fleet: FleetSpec, given_given_fleet: GivenFleet) -> None:
+def update(session: Session, fleet: FleetSpec, fleet_input: GivenFleet) -> None:
     """Run `pulumi up`, and write the kubeconfig."""
     with step("pulumi up") as say:
         declarations = _pulumi_up(session, len(fleet.clusters), say)
     for declaration in declarations:
-        if given_given_fleet.declared is None and (len(declarations) == 1 or declaration.name == fleet.name):
-            check_same(session.stack_file, given_given_fleet.data(), declaration)
+        if fleet_input.declared is None and (len(declarations) == 1 or declaration.name == fleet.name):
+            check_same(session.stack_file, fleet_input.data(), declaration)
     session.write_kubeconfig(fleet)
 
 

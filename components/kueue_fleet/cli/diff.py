@@ -86,13 +86,13 @@ def diff(
         raise typer.Exit(1)
 
 
-def _print(found_differences: list[Difference]) -> None:
+def _print(changes: list[Difference]) -> None:
     """One row for what is alike, as on several clusters."""
-    if not found_differences:
+    if not changes:
         console.line("no difference")
     for area, heading in _HEADINGS.items():
         paths: dict[str, list[str]] = {}
-        for difference in found_differences:
+        for difference in changes:
             if difference.area == area:
                 paths.setdefault(difference.text, []).append(difference.path)
         if paths:
@@ -101,12 +101,11 @@ def _print(found_differences: list[Difference]) -> None:
             console.line(f"  {listed(where)}: {text}" if any(where) else f"  {text}")
 
 
-def _document(found_differences: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:
+def _document(changes: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:
     document: dict[str, Any] = {
         "schemaVersion": 1,
         "differences": [
-            {"area": difference.area, "path": difference.path, "text": difference.text}
-            for difference in found_differences
+            {"area": difference.area, "path": difference.path, "text": difference.text} for difference in changes
         ],
     }
     if results is not None:

@@ -169,9 +169,9 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
         knobs = [parse_knob(path, document.data) for path in may_change]
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
-    for number, knob_text in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
+    for number, entry in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
         try:
-            knobs.append(knob_of(knob_text, document.data))
+            knobs.append(knob_of(entry, document.data))
         except FaultError as wrong:
             wrong_text = f"{wrong.fault.wrong}; {wrong.fault.fix}"
             raise console.CommandError(f"{source}: plan.mayChange[{number}]: {wrong_text}") from None

@@ -37,15 +37,15 @@ class _Plan:
     moves: Sequence[Move]
 
     @classmethod
-    def of(cls, given_given_fleet: GivenFleet, fleet: FleetSpec, to: str) -> _Plan:
+    def of(cls, fleet_input: GivenFleet, fleet: FleetSpec, to: str) -> _Plan:
         moves = upgrade_moves(fleet, to)
-        data = [fleet_after(given_given_fleet.data(), to, moves[:number]) for number in range(len(moves) + 1)]
+        data = [fleet_after(fleet_input.data(), to, moves[:number]) for number in range(len(moves) + 1)]
         return cls(data, [fleet, *(read_fleet(after).whole() for after in data[1:])], moves)
 
 
 def rehearse_upgrade(
     file: Path,
-    given_given_fleet: GivenFleet,
+    fleet_input: GivenFleet,
     fleet: FleetSpec,
     to: str,
     jobs: Sequence[Path],
@@ -58,13 +58,13 @@ def rehearse_upgrade(
         CommandError: it cannot be rehearsed.
         Exit: a job did not end, or ran twice.
     """
-    if given_given_fleet.declared is not None:
+    if fleet_input.declared is not None:
         raise console.mistyped(f"{file}: is a program, whose release cannot be changed; give the file of a fleet")
     from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, runs_otherwise
     from kueue_rehearsal.session import Session
 
     try:
-        plan = _Plan.of(given_given_fleet, fleet, to)
+        plan = _Plan.of(fleet_input, fleet, to)
     except SpecError as refused:
         # The file as it is, and at the end, is right; in between, releases meet that do not go together.
         raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None

@@ -159,9 +159,9 @@ def _weeks(usage: Top) -> Table:
     )
     for week in usage.weeks:
         waits = [week.mean_wait_seconds, week.longest_wait_seconds, week.waiting_seconds or None]
-        waits_text = ["-" if seconds is None else span(seconds) for seconds in waits]
+        wait_texts = ["-" if seconds is None else span(seconds) for seconds in waits]
         whole = "" if week.whole_gpu_hours == week.gpu_hours else f" ({week.whole_gpu_hours:,.1f} of whole GPUs)"
-        table.add(week.team, f"{week.gpu_hours:,.1f}{whole}", _usd(week), str(week.started), *waits_text)
+        table.add(week.team, f"{week.gpu_hours:,.1f}{whole}", _usd(week), str(week.started), *wait_texts)
     return table
 
 
@@ -172,12 +172,12 @@ def _usd(week: TeamWeek) -> str:
 
 
 def _history(usage: Top, finished_count: int) -> str:
-    kept_text = (
+    retention = (
         f"Kueue deletes them {usage.kept} after their end" if usage.kept else "Kueue keeps them as long as their jobs"
     )
     rests = f"{console.count(finished_count, 'finished Workload')} that the API server still has"
     since = f", the first of {usage.finished_since}" if usage.finished_since else ""
-    return f"This week rests on {rests}{since}, and those that run; {kept_text}. Prices of {usage.prices}."
+    return f"This week rests on {rests}{since}, and those that run; {retention}. Prices of {usage.prices}."
 
 
 def _unit(resource: str) -> str:

@@ -126,7 +126,7 @@ def upgrade(
 
 
 def _compare(
-    given_given_fleet: GivenFleet, to: str, dump: list[Document], documents: list[Document], workload: Path | None
+    fleet_input: GivenFleet, to: str, dump: list[Document], documents: list[Document], workload: Path | None
 ) -> dict[str, Compared]:
     """What both releases decide, by the option that gives the jobs."""
     if not (documents or workload or any(document.data["kind"] in QUEUED for document in dump)):
@@ -138,7 +138,7 @@ def _compare(
     comparisons, file = {}, WorkloadFile()
     if workload is not None:
         file, _ = read_workload(workload)
-    fleet = load_fleet(given_given_fleet, at=file.begin)
+    fleet = load_fleet(fleet_input, at=file.begin)
     if documents or workload:
         comparisons["jobs"] = compare_jobs(fleet, to, file, documents)
     if any(document.data["kind"] in QUEUED for document in dump):
@@ -160,14 +160,14 @@ def _lines(problems: Iterable[Problem]) -> list[str]:
     return [f"{problem.severity}: {problem.coded}" for problem in problems]
 
 
-def _print(found_upgrade: Upgrade, comparisons: Mapping[str, Compared]) -> None:
-    for cluster, version in found_upgrade.before.items():
-        console.line(f"{cluster}: Kueue {version} -> {found_upgrade.to}")
+def _print(upgrade_plan: Upgrade, comparisons: Mapping[str, Compared]) -> None:
+    for cluster, version in upgrade_plan.before.items():
+        console.line(f"{cluster}: Kueue {version} -> {upgrade_plan.to}")
     for heading, lines in {
-        "What breaks": _lines(found_upgrade.problems),
-        "What is different by default": found_upgrade.changes,
+        "What breaks": _lines(upgrade_plan.problems),
+        "What is different by default": upgrade_plan.changes,
         "Which jobs are decided differently": list(_in_text(comparisons)),
-        "What to do, in this order": [f"{number}. {step}" for number, step in enumerate(found_upgrade.steps, 1)],
+        "What to do, in this order": [f"{number}. {step}" for number, step in enumerate(upgrade_plan.steps, 1)],
     }.items():
         console.line()
         console.line(heading)
@@ -175,18 +175,18 @@ def _print(found_upgrade: Upgrade, comparisons: Mapping[str, Compared]) -> None:
             console.line(f"  {line}")
 
 
-def _document(found_upgrade: Upgrade, comparisons: Mapping[str, Compared]) -> dict[str, Any]:
+def _document(upgrade_plan: Upgrade, comparisons: Mapping[str, Compared]) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
-        "before": dict(found_upgrade.before),
-        "to": found_upgrade.to,
-        "problems": _as_data(found_upgrade.problems),
-        "changes": list(found_upgrade.changes),
+        "before": dict(upgrade_plan.before),
+        "to": upgrade_plan.to,
+        "problems": _as_data(upgrade_plan.problems),
+        "changes": list(upgrade_plan.changes),
         "decisions": {
             option: {"jobs": value.jobs, "differences": value.differences, "problems": _as_data(value.problems)}
             for option, value in comparisons.items()
         },
-        "steps": list(found_upgrade.steps),
+        "steps": list(upgrade_plan.steps),
     }
 
 

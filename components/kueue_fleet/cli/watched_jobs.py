@@ -179,7 +179,7 @@ def ask_again(seen: Seen, clients: ClusterClients, home: str, workloads: Sequenc
 
     for workload in map(PrintedWorkload.of, workloads):
         since, now = workload.since("QuotaReserved"), time.time()
-        is_sent = workload.cluster_name or workload.status.data.get("nominatedClusterNames")
+        is_sent = bool(workload.cluster_name or workload.status.data.get("nominatedClusterNames"))
         is_over = workload.is_true("Admitted") or workload.is_true("Finished")
         if since is not None and now - seen.left.get(workload.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
             path = f"/apis/{'/'.join(WORKLOADS[:2])}/namespaces/{workload.namespace}/{WORKLOADS[2]}/{workload.name}"

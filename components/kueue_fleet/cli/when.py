@@ -180,8 +180,8 @@ def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]
         raise console.CommandError(f"{source}: there is no job {job_name.name}; {fix}")
     names = {(workload.namespace, *owner_of(workload)) for workload in jobs}
     if len(names) > 1:
-        job_names = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
-        raise console.mistyped(f"--job {job_name.name}: may be {job_names}; name one")
+        choices = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
+        raise console.mistyped(f"--job {job_name.name}: may be {choices}; name one")
     for state in ("Finished", "Admitted"):
         if jobs[0].is_true(state):
             raise console.CommandError(f"--job {job_name.name}: is {state}; kueue-fleet describe says where")
@@ -192,7 +192,7 @@ def _waiting(job_name: JobName, source: str, workloads: Sequence[dict[str, Any]]
     return jobs[0].key
 
 
-def _never(fleet: FleetSpec, found_forecast: Forecast) -> str:
+def _never(fleet: FleetSpec, estimate: Forecast) -> str:
     """Why it cannot start, whatever other jobs do; empty where it may."""
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
@@ -200,86 +200,86 @@ def _never(fleet: FleetSpec, found_forecast: Forecast) -> str:
     from kueue_fleet.jobs.check.nodes import no_nodes_for
     from kueue_fleet.jobs.most_on_workers import more_than_workers_have
 
-    queue = fleet.queue(found_forecast.cluster_queue)
-    for pod_set in found_forecast.job.pod_sets if queue is not None else ():
+    queue = fleet.queue(estimate.cluster_queue)
+    for pod_set in estimate.job.pod_sets if queue is not None else ():
         if queue is not None and pod_set.count and (fault := no_nodes_for(fleet, queue, pod_set)):
             return f"pod set {pod_set.name} {fault.wrong}; {fault.fix}"
-    workers = [Snapshot(manifest, ()) for name, manifest in found_forecast.objects.items() if name != fleet.home]
-    if found_forecast.not_started < len(found_forecast.starts):
+    workers = [Snapshot(manifest, ()) for name, manifest in estimate.objects.items() if name != fleet.home]
+    if estimate.not_started < len(estimate.starts):
         return ""
-    if found_forecast.reason == WorkloadState.ADMITTED:
-        return found_forecast.message
-    if found_forecast.reason in LASTING:
-        return _why(fleet, found_forecast)
-    if fits_no_worker(found_forecast.job, workers):
-        numbers = more_than_workers_have(fleet, found_forecast.cluster_queue, found_forecast.job.requests)
+    if estimate.reason == WorkloadState.ADMITTED:
+        return estimate.message
+    if estimate.reason in LASTING:
+        return _why(fleet, estimate)
+    if fits_no_worker(estimate.job, workers):
+        numbers = more_than_workers_have(fleet, estimate.cluster_queue, estimate.job.requests)
         return f"no worker cluster can ever hold it: {numbers or 'it asks for more than its queue can have on one'}"
     return ""
 
 
-def _why(fleet: FleetSpec, found_forecast: Forecast) -> str:
+def _why(fleet: FleetSpec, estimate: Forecast) -> str:
     """Kueue's reason, and why in our words where quota is missing for good: the manager's flavors are nobody's."""
     from kueue_admission.decide.reasons import LASTING
     from kueue_fleet.dispatch import Fit, WorkerQuota
 
-    alone = WorkerQuota(found_forecast.objects[fleet.home]).explain(found_forecast.job, found_forecast.job.created)
-    if not isinstance(alone, Fit) and alone.reason == found_forecast.reason and found_forecast.reason in LASTING:
-        return f"{found_forecast.reason}: {alone.headline}"
-    return f"{found_forecast.reason}: {found_forecast.message}" if found_forecast.message else found_forecast.reason
+    alone = WorkerQuota(estimate.objects[fleet.home]).explain(estimate.job, estimate.job.created)
+    if not isinstance(alone, Fit) and alone.reason == estimate.reason and estimate.reason in LASTING:
+        return f"{estimate.reason}: {alone.headline}"
+    return f"{estimate.reason}: {estimate.message}" if estimate.message else estimate.reason
 
 
-def _as_json(job: str, found_forecast: Forecast, never: str) -> dict[str, Any]:
+def _as_json(job: str, estimate: Forecast, never: str) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "job": job,
-        "workload": found_forecast.workload,
-        "clusterQueue": found_forecast.cluster_queue,
-        "place": found_forecast.place,
-        "pending": found_forecast.pending,
-        "seconds": {name: found_forecast.quantile(share) for name, share in _SHARES.items()},
-        "simulations": len(found_forecast.starts),
-        "notStarted": found_forecast.not_started,
+        "workload": estimate.workload,
+        "clusterQueue": estimate.cluster_queue,
+        "place": estimate.place,
+        "pending": estimate.pending,
+        "seconds": {name: estimate.quantile(share) for name, share in _SHARES.items()},
+        "simulations": len(estimate.starts),
+        "notStarted": estimate.not_started,
         "neverStarts": never or None,
-        "notKnown": found_forecast.not_known or None,
-        "reason": found_forecast.reason,
-        "message": found_forecast.message,
-        "restsOn": list(found_forecast.rests_on),
+        "notKnown": estimate.not_known or None,
+        "reason": estimate.reason,
+        "message": estimate.message,
+        "restsOn": list(estimate.rests_on),
     }
 
 
-def print_forecast(fleet: FleetSpec, job: str, found_forecast: Forecast, now: float) -> None:
+def print_forecast(fleet: FleetSpec, job: str, estimate: Forecast, now: float) -> None:
     """Print when the job starts, and what that rests on."""
     from kueue_fleet.cli.status_parts import span
 
-    never = _never(fleet, found_forecast)
+    never = _never(fleet, estimate)
     where = (
-        f"number {found_forecast.place} of {found_forecast.pending} pending"
-        if found_forecast.place
+        f"number {estimate.place} of {estimate.pending} pending"
+        if estimate.place
         else "has quota, and waits for its checks"
     )
-    console.line(f"{job}: {where} in ClusterQueue {found_forecast.cluster_queue}")
-    low, middle, high = (found_forecast.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
-    count = console.count(len(found_forecast.starts), "simulation")
+    console.line(f"{job}: {where} in ClusterQueue {estimate.cluster_queue}")
+    low, middle, high = (estimate.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
+    count = console.count(len(estimate.starts), "simulation")
     if never:
         console.paragraph(
             with_code(
                 f"Never starts as the fleet and the job are now: {never}",
-                f"{found_forecast.reason}: {found_forecast.message}",
+                f"{estimate.reason}: {estimate.message}",
             )
         )
-    elif found_forecast.not_known:
-        console.paragraph(f"Whether it starts is not known: {found_forecast.not_known}")
+    elif estimate.not_known:
+        console.paragraph(f"Whether it starts is not known: {estimate.not_known}")
     elif middle is None:
-        why = _why(fleet, found_forecast)
-        text = f"Does not start within 30 days in {found_forecast.not_started} of {count}: {why}"
-        console.paragraph(with_code(text, f"{found_forecast.reason}: {found_forecast.message}"))
+        why = _why(fleet, estimate)
+        text = f"Does not start within 30 days in {estimate.not_started} of {count}: {why}"
+        console.paragraph(with_code(text, f"{estimate.reason}: {estimate.message}"))
     else:
         clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
         latest = span(high) if high is not None else "never"
         console.line(f"Starts in {span(middle)}, at {clock}")
         console.line(f"10th to 90th percentile of {count}: {span(low or 0.0)} to {latest}")
-        if found_forecast.not_started:
-            console.line(f"Does not start within 30 days in {found_forecast.not_started} of them")
+        if estimate.not_started:
+            console.line(f"Does not start within 30 days in {estimate.not_started} of them")
     console.line("Rests on:")
-    for rest in found_forecast.rests_on:
+    for rest in estimate.rests_on:
         console.paragraph(f"- {rest}")

@@ -216,7 +216,7 @@ class Reconciler:
             self._asked[record.key] = now
         return min(stuck.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
-    def _request(self, record: Record, state: _Withdrawal, waits: ParsedReport | None, now: float) -> Request:
+    def _request(self, record: Record, withdrawal: _Withdrawal, waits: ParsedReport | None, now: float) -> Request:
         """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
         residency = self.residency(record)
@@ -227,10 +227,10 @@ class Reconciler:
         return Request(
             workload=record.workload,
             residency=residency,
-            nominated=tuple(name for name in record.nominated if name not in state.clusters),
+            nominated=tuple(name for name in record.nominated if name not in withdrawal.clusters),
             started=report.since if report is not None else None,
             gave_up=record.gave_up,
-            given_up=state.given_up,
+            given_up=withdrawal.given_up,
             bound=bound,
             withdrawn=frozenset(
                 name
@@ -246,12 +246,12 @@ class Reconciler:
     def _has_copy(self, worker: str, key: str) -> bool:
         return worker in self._fleet.workers and self._fleet.workers[worker].has_copy(key)
 
-    def _candidate(self, record: Record, name: str, taken_state: _Withdrawal, now: float) -> Worker:
+    def _candidate(self, record: Record, name: str, withdrawal: _Withdrawal, now: float) -> Worker:
         state = self._fleet.workers.get(name)
         connection, problem = self._fleet.manager.connection(name)
         if state is None:
             return Worker(name, "", connected=False, problem="the controller's configuration does not have it")
-        is_nominated, unknown = name in record.nominated and name not in taken_state.clusters, state.unknown
+        is_nominated, unknown = name in record.nominated and name not in withdrawal.clusters, state.unknown
         return Worker(
             name=name,
             region=state.region,
@@ -306,22 +306,22 @@ class Reconciler:
             else:
                 worker.forget(record.key)
 
-    async def _write(self, record: Record, decision: Decision, state: _Withdrawal, *, changes: bool) -> None:
+    async def _write(self, record: Record, decision: Decision, withdrawal: _Withdrawal, *, changes: bool) -> None:
         """Write the decision; without `changes` the nominations stay, and only what is said about them is new."""
-        body = patches.dispatch_body(record, decision, state.given_up, state.stays)
+        body = patches.dispatch_body(record, decision, withdrawal.given_up, withdrawal.stays)
         await self._fleet.write_status(record, body, patches.DISPATCH_MANAGER)
         if changes:
             self._note(record, decision)
         if decision.action is Action.REJECT:
             await self._reject(record.key, decision)
-        news = [] if record.retries_used or not state.stays else [(RETRIES_USED, state.stays)]
-        for reason, message in (*state.messages, *news):
+        news = [] if record.retries_used or not withdrawal.stays else [(RETRIES_USED, withdrawal.stays)]
+        for reason, message in (*withdrawal.messages, *news):
             fields = {"workload": record.key, "uid": record.uid, "reason": reason, "why": message}
             log.warning("watchdog", extra={"fields": fields})
             self._fleet.tell(record, reason, message, True)
             if reason == STUCK_COPY:
                 self._fleet.metrics.rescued.labels(reason).inc()
-        for cluster in state.clusters:
+        for cluster in withdrawal.clusters:
             self._fleet.metrics.given_up.labels(cluster).inc()
 
     async def _reject(self, key: str, decision: Decision) -> None:
@@ -384,11 +384,11 @@ class Reconciler:
         if not changed_decisions:
             return again
         if BUDGET_CHECK in changed_decisions and changed_decisions[BUDGET_CHECK].state is not CheckState.READY:
-            is_allowed = self.budgets.decide(record, now).allowed
-            if is_allowed is None:
+            allowed_flavors = self.budgets.decide(record, now).allowed
+            if allowed_flavors is None:
                 record = await self.budgets.hold(record, changed_decisions[BUDGET_CHECK].message)
             else:
-                record = await self._fallback.allow(record, is_allowed)
+                record = await self._fallback.allow(record, allowed_flavors)
         body = patches.check_body(record, ours, now)
         await self._fleet.write_status(record, body, patches.CHECK_MANAGER)
         for name, decision in changed_decisions.items():

@@ -104,8 +104,8 @@ def _clusters(change: CloudPlan) -> Iterator[Difference]:
             for cause in _causes(change, name):
                 by_cause.setdefault(cause, []).append(name)
     for (path, what), names in by_cause.items():
-        is_are = "is" if len(names) == 1 else "are"
-        text = f"{what}: {listed(names)} {is_are} {_AGAIN}, with Kueue and every job"
+        verb = "is" if len(names) == 1 else "are"
+        text = f"{what}: {listed(names)} {verb} {_AGAIN}, with Kueue and every job"
         if path.endswith(".role"):
             text = f"{what}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
         protection_text = _PROTECTED if any(old.protects(name) for name in names) else ""

@@ -156,24 +156,24 @@ def _changes(fleet: FleetSpec, fleet_spec: FleetSpec, cluster: str) -> Iterator[
         was = before.gates.get(name)
         if name not in written_gates and gate.on is not (was is not None and was.on):
             yield f"feature gate {name} is {'' if was else 'new and '}{'on' if gate.on else 'off'} by default"
-    for behaviour, is_so in after.behaviours.items():
-        was_so = before.behaviours.get(behaviour)
-        if {was_so, is_so} == {"yes", "no"}:
-            yield f"{behaviour}: {was_so} before, {is_so} after"
+    for behaviour, answer in after.behaviours.items():
+        former_answer = before.behaviours.get(behaviour)
+        if {former_answer, answer} == {"yes", "no"}:
+            yield f"{behaviour}: {former_answer} before, {answer} after"
     built_versions = {row["framework"]: row["version"] for row in before.table("frameworks")}
     for row in after.table("frameworks"):
         if row["framework"] in fleet.operators.frameworks and row["version"] != built_versions.get(row["framework"]):
             yield f"{row['framework']}: built with {row['version']}, before {built_versions.get(row['framework'])}"
     old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, fleet_spec))
-    for path, was_set, value in _different(old, new):
-        yield f"Configuration {path}: {value or 'not written'}, before {was_set or 'not written'}"
+    for path, former_value, value in _different(old, new):
+        yield f"Configuration {path}: {value or 'not written'}, before {former_value or 'not written'}"
     defaults = (
         {row["field"]: row["value"] for row in release_facts.table("defaults")} for release_facts in (before, after)
     )
-    for path, was_set, value in _different(*defaults):
+    for path, former_value, value in _different(*defaults):
         # A section by itself says nothing; its fields do.
         if value != "{}" and not any(f"{added_path}.".startswith(f"{path}.") for added_path in new):
-            yield f"Configuration {path}: {value or 'not set'} by default, before {was_set or 'not set'}"
+            yield f"Configuration {path}: {value or 'not set'} by default, before {former_value or 'not set'}"
     yield from _chart_changes(before, after)
 
 

@@ -173,9 +173,9 @@ def decide_budget(
     if flavors_left:
         text = f"{over.text}; it may have {', '.join(flavors_left)} until {format_time(over.until)}"
         return BudgetDecision(CheckDecision(CheckState.RETRY, text), over.until, flavors_left)
-    label_texts = f"{OVER_BUDGET_BY_LABEL} and {OVER_BUDGET_UNTIL_LABEL}"
-    wrong = f"; its labels {label_texts} are not a name and a day that is not over" if exemption != Exemption() else ""
-    text = f"{over.text}{wrong}; it waits until {format_time(over.until)}, or until somebody allows it by {label_texts}"
+    both_labels = f"{OVER_BUDGET_BY_LABEL} and {OVER_BUDGET_UNTIL_LABEL}"
+    wrong = f"; its labels {both_labels} are not a name and a day that is not over" if exemption != Exemption() else ""
+    text = f"{over.text}{wrong}; it waits until {format_time(over.until)}, or until somebody allows it by {both_labels}"
     return BudgetDecision(CheckDecision(CheckState.REJECTED, text), over.until)
 
 

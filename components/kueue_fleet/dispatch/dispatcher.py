@@ -170,8 +170,8 @@ def _out_of_reach(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 
 def _action(request: Request, nominated_names: Sequence[str]) -> Action:
-    tried_text = tuple(nominated_names) == request.nominated and request.started is not None and not request.gave_up
-    return Action.KEEP if tried_text else Action.NOMINATE
+    is_unchanged = tuple(nominated_names) == request.nominated and request.started is not None and not request.gave_up
+    return Action.KEEP if is_unchanged else Action.NOMINATE
 
 
 def rounds_begun(start_time: float, seconds: float, now: float) -> tuple[int, float]:
@@ -203,14 +203,14 @@ def _message(
 
 
 def _give_up(request: Request, verdicts: tuple[Verdict, ...], start_time: float, now: float) -> Decision:
-    is_settled = ", ".join(request.nominated) or "no cluster"
+    nominated_text = ", ".join(request.nominated) or "no cluster"
     return Decision(
         key=request.workload.key,
         now=now,
         action=Action.GIVE_UP,
         reason=Reason.DEADLINE_EXCEEDED,
         nominated=(),
-        message=f"Not admitted by {is_settled} within {now - start_time:.0f} s",
+        message=f"Not admitted by {nominated_text} within {now - start_time:.0f} s",
         verdicts=verdicts,
         started=now,
         retry_at=now,

@@ -77,11 +77,11 @@ def decide_fallback(
     flavors_left = tuple(name for name in may if name not in given_up)
     if not flavors_left:
         return None  # Its team's budget leaves it no other.
-    may_have = (*flavors_left, *rules.manager_flavors)
+    allowed = (*flavors_left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in flavors_left]
     goes = f"moves to {later[0]}" if later else f"returns to {', '.join(flavors_left)}"
     if now < due:
         text = f"Waits for nodes of {flavor} since {format_time(since)}; {goes} at {format_time(due)}"
-        return FallbackDecision(give_up=False, allowed=may_have, message=text, due=due)
+        return FallbackDecision(give_up=False, allowed=allowed, message=text, due=due)
     text = f"No nodes of {flavor} within {patience:.0f} s; {goes}"
-    return FallbackDecision(give_up=True, allowed=may_have, message=text, due=due)
+    return FallbackDecision(give_up=True, allowed=allowed, message=text, due=due)

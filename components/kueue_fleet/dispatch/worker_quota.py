@@ -172,10 +172,10 @@ class WorkerQuota:
         ids = self._cache.ids
         flavors = [flavor for group in node.groups if resource in group.covered for flavor in group.flavors]
         rooms = ((name, ids.id(name, resource)) for name in flavors)
-        room_by_flavor = [(name, available(node, fr), node.potential.get(fr, 0)) for name, fr in rooms]
+        flavor_rooms = [(name, available(node, fr), node.potential.get(fr, 0)) for name, fr in rooms]
         if own is not None:
             self._cache.add(own)
-        return max(room_by_flavor, key=lambda each: each[1:], default=None)
+        return max(flavor_rooms, key=lambda each: each[1:], default=None)
 
     def place(self, workload: Workload) -> tuple[str, tuple[int, float, str]]:
         """The ClusterQueue of a workload, empty if it has none, and what sorts it there."""
@@ -222,15 +222,15 @@ class WorkerQuota:
 
     def _place(self, key: str) -> None:
         """Put the workload where it belongs by what is known of it: counted, waiting or held, or nowhere."""
-        known_place = self._known.get(key)
+        workload = self._known.get(key)
         before = self._counted.pop(key, None)
         if before is not None:
             self._cache.remove(before)
             self._fits.clear()
-        if known_place is not None and known_place.status.admission is not None and not known_place.status.finished:
+        if workload is not None and workload.status.admission is not None and not workload.status.finished:
             before = before or self._unhold(key)
             self._waiting.pop(key, None)
-            info = self._cache.info(known_place)
+            info = self._cache.info(workload)
             if self._cache.add(info):
                 self._counted[key] = info
                 self._fits.clear()
@@ -239,16 +239,14 @@ class WorkerQuota:
             self._freed |= before is None or before.usage != info.usage
             return
         self._freed |= before is not None
-        info_or_none = self._waiting_info(known_place or self._expected.get(key))
-        copy_there = self._held.get(key)
-        if copy_there is not None and (
-            info_or_none is None or copy_there.workload.pod_sets != info_or_none.workload.pod_sets
-        ):
+        waiting = self._waiting_info(workload or self._expected.get(key))
+        held = self._held.get(key)
+        if held is not None and (waiting is None or held.workload.pod_sets != waiting.workload.pod_sets):
             self._freed |= self._unhold(key) is not None
-        if info_or_none is None:
+        if waiting is None:
             self._waiting.pop(key, None)
         elif key not in self._held:
-            self._waiting[key] = info_or_none
+            self._waiting[key] = waiting
             self._fresh.add(key)
 
     def _hold_anew(self) -> None:

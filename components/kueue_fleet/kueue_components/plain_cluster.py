@@ -125,10 +125,10 @@ def _of(
     own: pulumi.Output[dict[str, Any]], said: pulumi.Input[str] | None, field: str, *, own_address: bool
 ) -> pulumi.Output[str | None]:
     """What is said, else what the kubeconfig has beside its address, where that is the one that counts."""
-    found_value: pulumi.Output[str | None] = pulumi.Output.all(said, own).apply(
+    value: pulumi.Output[str | None] = pulumi.Output.all(said, own).apply(
         lambda parts: parts[0] or (parts[1].get(field) if own_address else None)
     )
-    return found_value
+    return value
 
 
 def _single_context(name: str, text: str, context: str | None) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from kueue_fleet.preflight.plain_clusters import plain_cluster_needs
 
 def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
     """The page of `fleet`, with its costs by `prices`."""
-    needs_by_project = needs_of(fleet)
+    projects_needs = needs_of(fleet)
     lines = [f"# Prerequisites of {fleet.name}"]
-    for own in needs_by_project[:1]:
+    for own in projects_needs[:1]:
         lines += [
             "",
             f"What project `{own.project}` has to have before the first `pulumi up`, in {', '.join(own.regions)}.",
@@ -25,7 +25,7 @@ def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
             *_project(fleet, own),
         ]
     lines += [*_plain_clusters(fleet), *_costs(fleet, prices)]
-    for needs in needs_by_project[1:]:
+    for needs in projects_needs[1:]:
         lines += [
             "",
             f"# Project {needs.project}",

@@ -168,10 +168,10 @@ def _changes(
         for start, over in window.opens(begin - timedelta(seconds=1), end):
             changes.setdefault(start, []).append((True, window.name))
             changes.setdefault(over, []).append((False, window.name))
-    are_open: Counter[str] = Counter()
+    open_counts: Counter[str] = Counter()
     for at in sorted(changes):
         for opens, name in changes[at]:
-            are_open[name] += 1 if opens else -1
-        now = frozenset(name for name, count in are_open.items() if count > 0)
+            open_counts[name] += 1 if opens else -1
+        now = frozenset(name for name, count in open_counts.items() if count > 0)
         if now and begin <= at < end:
             yield at, now

@@ -83,7 +83,7 @@ def _ready(
         is_own = (
             labels.get(NODE_POOL) in pools
             if pools
-            else wanted_labels <= labels.items() and _allocatable(node, resource)
+            else wanted_labels <= labels.items() and _allocatable(node, resource) > 0
         )
         if is_own and node.is_true("Ready"):
             yield node

@@ -41,10 +41,10 @@ async def install_policy(api: ControlPlaneApi, images: Iterable[str]) -> None:
     """
     known_images = sorted(images)
     pattern = "|".join(re.escape(image) for image in known_images)
-    has_program = f"object.spec.containers.exists(c, c.image.matches(r'(^|/)({pattern})([:@]|$)'))"
+    program_condition = f"object.spec.containers.exists(c, c.image.matches(r'(^|/)({pattern})([:@]|$)'))"
     stranded_condition = f"({_CONTROLLED}) && !({_QUEUED}) && !({_WANTS_NODE}) && !({_WANTS_DEVICE})"
     mutation = f"[{_SELECTOR}] + {added_toleration(NODE_LABEL)}"
-    for path, body in pod_policy(POLICY_NAME, f"({has_program}) || ({stranded_condition})", mutation):
+    for path, body in pod_policy(POLICY_NAME, f"({program_condition}) || ({stranded_condition})", mutation):
         await api.apply(path, body)
     await await_policies(
         api,

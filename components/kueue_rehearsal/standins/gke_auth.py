@@ -88,13 +88,13 @@ def main(version: str, arguments: list[str]) -> int:
         print(f"gke-gcloud-auth-plugin {version}+standin")
         return 0
     try:
-        credential_text = credential(
+        exec_credential = credential(
             os.environ.get(INFO_VARIABLE),
             os.environ.get(STATE_VARIABLE),
             os.environ.get(ACCOUNT_VARIABLE),
             time.time(),
         )
-        print(json.dumps(credential_text))
+        print(json.dumps(exec_credential))
     except CredentialError as error:
         print(f"gke-gcloud-auth-plugin (stand-in): {error}", file=sys.stderr)
         return 1

@@ -143,23 +143,23 @@ def _collect(
     common: TreeNode,
     done: TreeNode | None,
     advantage: bool,
-    found_candidates: list[Candidate],
+    collected: list[Candidate],
 ) -> None:
     """Candidates below `cohort`, passing over subtrees within their quota and the one already looked at."""
     for child in cohort.cohorts:
         if child is not done and not within_nominal(child, context.frs):
-            _collect(context, child, common, done, advantage, found_candidates)
+            _collect(context, child, common, done, advantage, collected)
     policy = context.queue.spec.preemption.reclaim_within_cohort
     for queue in queues_of(cohort):
         if queue is context.queue or within_nominal(queue, context.frs):
             continue
         candidates = candidates_in(queue, context.info, policy, context.frs, context.cache.gates)
         if advantage:
-            found_candidates += [(info, Variant.HIERARCHICAL, common) for info in candidates]
+            collected += [(info, Variant.HIERARCHICAL, common) for info in candidates]
         elif context.queue.spec.preemption.borrow_within_cohort.policy == "Never":
-            found_candidates += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
+            collected += [(info, Variant.WITHOUT_BORROWING, common) for info in candidates]
         else:
-            found_candidates += [(info, _priority_variant(context, info), common) for info in candidates]
+            collected += [(info, _priority_variant(context, info), common) for info in candidates]
 
 
 def _priority_variant(context: PreemptionContext, candidate: WorkloadInfo) -> Variant:

@@ -126,11 +126,11 @@ def _workers(scope: Scope) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
     worker_names = settings.workers if settings is not None else None
     for index, name in enumerate(worker_names or ()):
-        yield from _is_worker(scope, name, f"multiKueue.workers[{index}]")
+        yield from _worker_in_list(scope, name, f"multiKueue.workers[{index}]")
 
 
 @where_read
-def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
+def _worker_in_list(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if name not in scope.names("clusters"):
         yield UNKNOWN_NAME.at(
             path, f"there is no worker {name}", suggest.instead(name, scope.names("clusters"), "clusters")
@@ -141,7 +141,7 @@ def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
 
 
 @entry_check("clusters")
-def _is_listed(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+def _unlisted_worker(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     listed_names = scope.fleet.multi_kueue.workers if scope.fleet.multi_kueue is not None else None
     if listed_names is not None and cluster.role == "worker" and cluster.name not in listed_names:
         yield UNLISTED_WORKER.at(

@@ -136,7 +136,7 @@ def _check_there(
         return
     where = fleet.clusters_of(check)
     for cluster in fleet.clusters_of(queue):
-        is_needed = not rule.on_flavors or fleet.flavors_on(cluster).intersection(rule.on_flavors)
+        is_needed = not rule.on_flavors or bool(fleet.flavors_on(cluster).intersection(rule.on_flavors))
         if cluster not in where and cluster in fleet.cluster_names and is_needed:
             yield NOT_THERE.at(
                 path,
@@ -378,7 +378,7 @@ def _is_counted(fleet: FleetSpec, resource: str) -> bool:
     if resources is None:
         return True
     is_renamed = any(transformation.input == resource for transformation in resources.transformations or ()) or (
-        resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
+        resource in ACCELERATOR_RESOURCES and bool(resources.device_class_mappings)
     )
     is_excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))
     return not is_renamed and not is_excluded

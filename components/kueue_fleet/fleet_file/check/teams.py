@@ -272,24 +272,24 @@ def _takes_jobs(
             yield no_selector(at)
         return
     left_out = [item for item in places if not selector.matches(_labels(fleet, item.namespace))]
-    may_match = [item for item in left_out if _may_match(fleet, queue, item.namespace)]
+    possible = [item for item in left_out if _may_match(fleet, queue, item.namespace)]
     if left_out and len(left_out) == len(places):
         names = list(dict.fromkeys(item.namespace for item in left_out))
         yield NAMESPACE_SELECTOR.at(
             at,
             f"matches no namespace that has a LocalQueue of the queue: {_with_labels(fleet, names)}"
-            + (", as far as this file says their labels" if may_match else ""),
+            + (", as far as this file says their labels" if possible else ""),
             _how_to_match(fleet, selector, at, names[0]),
-            "warning" if may_match else "error",
+            "warning" if possible else "error",
         )
         return
     for item in left_out:
         yield NAMESPACE_SELECTOR.at(
             f"{item.path}.clusterQueue",
             f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match"
-            + (" the labels that this file says" if item in may_match else ""),
+            + (" the labels that this file says" if item in possible else ""),
             f"{_how_to_match(fleet, selector, at, item.namespace)}, or use another queue",
-            "warning" if item in may_match else "error",
+            "warning" if item in possible else "error",
         )
 
 

@@ -112,9 +112,9 @@ class ResolvedNodePool:
     @property
     def plugin(self) -> Plugin | None:
         """The NCCL plugin that the fleet puts on its nodes."""
-        plugin_name = self.entry.nccl_plugin
+        nccl_plugin = self.entry.nccl_plugin
         own = self.entry.accelerator_networks is not None and not self.entry.existing
-        return plugin_of(self.machine_type) if (own if plugin_name is None else plugin_name) else None
+        return plugin_of(self.machine_type) if (own if nccl_plugin is None else nccl_plugin) else None
 
     @property
     def accelerators_per_node(self) -> int:
