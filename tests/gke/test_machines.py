@@ -31,6 +31,7 @@ from kueue_fleet.gke.machines import (
         ("a4x-highgpu-4g", "nvidia-gb200", 4, 4),
         ("g4-standard-48", "nvidia-rtx-pro-6000", 1, 0),
         ("n1-standard-2", None, 0, 0),
+        ("c4a-highmem-72-lssd", None, 0, 16),
         ("ct6e-standard-4t", "tpu-v6e-slice", 0, 0),
     ],
 )
@@ -65,6 +66,23 @@ def test_memory_in_quarters_of_a_gibibyte() -> None:
     assert machine.memory_bytes == 7.5 * 1024**3
 
 
+@pytest.mark.parametrize(
+    ("name", "cpus", "memory_gib", "ssd_gib", "arch"),
+    [
+        ("n2d-highcpu-224", 224, 224, 0, "amd64"),
+        ("c3d-highcpu-30", 30, 59, 0, "amd64"),
+        ("c4-highmem-144-lssd", 144, 1116, 24 * 375, "amd64"),
+        ("n4a-standard-64", 64, 256, 0, "arm64"),
+        ("z3-highmem-176-standardlssd", 176, 1406, 12 * 3000, "amd64"),
+    ],
+)
+def test_machines_without_gpus(name: str, cpus: int, memory_gib: int, ssd_gib: int, arch: str) -> None:
+    machine = machine_type(name)
+    assert machine is not None
+    sizes = (machine.cpus, machine.memory_gib, machine.local_ssds * machine.ssd_gib, machine.arch)
+    assert sizes == (cpus, memory_gib, ssd_gib, arch)
+
+
 def test_attached_gpus_are_known_accelerators() -> None:
     assert set(n1_accelerators()) <= accelerators()
     machine = machine_type("n1-standard-8")
@@ -84,7 +102,8 @@ def test_attached_gpus_are_known_accelerators() -> None:
         ("g2-standard-240", "g2-standard-24"),
         ("g2-standrd-24", "g2-standard-24"),
         ("quantum-1", None),
-        ("c3-standard-88-lssd", None),
+        ("c3-standard-88-lsd", "c3-standard-88-lssd"),
+        ("c3-metal", None),
         ("n2-standard-48-lssd", "n2-standard-48"),
     ],
 )

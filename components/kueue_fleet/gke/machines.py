@@ -33,11 +33,12 @@ COMPACT_FLEX_START: Final = ("a3-ultragpu-", "a4-", "h4d-")
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement
 """
-NOT_COMPACT: Final = ("e2-", "n1-", "t2a-", "t2d-")
+NOT_COMPACT: Final = ("c4a-", "e2-", "n1-", "t2a-", "t2d-")
 """Beginnings of the machine types that take no compact placement.
 
-Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement and
-https://cloud.google.com/compute/docs/instances/placement-policies-overview
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement,
+https://cloud.google.com/compute/docs/instances/placement-policies-overview and
+https://cloud.google.com/compute/docs/general-purpose-machines
 """
 HYPERDISK_ONLY: Final = (
     *("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-"),
@@ -52,7 +53,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
 """Beginnings of the machine types with TPUs. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
 LOCAL_SSD_GB: Final = 375
-"""Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
+"""Size of a local SSD, but of those of A4X and Z3. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
 BOOT_DISKS: Final = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme")
 """Kinds of disk that machines boot from.
 
@@ -75,7 +76,8 @@ Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine type sup
 """
 DISKS_NOT_TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
     "hyperdisk-": NO_HYPERDISK,
-    "pd-standard": ("a3-", "c3-", "c3d-", "g2-", "h3-"),
+    "pd-standard": ("a3-", "c3-", "c3d-", "g2-", "h3-", "z3-"),
+    "pd-extreme": ("c3-", "c3d-", "e2-", "n1-", "n2d-", "t2a-", "z3-"),
 }
 """Beginnings of kinds of disk, and of the machine types that do not boot from them, though from others of `BOOT_DISKS`.
 
@@ -102,6 +104,8 @@ class MachineType:
     """TPU chips."""
     local_ssds: int = 0
     """Local SSDs that come with the machine."""
+    ssd_gib: int = LOCAL_SSD_GB
+    """Size of one."""
     arch: str = "amd64"
     attached: bool = False
     """Whether GPUs are attached to the machine (N1) instead of being part of its type."""
@@ -148,7 +152,7 @@ class MachineType:
         amounts = {
             "cpu": self.cpus * 1000,
             "memory": self.memory_bytes,
-            "ephemeral-storage": local_ssds * LOCAL_SSD_GB * _GIB or disk_bytes,
+            "ephemeral-storage": local_ssds * self.ssd_gib * _GIB or disk_bytes,
             "pods": pods,
         }
         devices = self.accelerators * self.shares
@@ -232,6 +236,7 @@ def _machine(row: Mapping[str, str]) -> MachineType:
         int(row["gpus"] or 0),
         int(row["chips"] or 0),
         int(row["localSsds"] or 0),
+        int(row["ssdGib"] or LOCAL_SSD_GB),
         row["arch"],
         shared_core=row["sharedCore"] == "yes",
     )

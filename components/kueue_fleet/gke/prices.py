@@ -87,11 +87,13 @@ class Prices:
         if machine.accelerator is not None:
             parts.append((machine.accelerators, self.price(machine.accelerator, region, model)))
         prices = [price if isinstance(price, Missing) else price * count for count, price in parts]
-        return [*prices, *self.of_local_ssds(machine.local_ssds, region, model)]
+        return [*prices, *self.of_local_ssds(machine.local_ssds, region, model, machine.ssd_gib)]
 
-    def of_local_ssds(self, count: int, region: str, model: Model) -> list[float | Missing]:
+    def of_local_ssds(
+        self, count: int, region: str, model: Model, gigabytes: int = LOCAL_SSD_GB
+    ) -> list[float | Missing]:
         """The price of so many local SSDs for an hour."""
-        return self.of_disk(LOCAL_SSD, count * LOCAL_SSD_GB, region, model) if count else []
+        return self.of_disk(LOCAL_SSD, count * gigabytes, region, model) if count else []
 
     def of_disk(self, kind: str, gigabytes: int, region: str, model: Model = "onDemand") -> list[float | Missing]:
         """The price of a disk for an hour."""

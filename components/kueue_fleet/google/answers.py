@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pkgutil import get_data
 from typing import Any, Final
 
-from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
+from kueue_fleet.gke.machines import machine_type
 from kueue_fleet.google.resource_types import (
     ACCOUNT_MEMBER,
     ALERT_POLICY,
@@ -128,7 +128,7 @@ def _machines(properties: Properties) -> Properties:
     if machine is not None and machine.gpus:
         comes_with["guestAccelerators"] = [{"acceleratorType": machine.accelerator, "acceleratorCount": machine.gpus}]
     if machine is not None and machine.local_ssds:
-        comes_with["localSsds"] = [{"interface": "NVME", "diskSizeGb": LOCAL_SSD_GB}] * machine.local_ssds
+        comes_with["localSsds"] = [{"interface": "NVME", "diskSizeGb": machine.ssd_gib}] * machine.local_ssds
     return {**properties, **comes_with}
 
 

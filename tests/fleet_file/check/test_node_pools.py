@@ -152,10 +152,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "system machine of a family without a catalogue": (
-        {"clusters/0/systemPool": {"machineType": "n4-standard-8"}},
+        {"clusters/0/systemPool": {"machineType": "m3-ultramem-32"}},
         [
-            "warning: clusters[batch].systemPool.machineType: n4-standard-8 is not in the catalogue; make sure that it "
-            "exists",
+            "warning: clusters[batch].systemPool.machineType: m3-ultramem-32 is not in the catalogue; make sure that "
+            "it exists",
         ],
     ),
     "system machine that is too small for Kueue": (
