@@ -55,7 +55,7 @@ def one(data: dict[str, Any] = FLEET, name: str = "lab", project: str | None = N
 
 
 def failed() -> ProgramFailedError:
-    return ProgramFailedError("main", "the program failed", "correct it", ["ValueError: x"])
+    return ProgramFailedError("main", "the program failed", "correct it", ["ValueError:\tx"])
 
 
 def stack(folder: Path, name: str, config: dict[str, Any]) -> Path:
@@ -114,9 +114,16 @@ def test_problems_of_the_fleet_are_those_of_a_file_without_lines(platform: Path,
 def test_a_failure_of_the_program_is_shown_as_it_is(platform: Path, declares: Any, run: Command) -> None:
     declares(one(), failure=failed())
     result = run(["cost", str(platform)])
-    assert (result.code, result.err) == (1, "error: main: the program failed; correct it\n  ValueError: x\n")
+    assert (result.code, result.err) == (1, "error: main: the program failed; correct it\n  ValueError:\tx\n")
     result = run(["check", str(platform)])
-    assert result.err == "  ValueError: x\nerror: main: the program failed; correct it [KF904]\n"
+    assert result.err == "  ValueError:\tx\nerror: main: the program failed; correct it [KF904]\n"
+
+
+def test_the_file_of_a_program_is_no_fleet(platform: Path, run: Command, tmp_path: Path) -> None:
+    result = run(["check", str(platform / "__main__.py")])
+    assert result.err == f"error: {platform}/__main__.py: is a program; give its folder, {platform} [KF904]\n"
+    (tmp_path / "fleet.py").touch()
+    assert "is a program; give its folder with a Pulumi.yaml, or" in run(["cost", str(tmp_path / "fleet.py")]).err
 
 
 def test_several_fleets_are_named(platform: Path, declares: Any, run: Command) -> None:

@@ -87,7 +87,7 @@ def paragraph(text: str) -> None:
 
 def text(block: str) -> None:
     """Print the lines of BLOCK, which ends with one, on stdout."""
-    sys.stdout.write("\n".join(printable(item) for item in block.split("\n")))
+    sys.stdout.write("\n".join(map(_tabbed, block.split("\n"))))
 
 
 def json_document(document: object) -> None:
@@ -117,7 +117,12 @@ def error(failure: CommandError | str) -> None:
 
 def printed_by_others(lines: Iterable[str]) -> None:
     """Print on stderr the output of the program that a message is about."""
-    sys.stderr.write("".join(f"{_INDENT}{printable(item)}\n" for item in lines))
+    sys.stderr.write("".join(f"{_INDENT}{_tabbed(str(item))}\n" for item in lines))
+
+
+def _tabbed(item: str) -> str:
+    """ITEM as it is shown, with the tabs of whoever printed it."""
+    return "\t".join(map(printable, item.split("\t")))
 
 
 def warning(message: str) -> None:

@@ -88,7 +88,7 @@ def given_fleet(file: Path) -> GivenFleet:
     place, separator, fleet = str(file).partition(_SEPARATOR)
     if is_there(file) or not separator:
         place, fleet = str(file), ""
-    from kueue_fleet.program.project import PROJECT_FILE, ProjectError
+    from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError
 
     path = Path(place)
     folder = path.parent if path.name == PROJECT_FILE and is_there(path) else path
@@ -96,6 +96,10 @@ def given_fleet(file: Path) -> GivenFleet:
         if is_there(folder / PROJECT_FILE):
             return _of_folder(folder, str(file), fleet)
         text = read_text(path)
+        if path.suffix == ".py":
+            project = Project.above(path)
+            of = f", {project.folder}" if project is not None else " with a Pulumi.yaml, or the file of a fleet"
+            raise UnreadableError(place, "is a program", f"give its folder{of}")
         of_stack = _stack_without_fleet(path, text, named=bool(fleet))
         if of_stack is not None:
             return of_program(*of_stack, str(file), fleet)
