@@ -134,6 +134,18 @@ def test_two_windows_of_a_quota_that_are_open_at_once_are_refused() -> None:
             {"during": {"night": {}}},
             "is longer than the 24h after which it opens again",
         ),
+        ([NIGHT], {"during": {"night": {"nominalQuota": 8}}}, "during[night]: has the amounts that hold without it"),
+        (
+            [{**NIGHT, "start": "2026-03-23T20:00:00Z"}],
+            {"during": {"night": {"nominalQuota": 1}}},
+            "quotaWindows[night].start: 2026-03-23T20:00:00Z is 21:00 on Monday by the clock of Europe/Berlin, by "
+            "which it opens; write the time there, with +01:00",
+        ),
+        (
+            [{**NIGHT, "timeZone": "UTC"}],
+            {"during": {"night": {"nominalQuota": 1}}},
+            "is 19:00 on Monday by the clock of UTC, by which it opens; name the place in timeZone",
+        ),
         ([{**NIGHT, "duration": "0s"}], {"during": {"night": {"nominalQuota": 1}}}, "is not longer than 0"),
         ([{**NIGHT, "days": ["Mon"]}], {"during": {"night": {"nominalQuota": 1}}}, "quotaWindows[night].days"),
         ([{**NIGHT, "timeZone": "Berlin"}], {"during": {"night": {"nominalQuota": 1}}}, "there is no time zone Berlin"),
@@ -142,6 +154,10 @@ def test_two_windows_of_a_quota_that_are_open_at_once_are_refused() -> None:
 )
 def test_wrong_windows_are_said(windows: list[dict[str, Any]], fields: dict[str, Any], said: str) -> None:
     assert any(said in problem for problem in problems(data(*windows, **fields)))
+
+
+def test_right_windows_are_not_said_again_while_they_are_open() -> None:
+    assert problems(data(NIGHT, during={"night": {"nominalQuota": 1}})) == []
 
 
 def test_a_window_that_changes_nothing_refuses_no_fleet() -> None:

@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file.former_names import as_written
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows
 from kueue_fleet.fleet_file.rules.files import NOT_A_FLEET, OTHER_PROJECT, PLAIN_SECRET, STRAY_SECTION, UNREAD_KEY
+from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
 from kueue_fleet.settings.windows import together
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
@@ -146,7 +147,7 @@ def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_
             problem.as_published() if as_published else problem for problem in (*queues, *check_scope(scope))
         ]
         for problem in scope.in_file_order(dict.fromkeys(all_problems)):
-            if problem not in once:
+            if problem not in once and problem.rule is not QUOTA_WINDOW:
                 once[problem] = None
                 known_problems.append(
                     replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}")

@@ -206,3 +206,8 @@ def test_windows_that_never_open_again() -> None:
         "it opens, or remove it",
     ]
     assert of_windows([WEEKLY], [WEEKLY], over) == []
+
+
+def test_a_window_in_another_year_than_is_meant() -> None:
+    [text] = of_windows([], [{**WEEKLY, "start": "2036-12-01T20:00:00Z"}], date(2026, 12, 2))
+    assert text.startswith("controller.quotaWindows[weekly].start: 2036-12-01 is more than a year away")

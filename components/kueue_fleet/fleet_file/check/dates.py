@@ -15,12 +15,13 @@ from kueue_admission.kernel.problem import Problem
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.rules.clusters import CALENDAR, ENDED
-from kueue_fleet.fleet_file.rules.teams import ROTATION
+from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW, ROTATION
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
 from kueue_fleet.settings.windows import CalendarWindow
 
 WARNING_DAYS: Final = 14
 """How many days before `rotateBy`, or before a calendar reservation ends, a warning begins."""
+_FAR: Final = 366
 
 
 def check_dates(fleet: FleetSpec, today: date) -> list[Problem]:
@@ -95,6 +96,13 @@ def _windows(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 f"controller.quotaWindows[{window.name}]",
                 f"ended on {over}, and never opens again",
                 "write the days on which it opens, or remove it",
+            )
+        if (window.start.date() - today).days > _FAR:
+            yield QUOTA_WINDOW.at(
+                f"controller.quotaWindows[{window.name}].start",
+                f"{window.start.date()} is more than a year away, and it does not open before",
+                "check the year",
+                "warning",
             )
 
 

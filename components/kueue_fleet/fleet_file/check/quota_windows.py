@@ -6,7 +6,9 @@ Kueue's ResourceQuota has one amount, and no time. Source: kueue@v0.19.2 apis/ku
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from kueue_admission.kernel.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.kernel.problem import Problem, where_read
@@ -16,7 +18,7 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.rules.teams import QUOTA_WINDOW
 from kueue_fleet.settings.quotas import FleetResourceQuota
-from kueue_fleet.settings.windows import together
+from kueue_fleet.settings.windows import CalendarWindow, together
 
 _SECTION = "controller.quotaWindows"
 
@@ -33,6 +35,47 @@ def check_quota_windows(scope: Scope) -> Iterator[Problem]:
     yield from _unused(scope, names)
 
 
+@fleet_check
+def _clocks(scope: Scope) -> Iterator[Problem]:
+    """Windows whose start is by another clock than the one by which they open on days of the week."""
+    for path, window, written in _windows(scope):
+        offset = _offset(written)
+        if not window.days or offset is None or any(window.own_problems()):
+            continue
+        opens = window.start.astimezone(ZoneInfo(window.time_zone))
+        if offset != opens.utcoffset():
+            other = f"write the time there, with {opens.isoformat()[-6:]}"
+            yield QUOTA_WINDOW.at(
+                f"{path}.start",
+                f"{written} is {opens:%H:%M} on {opens:%A} by the clock of {window.time_zone}, by which it opens",
+                "name the place in timeZone, such as Europe/Berlin" if window.time_zone == "UTC" else other,
+                severity="warning",
+            )
+
+
+def _windows(scope: Scope) -> Iterator[tuple[str, CalendarWindow, str]]:
+    """Each window of the controller, its path, and its start as the file has it."""
+    section = scope.fleet.controller
+    data = scope.data if isinstance(scope.data, Mapping) else {}
+    written = data.get("controller", data.get("admissionController"))
+    if section is None or not isinstance(written, Mapping):
+        return
+    places = [("controller", section.quota_windows, written.get("quotaWindows"))]
+    rows = zip(section.checks, written.get("checks") or (), strict=False)
+    places += [(f"controller.checks[{check.name}]", check.windows, row.get("windows")) for check, row in rows]
+    for path, windows, items in places:
+        name = "quotaWindows" if path == "controller" else "windows"
+        for window, item in zip(windows, items or (), strict=False):
+            yield f"{path}.{name}[{window.name}]", window, str(item["start"])
+
+
+def _offset(written: str) -> timedelta | None:
+    """The offset from UTC that a time is written with; None: it cannot be read."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(written).utcoffset() or timedelta()
+    return None
+
+
 @where_read
 def _quotas(
     scope: Scope, queue: ClusterQueueEntry, names: Sequence[str], states: Mapping[frozenset[str], datetime]
@@ -42,6 +85,13 @@ def _quotas(
             if name not in names:
                 wrong = f"there is no window {name} in {_SECTION}"
                 yield UNKNOWN_NAME.at(f"{at}{base}.during[{name}]", wrong, instead(name, names, "windows"))
+            elif quota.in_window(name) == quota:
+                yield QUOTA_WINDOW.at(
+                    f"{at}{base}.during[{name}]",
+                    "has the amounts that hold without it",
+                    "write others, or remove it",
+                    severity="warning",
+                )
         for both, moment in states.items():
             windows = [name for name in quota.windows if name in both]
             if len(windows) > 1:
