@@ -268,6 +268,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "warning: storage[weights].volume.type: hyperdiskMl, which cannot be attached to the machines of its teams on "
         "batch, n1-standard-96; leave batch out of clusters, or use other machines or another kind of storage",
     ),
+    "disks where no node of its teams is": (
+        {f"{WEIGHTS}/volume/zones": ["us-central1-f"]},
+        "warning: storage[weights].volume.zones: none is in us-central1-a, us-central1-c, where the nodes of its teams "
+        "are on batch: no pod with it starts; name one of these",
+    ),
     "a team that is not there": (
         {f"{HOME}/teams": ["vision"]},
         "storage[home].teams[0]: there is no team vision; use one of the teams: research",

@@ -213,13 +213,16 @@ def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem
     if "/" in resource and Quantity(amount.value) != amount:
         wrong = f"{amount.plain} is not a whole number, and {resource} is counted in whole units"
         yield WHOLE_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
-    yield from _bytes_of_devices(resource, amount, at)
+    yield from unit_problems(resource, amount, at)
 
 
-def _bytes_of_devices(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
+def unit_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
+    """Devices counted in bytes, and memory or storage of a few bytes."""
     if is_devices_in_bytes(resource, amount):
         fix = f"write {str(amount).rstrip('KMGTPEi')}, unless {resource} is counted in bytes"
         yield UNUSUAL_UNITS.at(at, f"{amount} is {amount.value} of {resource}", fix)
+    elif resource in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
+        yield BYTES.at(at, f"{amount.plain} of {resource} is counted in bytes", "add a unit, such as Gi")
 
 
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
@@ -234,16 +237,13 @@ def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Pr
 
 @where_read
 def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem]:
-    amount: Quantity | None = getattr(quota, field)
-    if amount is not None and amount < ZERO:
+    amount: Quantity = getattr(quota, field) or ZERO
+    if amount < ZERO:
         yield OUT_OF_RANGE.at(at, f"{amount.plain} is negative", "write 0 or a positive amount")
-    elif amount is not None:
-        if "/" in quota.name and Quantity(amount.value) != amount:
-            wrong = f"{amount.plain} of {quota.name} is {amount.value} to Kueue, which rounds up"
-            yield UNUSUAL_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
-        yield from _bytes_of_devices(quota.name, amount, at)
-        if quota.name in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
-            yield BYTES.at(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
+    elif "/" in quota.name and Quantity(amount.value) != amount:
+        wrong = f"{amount.plain} of {quota.name} is {amount.value} to Kueue, which rounds up"
+        yield UNUSUAL_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
+    yield from unit_problems(quota.name, amount, at)
 
 
 @where_read

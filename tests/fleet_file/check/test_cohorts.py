@@ -92,6 +92,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "quota that no queue has": (
+        {
+            "cohorts/0/resourceGroups": [
+                {"coveredResources": ["pods"], "flavors": [{"name": "t4", "resources": [quota("pods", 4)]}]}
+            ]
+        },
+        [
+            (
+                "warning: cohorts[research].resourceGroups[0].flavors[t4].resources[pods]: has no effect, since no "
+                "queue of the cohort has pods of flavor t4; add it to one with a nominalQuota of 0, or remove it here"
+            )
+        ],
+    ),
     "unknown flavor": (
         {
             "cohorts/0/resourceGroups": [

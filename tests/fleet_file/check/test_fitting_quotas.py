@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import FIRST_QUOTA, changed, fleet_data, group, problems
+from tests.fleet_file.builders import FIRST_QUOTA, changed, fleet_data, group, problems, quota
 from tests.fleet_file.pool_builders import pools_data
 
 NOTHING = (
@@ -89,6 +89,25 @@ def mixed(changes: dict[str, Any]) -> list[str]:
 def test_nodes_of_two_sizes_in_one_queue() -> None:
     [text] = mixed(MIXED)
     assert text.startswith(f"warning: clusterQueues[gpu].resourceGroups[0].flavors: {TWO}")
+
+
+def test_what_tells_nodes_of_one_kind_apart() -> None:
+    [text] = mixed({"nodePools/1/machineType": "g2-standard-96"})
+    assert text.endswith("or let such pods select cloud.google.com/gke-nodepool: on-demand")
+
+
+@pytest.mark.parametrize(
+    ("machine", "sizes"),
+    [("n2-standard-8", ("7910m", "31850m")), ("c2-standard-30", None)],
+    ids=["a quarter", "nearly as large"],
+)
+def test_nodes_without_gpus(machine: str, sizes: tuple[str, str] | None) -> None:
+    groups = [group(["cpu", "memory"], ["reserved", "on-demand"])]
+    for quotas in groups[0]["flavors"]:
+        quotas["resources"] = [quota("cpu", 40), quota("memory", "100Gi")]
+    pools = {"nodePools/0/machineType": machine, "nodePools/1/machineType": "n2-standard-32"}
+    said = mixed({**pools, "clusterQueues/0/resourceGroups": groups})
+    assert [sizes is not None and all(size in text for size in sizes) for text in said] == [True] * (sizes is not None)
 
 
 def test_kueue_sees_the_nodes_of_a_topology_and_the_last_flavor_is_tried_last() -> None:

@@ -55,6 +55,28 @@ def test_reserved_gpus_without_quota() -> None:
     assert problems(changed(pools_data(), {**changes, QUOTA: 12})) == []
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 1),
+        ({"reservations/0/purpose": "backup"}, 0),
+        ({f"{FLAVORS}/1/resources/0/nominalQuota": 0, f"{FLAVORS}/1/resources/1/nominalQuota": 0}, 1),
+        ({"nodePools/1/machineType": "a2-highgpu-1g"}, 0),
+    ],
+    ids=["of one kind", "a backup", "some quota of its own", "of another kind"],
+)
+def test_reserved_machines_after_others_of_the_kind(changes: dict[str, Any], expected: int) -> None:
+    data = pools_data()
+    flavors = data["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    flavors[:2] = [flavors[1], flavors[0]]
+    said = [text for text in problems(changed(data, changes)) if "comes after" in text]
+    wrong = (
+        "comes after on-demand, so that jobs start nodes of on-demand on batch while reserved ones, which are paid "
+        "for, run nothing; put it before on-demand"
+    )
+    assert said == [f"warning: clusterQueues[gpu].resourceGroups[0].flavors[reserved]: {wrong}"] * expected
+
+
 @pytest.mark.parametrize(("cpus", "expected"), [(6, 1), (60, 0)], ids=["as many as nodes", "CPUs"])
 def test_quota_of_cpus_that_is_a_number_of_nodes(cpus: int, expected: int) -> None:
     data = standalone_data()

@@ -25,6 +25,7 @@ def found(**template: Any) -> list[str]:
             f"warning: {AT}.gpus: 32 nvidia.com/gpu in all, and queue vision can have at most 12 of one flavor, so "
             "that no such job ever runs; write less, or name another queue",
         ),
+        ({"memory": "64"}, f"warning: {AT}.memory: 64 of memory is counted in bytes; add a unit, such as Gi"),
     ],
 )
 def test_what_no_job_can_be_made_of(template: dict[str, Any], said: str) -> None:
@@ -33,16 +34,26 @@ def test_what_no_job_can_be_made_of(template: dict[str, Any], said: str) -> None
 
 def test_what_fits() -> None:
     assert found(queue="main", gpus=2, nodes=2, priority="urgent") == []
-    assert found(gpus=999) == []
 
 
-@pytest.mark.parametrize(("gpus", "warned"), [(2, False), (3, True)])
-def test_pods_that_no_node_holds(gpus: int, warned: bool) -> None:
+def test_the_only_queue_of_a_team_is_meant() -> None:
+    assert "999 nvidia.com/gpu in all, and queue vision" in found(gpus=999)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong"),
+    [
+        ({"gpus": 2, "cpu": "23", "memory": "64Gi"}, None),
+        ({"gpus": 3}, "3 nvidia.com/gpu in each pod, and the largest node of queue {} has 2,"),
+        ({"cpu": "24"}, "24 cpu in each pod, and the largest node of queue {} has 23870m,"),
+        ({"gpus": 1, "memory": "960Gi"}, "960Gi memory in each pod, and the largest node of queue {} has 88Gi,"),
+        ({"cpu": "8Gi"}, "8Gi cpu in each pod, and"),
+    ],
+)
+def test_pods_that_no_node_holds(asked: dict[str, Any], wrong: str | None) -> None:
     data = pools_data()
     [name] = {queue["name"] for queue in data["clusterQueues"]}
     team = {"name": "t", "localQueues": [{"name": "main", "clusterQueue": name}]}
-    data["teams"] = [{**team, "jobTemplates": [{"name": "train", "queue": "main", "gpus": gpus}]}]
-    output = (
-        f"{gpus} nvidia.com/gpu in each pod, and the largest node of queue {name} has 2, so that no such job ever runs"
-    )
-    assert any(output in text for text in problems(data)) == warned
+    data["teams"] = [{**team, "jobTemplates": [{"name": "train", "queue": "main", **asked}]}]
+    said = [text for text in problems(data) if "so that no such job ever runs" in text]
+    assert [(wrong or "").format(name) in text for text in said] == [True] * (wrong is not None)

@@ -298,6 +298,26 @@ def test_a_quota_of_gpus_that_are_misspelt_is_found_by_what_nodes_have(more: dic
     ]
 
 
+OTHERS = {
+    f"{QUOTAS}/coveredResources/+": "amd.com/gpu",
+    f"{QUOTAS}/flavors/0/resources/+": {"name": "amd.com/gpu", "nominalQuota": 8},
+}
+MADE = [{"input": "nvidia.com/gpu", "strategy": "Retain", "outputs": {"amd.com/gpu": 1}}]
+
+
+def test_a_quota_of_other_devices_is_compared_with_what_nodes_have() -> None:
+    wrong = "queues may use 8 amd.com/gpu of it on paris (gpu 8), but its nodes hold 0 (nodes: dgx 2)"
+    fix = "lower nominalQuota to 0 in all, or add nodes that have amd.com/gpu"
+    assert problems(changed(alone_data(), OTHERS)) == [f"warning: flavors[dgx]: {wrong}; {fix}"]
+    made = {**OTHERS, "kueue/configuration": {"resources": {"transformations": MADE}}}
+    assert problems(changed(alone_data(), made)) == []
+
+
+def test_memory_of_nodes_in_bytes() -> None:
+    [text, *_] = problems(changed(alone_data(), {"clusters/0/nodes/0/allocatable/memory": 900}))
+    assert "nodes[dgx].allocatable[memory]: 900 of memory is counted in bytes; add a unit" in text
+
+
 @pytest.mark.parametrize(
     ("name", "fix"),
     [

@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "name": "any-l4",
                 "nodeLabels": {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-provisioning": "spot"},
             },
-            FLAVORS: [flavor_quota("any-l4", 70), *map(flavor_quota, IN_TURN)],
+            FLAVORS: [flavor_quota("reserved"), flavor_quota("any-l4", 70), *map(flavor_quota, IN_TURN[1:])],
         },
         [
             (

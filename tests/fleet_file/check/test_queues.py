@@ -305,11 +305,20 @@ NOT_COUNTED = (
     "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 have, and "
     "a job that requests it gets any number of them, as Kueue ignores what is not covered; "
 )
+UNDISPATCHED = (
+    "warning: kueue.configuration.resources.quotaCheckStrategy: IgnoreUndeclared, so that manager admits a job of "
+    "queue language that requests nothing that its queue covers, such as nvidia.com/gpu, without a worker, and it "
+    "never runs (policies of teams refuse such jobs"
+)
+COVER = "cover pods, of which each pod requests one, or cpu and memory"
 
 REFUSED |= {
     "GPUs misspelt, the rest ignored": (
         {**IGNORE, "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpus"])]},
-        [f"{NOT_COUNTED}write nvidia.com/gpu for nvidia.com/gpus"],
+        [
+            f"{UNDISPATCHED}); {COVER}".replace("nvidia.com/gpu,", "nvidia.com/gpus,"),
+            f"{NOT_COUNTED}write nvidia.com/gpu for nvidia.com/gpus",
+        ],
     ),
     "a queue of GPU nodes that covers CPUs alone, the rest ignored": (
         {**IGNORE, "clusterQueues/1/resourceGroups": [group()]},
@@ -331,17 +340,17 @@ REFUSED |= {
             "ephemeral-storage too",
         ],
     ),
+    "a queue of GPUs alone under a manager, the rest ignored": (
+        {**IGNORE, "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpu"])]},
+        [f"{UNDISPATCHED}); {COVER}"],
+    ),
     "a LocalQueue of no team, the rest ignored": (
         {
             **IGNORE,
             "clusterQueues/1/resourceGroups": [group(["nvidia.com/gpu"])],
             "localQueues/0/clusterQueue": "language",
         },
-        [
-            "warning: localQueues[trial]: of no team, whose policy would refuse a job that requests no "
-            "nvidia.com/gpu: with quotaCheckStrategy IgnoreUndeclared manager admits it without a worker, and it "
-            "never runs; give the queue to a team, or cover what jobs request"
-        ],
+        [f"{UNDISPATCHED}, but nothing does in default/trial); {COVER}"],
     ),
 }
 
@@ -353,15 +362,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             "worker-a": {"nominalQuota": 2, "borrowingLimit": 1, "lendingLimit": 2},
             "worker-b": {},
         }
-    },
-    "GPU only, the rest undeclared": {
-        "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}},
-        "clusterQueues/1/resourceGroups": [
-            {
-                "coveredResources": ["nvidia.com/gpu"],
-                "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
-            }
-        ],
     },
     "GPU only, the rest excluded": {
         "kueue/configuration": {"resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]}},

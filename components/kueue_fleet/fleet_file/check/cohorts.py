@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.api.cohort_tree import cycles, with_ancestors
+from kueue_admission.api.cohort_tree import cycles, root_of, with_ancestors
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.form_rules import COHORT_CYCLE
 from kueue_admission.kernel.problem import Problem
@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
-from kueue_fleet.fleet_file.rules.files import UNUSED
+from kueue_fleet.fleet_file.rules.files import NO_EFFECT, UNUSED
 from kueue_fleet.fleet_file.rules.queues import COHORT_ALONE, COHORT_UNDECLARED, COUNTED_TWICE
 
 
@@ -27,6 +27,23 @@ def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
         for flavor in group.flavors:
             path = f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor.name}].name"
             yield from scope.unknown("flavors", flavor.name, path)
+
+
+@entry_check("cohorts")
+def _borrowed_by_none(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
+    """A queue uses quota of its cohorts for the flavors and resources that it has itself, if only with 0."""
+    fleet, parents = scope.fleet, scope.fleet.cohort_parents
+    root = root_of(cohort.name, parents)
+    tree = [queue for queue in fleet.cluster_queues if root_of(queue.cohort_name, parents) == root]
+    used = {of for queue in tree for of in by_flavor(queue.resource_groups)}
+    for g, group in enumerate(cohort.resource_groups):
+        for flavor, resource in by_flavor([group]) if tree else ():
+            if (flavor, resource) not in used and fleet.flavor(flavor) is not None:
+                yield NO_EFFECT.at(
+                    f"{scope.path(cohort)}.resourceGroups[{g}].flavors[{flavor}].resources[{resource}]",
+                    f"has no effect, since no queue of the cohort has {resource} of flavor {flavor}",
+                    "add it to one with a nominalQuota of 0, or remove it here",
+                )
 
 
 @fleet_check

@@ -7,6 +7,7 @@ https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (without a cohort, only n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from kueue_admission.api import ResourceQuota
@@ -14,14 +15,17 @@ from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.pool_quotas import amount_text
 from kueue_fleet.fleet_file.check.quota_amounts import FlavorResource, by_flavor, most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, fleet_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import telling_label
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, quotas_on
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.resolved_pools import NO_LIMIT, ResolvedNodePool
 from kueue_fleet.fleet_file.rules.queues import AUTOPILOT_MANAGER, EMPTY_QUEUE, MIXED_NODES
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.settings.quotas import FleetResourceGroup
 
 _LISTED: Final = 4
 
@@ -106,25 +110,46 @@ def _quotas_in_tree(fleet: FleetSpec, root: str, cluster: str) -> dict[str, dict
 @where_read
 def _mixed_nodes(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterator[Problem]:
     """A pod as large as the nodes of one flavor gets the quota of another with smaller nodes: where that is tried
-    first, or alone."""
+    first, or alone. Hardly a pod is as large as a node without GPUs, so that it counts if others are twice as large."""
     fleet = scope.fleet
     for g, group in enumerate(queue.resource_groups):
-        names = [flavor.name for flavor in group.flavors]
-        pools = {name: [pool for on in most for pool in _pools(fleet, name, on)] for name in names}
-        sizes = {name: max((pool.devices_per_node for pool in of), default=0) for name, of in pools.items()}
-        largest = max(names, key=lambda name: sizes[name], default="")
-        for name in names if GPU_RESOURCE in group.covered_resources else ():
-            first = names.index(name) < names.index(largest)
-            here = [on for on in most if _takes_larger(fleet, name, sizes[name], most[on])]
-            if 0 < sizes[name] < sizes[largest] and any(first or not _pools(fleet, largest, on) for on in here):
-                yield MIXED_NODES.at(
-                    f"{scope.path(queue)}.resourceGroups[{g}].flavors",
-                    f"a node of {largest} has {sizes[largest]} {GPU_RESOURCE}, and one of {name} {sizes[name]}: a pod "
-                    f"that asks for more than that can get the quota of {name}, where it never starts",
-                    f"put {name} into a queue of its own, or let such pods select "
-                    f"{ACCELERATOR}: {pools[largest][0].accelerator}",
-                )
-                break
+        for resource, least in ((GPU_RESOURCE, 1), ("cpu", 2)):
+            small = _smaller_first(fleet, group, resource, least, most) if resource in group.covered_resources else None
+            if small is None:
+                continue
+            name, size, largest, size_of_largest = small
+            labels = [
+                [fleet.flavor_on(entry, on).node_labels for on in most if _nodes(fleet, one, on, resource)]
+                for one in (largest, name)
+                if (entry := fleet.flavor(one)) is not None
+            ]
+            label = telling_label(labels[0][0], labels[1])
+            select = f"let such pods select {label}" if label else f"put {largest} before it"
+            yield MIXED_NODES.at(
+                f"{scope.path(queue)}.resourceGroups[{g}].flavors",
+                f"a node of {largest} has {size_of_largest} {resource}, and one of {name} {size}: a pod that asks for "
+                f"more than that can get the quota of {name}, where it never starts",
+                f"put {name} into a queue of its own, or {select}",
+            )
+
+
+def _smaller_first(
+    fleet: FleetSpec, group: FleetResourceGroup, resource: str, least: int, most: _Most
+) -> tuple[str, str, str, str] | None:
+    """A flavor whose quota larger pods get than its nodes hold, and the one with the largest nodes, and their sizes."""
+    names = [flavor.name for flavor in group.flavors]
+    sizes = dict.fromkeys(names, 0)
+    for name, on in product(names, most):
+        amounts = [pool.amount_on_node(resource) for pool in _nodes(fleet, name, on, resource)]
+        sizes[name] = max([sizes[name], *(amount for amount in amounts if amount < NO_LIMIT)])
+    largest = max(names, key=lambda name: sizes[name], default="")
+    for name in names:
+        first = names.index(name) < names.index(largest)
+        here = [on for on in most if _takes_larger(fleet, name, resource, sizes[name], most[on])]
+        before = any(first or not _nodes(fleet, largest, on, resource) for on in here)
+        if 0 < sizes[name] < sizes[largest] and least * sizes[name] <= sizes[largest] and before:
+            return name, amount_text(resource, sizes[name]), largest, amount_text(resource, sizes[largest])
+    return None
 
 
 @where_read
@@ -158,16 +183,19 @@ def _kinds_of_gpu(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterat
 
 
 def _pools(fleet: FleetSpec, name: str, cluster: str) -> Sequence[ResolvedNodePool]:
-    """The pools with GPUs that a flavor leads to; DWS is asked for queued ones before pods are there."""
+    """The pools that a flavor leads to; DWS is asked for queued ones before pods are there."""
     flavor = fleet.flavor(name)
-    return (
-        [pool for pool in fleet.flavor_nodes(flavor, cluster) if pool.accelerator and not pool.queued]
-        if flavor is not None
-        else []
-    )
+    return [pool for pool in fleet.flavor_nodes(flavor, cluster) if not pool.queued] if flavor is not None else []
 
 
-def _takes_larger(fleet: FleetSpec, name: str, size: int, most: Mapping[FlavorResource, Quantity]) -> bool:
+def _nodes(fleet: FleetSpec, name: str, cluster: str, resource: str) -> Sequence[ResolvedNodePool]:
+    """Those of them with GPUs; for CPUs, those without."""
+    return [pool for pool in _pools(fleet, name, cluster) if bool(pool.devices_per_node) == (resource == GPU_RESOURCE)]
+
+
+def _takes_larger(
+    fleet: FleetSpec, name: str, resource: str, size: int, most: Mapping[FlavorResource, Quantity]
+) -> bool:
     """Whether a larger pod than its nodes hold fits the flavor's quota, and Kueue does not see the nodes."""
-    flavor = fleet.flavor(name)
-    return flavor is not None and flavor.topology_name is None and most.get((name, GPU_RESOURCE), ZERO).value > size
+    flavor, amount = fleet.flavor(name), most.get((name, resource), ZERO)
+    return flavor is not None and flavor.topology_name is None and amount.counted(resource) > size

@@ -16,10 +16,13 @@ from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import Calendar, ReservationEntry, Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import backup_flavors
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.files import UNUSED
 from kueue_fleet.fleet_file.rules.queues import UNIT
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, RESERVATION_NAME
+from kueue_fleet.settings.quotas import FleetResourceGroup
 
 _SPARE: Final = 4
 """A share of this may be meant to stand in for machines that break."""
@@ -92,6 +95,41 @@ def _counted_in_nodes(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
                 f"which have {texts[1]} in all",
                 f"write CPUs and not nodes: {texts[1]} for all of them",
             ).on(cluster.name)
+
+
+@entry_check("clusters")
+def _paid_later(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Reserved machines of a queue's own that its jobs get after others of the kind, which are started for them."""
+    fleet = scope.fleet
+    for queue in fleet.queues_on(cluster.name) if cluster.runs_jobs else ():
+        backups = backup_flavors(fleet, queue)
+        for g, group in enumerate(queue.resource_groups):
+            started: dict[str, str] = {}
+            for name, kinds, reserved in _kinds_in_turn(fleet, group, cluster.name):
+                first = next((started[kind] for kind in kinds if kind in started), None)
+                if reserved and first is not None and name not in backups:
+                    yield UNUSED.at(
+                        f"{scope.path(queue)}.resourceGroups[{g}].flavors[{name}]",
+                        f"comes after {first}, so that jobs start nodes of {first} on {{cluster}} while reserved ones, "
+                        "which are paid for, run nothing",
+                        f"put it before {first}",
+                    ).on(cluster.name)
+                elif reserved is False:
+                    started = {**dict.fromkeys(kinds, name), **started}
+
+
+def _kinds_in_turn(
+    fleet: FleetSpec, group: FleetResourceGroup, cluster: str
+) -> Iterator[tuple[str, Sequence[str], bool | None]]:
+    """Flavors with their kinds of machines, and whether the queue has some of them reserved, or starts them."""
+    for quotas in group.flavors:
+        flavor = fleet.flavor(quotas.name)
+        pools = fleet.flavor_nodes(flavor, cluster) if flavor is not None else ()
+        paid = [isinstance(pool.capacity, Reserved | Calendar) or pool.autoscaling is None for pool in pools]
+        own = any(quota.on(cluster).nominal_quota for quota in quotas.resources)
+        reserved = own and bool(pools) and all(isinstance(pool.capacity, Reserved) for pool in pools)
+        kinds = [pool.accelerator or pool.machine_type for pool in pools]
+        yield quotas.name, kinds, True if reserved else None if any(paid) else False
 
 
 def _with_own_nodes(

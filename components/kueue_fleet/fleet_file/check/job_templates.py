@@ -6,11 +6,14 @@ Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota), and what
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
+from kueue_admission.api.quotas import unit_problems
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.form_rules import UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME, FaultError
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.check.pool_quotas import amount_text
 from kueue_fleet.fleet_file.check.quota_amounts import most_quota
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
@@ -27,7 +30,8 @@ def _templates(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         at = f"{scope.path(team)}.jobTemplates[{template.name}]"
         yield from _queue(scope, team, template, at)
         yield from _priority(scope, team, template, at)
-        yield from _gpus(scope, team, template, at)
+        yield from _sizes(scope, team, template, at)
+        yield from _units(template, at)
 
 
 @where_read
@@ -51,33 +55,61 @@ def _priority(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> 
 
 
 @where_read
-def _gpus(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
+def _sizes(scope: Scope, team: TeamEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
+    """What fits none of the queues that the template may be used for."""
+    namespace, queues = team.namespace_names[0], cluster_queue_of(scope.fleet)
+    keys = [key for key in queues if key.startswith(f"{namespace}/")]
+    names = [queues.get(f"{namespace}/{template.queue}", "")] if template.queue else [queues[key] for key in keys]
+    entries = [queue for queue in map(scope.fleet.queue, names) if queue is not None]
+    problems = [list(_too_large(scope, queue, template, at)) for queue in entries]
+    if problems and all(problems):
+        yield from problems[0]
+
+
+def _too_large(scope: Scope, queue: ClusterQueueEntry, template: JobTemplate, at: str) -> Iterator[Problem]:
     """Pods that run together get quota of one flavor on one cluster."""
     fleet, gpus = scope.fleet, template.gpus or 0
-    name = cluster_queue_of(fleet).get(f"{team.namespace_names[0]}/{template.queue}", "")
-    queue = fleet.queue(name)
-    if queue is None or not gpus or queue.windows or _transforms(scope):
+    if queue.windows or _transforms(scope):
         return
     gpus_needed = gpus * (template.nodes or 1)
     clusters = [cluster for cluster in fleet.clusters_of(queue) if cluster in fleet.job_clusters]
-    amounts = [most_quota(fleet, cluster).get(name, {}).get(GPU_RESOURCE, ZERO) for cluster in clusters]
+    amounts = [most_quota(fleet, cluster).get(queue.name, {}).get(GPU_RESOURCE, ZERO) for cluster in clusters]
     is_closed = any(fleet.is_closed(flavor, cluster) for cluster in clusters for flavor in queue.flavor_names)
-    if amounts and not is_closed and max(amounts) < Quantity(gpus_needed):
+    if gpus and amounts and not is_closed and max(amounts) < Quantity(gpus_needed):
         yield TEMPLATE.at(
             f"{at}.gpus",
-            f"{gpus_needed} {GPU_RESOURCE} in all, and queue {name} can have at most {max(amounts).plain} of one "
+            f"{gpus_needed} {GPU_RESOURCE} in all, and queue {queue.name} can have at most {max(amounts).plain} of one "
             "flavor, so that no such job ever runs",
             "write less, or name another queue",
         )
-    nodes = [fleet.flavor_nodes(flavor, cluster) for cluster in clusters for flavor in _flavors(scope, queue, cluster)]
-    largest = max((pool.devices_per_node for pools in nodes for pool in pools), default=0)
-    if nodes and all(nodes) and gpus > largest:
-        yield TEMPLATE.at(
-            f"{at}.gpus",
-            f"{gpus} {GPU_RESOURCE} in each pod, and the largest node of queue {name} has {largest}, so that no such "
-            "job ever runs",
-            "write less, and more nodes, or name another queue",
-        )
+    pools_of = [
+        fleet.flavor_nodes(flavor, cluster) for cluster in clusters for flavor in _flavors(scope, queue, cluster)
+    ]
+    pools = [pool for of in pools_of for pool in of] if all(pools_of) else []
+    known = all(pool.machine is not None for pool in pools)
+    for field, resource, amount in _amounts(template):
+        largest = max((pool.amount_on_node(resource) for pool in pools), default=0)
+        if pools and (known or field == "gpus") and amount.counted(resource) > largest:
+            yield TEMPLATE.at(
+                f"{at}.{field}",
+                f"{amount.plain} {resource} in each pod, and the largest node of queue {queue.name} has "
+                f"{amount_text(resource, largest)}, so that no such job ever runs",
+                "write less, and more nodes, or name another queue",
+            )
+
+
+@where_read
+def _units(template: JobTemplate, at: str) -> Iterator[Problem]:
+    for field, resource, amount in _amounts(template):
+        yield from unit_problems(resource, amount, f"{at}.{field}")
+
+
+def _amounts(template: JobTemplate) -> Iterator[tuple[str, str, Quantity]]:
+    """What each pod asks for, as far as it can be read: by field and resource."""
+    texts = {"gpus": str(template.gpus or 0), "cpu": template.cpu, "memory": template.memory}
+    for (field, text), resource in zip(texts.items(), (GPU_RESOURCE, "cpu", "memory"), strict=True):
+        with suppress(FaultError):
+            yield field, resource, Quantity(text or 0)
 
 
 def _flavors(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> list[FlavorEntry]:

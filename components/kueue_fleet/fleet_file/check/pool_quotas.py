@@ -16,12 +16,14 @@ from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
 from kueue_admission.kernel import suggest
+from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.counted_requests import derived_resources
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -87,11 +89,27 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
                 for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
                     nominal = quota.on(cluster).nominal_quota
                     amount = nominal.counted(quota.name)
-                    is_compared = quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal)
+                    is_compared = quota.name in _COMPARED or _is_stated(scope, quota.name, pools_of[flavor.name])
+                    is_compared &= not is_devices_in_bytes(quota.name, nominal)
                     if amount and is_compared and not (flavor.name in queued_names and is_endless(quota.name, amount)):
                         of_resource = amounts_by_cluster.setdefault(flavor.name, {}).setdefault(quota.name, {})
                         of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
     return amounts_by_cluster
+
+
+def _is_stated(scope: Scope, resource: str, pools: Sequence[ResolvedNodePool]) -> bool:
+    """Whether the file says how much of the resource nodes have: of those outside GKE, all devices.
+
+    `queues` speaks of GPUs that a queue misspells.
+    """
+    misspelt = suggest.nearest(resource, ACCELERATOR_RESOURCES, likeness=0.9) is not None
+    of_nodes = "/" in resource and not misspelt and resource not in derived_resources(scope.fleet)
+    stated = of_nodes or resource.startswith("hugepages-")
+    return (
+        stated
+        and bool(pools)
+        and all(pool.outside_gke and (of_nodes or pool.amount_on_node(resource)) for pool in pools)
+    )
 
 
 def is_endless(resource: str, amount: int) -> bool:
@@ -101,12 +119,17 @@ def is_endless(resource: str, amount: int) -> bool:
 
 def held_by(pools: Sequence[ResolvedNodePool], resource: str) -> int | None:
     """What pods may ever ask of all nodes of the pools; None if some size or machine is not known."""
-    if any(not pool.sized for pool in pools):
+    if any(not pool.sized or (resource == GPU_RESOURCE and not _shares_known(pool)) for pool in pools):
         return None
     if any(pool.machine is None for pool in pools):
         is_known = resource == GPU_RESOURCE and all(pool.machine or pool.accelerator for pool in pools)
         return sum(pool.full_nodes * pool.devices_per_node for pool in pools) if is_known else None
     return sum(pool.full_nodes * pool.allocatable.get(resource, 0) for pool in pools)
+
+
+def _shares_known(pool: ResolvedNodePool) -> bool:
+    """Whether the parts into which its GPUs are divided are in the table."""
+    return if_known(lambda: pool.sharing.shares(pool.accelerator)) is not None
 
 
 def _in_shares(pool: ResolvedNodePool) -> str:
@@ -128,14 +151,14 @@ def _one_flavor(
         have, total = held_by(pools, resource), sum(by_entry.values())
         if have is None or total <= have:
             continue
-        pool_names = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
-        more = "add nodes" if have or not scarce else _where_none(pools, resource)
+        pool_names = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool) if scarce else ''}" for pool in pools)
+        more = "add nodes" if have or "/" not in resource else _where_none(pools, resource)
         yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
-            f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
-            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, have)} (nodes: {pool_names})",
-            f"lower nominalQuota to {_text(resource, have)} in all, or {more}",
+            f"queues may use {amount_text(resource, total)} {resource} of it on {{cluster}} "
+            f"({_entries(resource, by_entry)}), but its nodes hold {amount_text(resource, have)} (nodes: {pool_names})",
+            f"lower nominalQuota to {amount_text(resource, have)} in all, or {more}",
             # What somebody else made may have nodes that the file does not tell of.
             "error" if scarce and not cluster.existing else "warning",
         ).on(cluster.name)
@@ -166,7 +189,7 @@ def _no_nodes(
     at = f"{path_on(scope, entry, cluster.name)}.nodeCount" if entry is not None else scope.path(flavor)
     yield NO_NODES.at(
         at,
-        f"is 0, but queues may use {_text(resource, totals[resource])} {resource} of flavor {flavor.name} on "
+        f"is 0, but queues may use {amount_text(resource, totals[resource])} {resource} of flavor {flavor.name} on "
         f"{cluster.name} ({_entries(resource, promised_amounts[resource])})",
         f"write {-(-totals[resource] // in_zone)}, or autoscaling with a maximum instead, or lower nominalQuota to 0"
         if in_zone
@@ -200,13 +223,13 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
     )
     if devices is None or any(pool.machine is None or not pool.amount_on_node(devices) for pool in pools):
         return
-    count = most[devices].value
+    count = min(most[devices].value, held_by(pools, devices) or most[devices].value)
     for resource in ("cpu", "memory"):
         shares = [count * pool.amount_on_node(resource) // pool.amount_on_node(devices) for pool in pools]
         amount = most[resource].counted(resource) if resource in most else 0
         # Less than a mebibyte has no unit; another rule warns of that.
         if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):
-            share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
+            share = amount_text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
             yield UNIT.at(
                 resource,
                 f"{most[resource].plain} {resource} is less than a hundredth of what nodes with {count} {devices} "
@@ -345,18 +368,19 @@ def _auto_provisioning(
         if without_pools and limit is not None and total > limit * unit:
             yield PROVISIONING_LIMIT_LOW.at(
                 path,
-                f"{name} {limit}, but queues may use {_text(resource, total)}",
+                f"{name} {limit}, but queues may use {amount_text(resource, total)}",
                 "raise its maximum, or lower nominalQuota",
             )
 
 
 def _entries(resource: str, by_entry: Mapping[str, int]) -> str:
-    entry_texts = [f"{name} {_text(resource, amount)}" for name, amount in list(by_entry.items())[:_LISTED]]
+    entry_texts = [f"{name} {amount_text(resource, amount)}" for name, amount in list(by_entry.items())[:_LISTED]]
     more = len(by_entry) - _LISTED
     return ", ".join(entry_texts) + (f" and {more} more" if more > 0 else "")
 
 
-def _text(resource: str, amount: int) -> str:
+def amount_text(resource: str, amount: int) -> str:
+    """An amount in thousandths of CPUs, bytes or pieces, as a file has it."""
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    return str(amount) if resource in ACCELERATOR_RESOURCES else f"{amount // _GIB}Gi"
+    return str(amount) if "/" in resource else f"{amount // _GIB}Gi"

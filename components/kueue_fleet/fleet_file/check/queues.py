@@ -16,8 +16,15 @@ from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
-from kueue_fleet.fleet_file.check.scope import Scope, entry_check
-from kueue_fleet.fleet_file.model.counted_requests import ignores_undeclared
+from kueue_fleet.fleet_file.check.quota_amounts import some_queues
+from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
+from kueue_fleet.fleet_file.model.counted_requests import (
+    EVERY_POD,
+    counting_requests,
+    derived_resources,
+    ignores_undeclared,
+    needs_a_counted_request,
+)
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
@@ -278,10 +285,7 @@ def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry) -> Iterat
 
     Source: kubernetes@v1.36 pkg/apis/core/validation (validateContainerResourceName).
     """
-    resources = scope.fleet.kueue.configuration.resources
-    resources_there = {*resources.counted_classes.values()} if resources is not None else set()
-    for transformation in (resources.transformations or ()) if resources is not None else ():
-        resources_there |= {*(transformation.outputs or ())}
+    resources_there = derived_resources(scope.fleet)
     for g, group in enumerate(entry.resource_groups):
         for index, name in enumerate(group.covered_resources):
             is_known = name in (*CONTAINER_RESOURCES, "pods", *resources_there) or name.startswith("hugepages-")
@@ -324,6 +328,32 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it {then}",
                 f"write {resource} for {near}" if near else f"cover {resource} too",
             )
+
+
+@fleet_check
+def _undispatched(scope: Scope) -> Iterator[Problem]:
+    """Queues of a manager that count neither CPU nor memory, which hardly a job does not request."""
+    fleet, home = scope.fleet, scope.fleet.manager
+    if home is None or not (ignores_undeclared(fleet, home.name) and needs_a_counted_request(fleet, home.name)):
+        return
+    requests = {queue.name: counting_requests(fleet, queue, home.name) for queue in fleet.cluster_queues}
+    names = [name for name in fleet.dispatched if (counted := requests.get(name)) and counted.isdisjoint(_COMMON)]
+    if names:
+        resources = home.kueue.configuration.resources
+        own = resources is not None and resources.quota_check_strategy is not None
+        outside = [
+            f"{entry.namespace}/{entry.name}"
+            for entry in fleet.local_queues
+            if entry.cluster_queue in names and entry.namespace not in fleet.team_of
+        ]
+        but = f", but nothing does in {suggest.either(outside)}" if outside else ""
+        yield NOT_COVERED.at(
+            f"{scope.path(home) + '.' if own else ''}kueue.configuration.resources.quotaCheckStrategy",
+            f"IgnoreUndeclared, so that {home.name} admits a job of {some_queues(names)} that requests nothing "
+            f"that its queue covers, such as {min(requests[names[0]] or ())}, without a worker, and it never runs "
+            f"(policies of teams refuse such jobs{but})",
+            f"cover {EVERY_POD}, of which each pod requests one, or cpu and memory",
+        )
 
 
 def _ignores(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:

@@ -142,7 +142,7 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
         if most < manager_amounts.get(resource, ZERO):
             queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:
-        amounts = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
+        amounts = " or ".join(f"{amount} in {some_queues(names)}" for amount, names in queues.items())
         yield FITS_NO_WORKER.at(
             "multiKueue.dispatcher",
             f"a pod set of more than {amounts} fits the manager's quota and no worker's, and its job keeps that quota",
@@ -161,7 +161,8 @@ def _main_resource(amounts: Mapping[str, Quantity]) -> str:
     return next((name for name in amounts if "/" in name), next(iter(amounts), ""))
 
 
-def _queues(names: Sequence[str]) -> str:
+def some_queues(names: Sequence[str]) -> str:
+    """`queue a`, `queues a, b, c and 2 more`."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"queue{'s' if len(names) > 1 else ''} {', '.join(names[:3])}{more}"
 

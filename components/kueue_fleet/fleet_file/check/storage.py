@@ -200,7 +200,7 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
 
 @where_read
 def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterator[Problem]:
-    """A disk can be attached to some of the machines to which jobs of its teams come.
+    """A disk can be attached to some of the machines to which jobs of its teams come, and is where they are.
 
     Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine series).
     """
@@ -220,6 +220,11 @@ def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Itera
         fix = "leave {cluster} out of clusters, or use other machines or another kind of storage"
         at = f"{scope.path(entry)}.volume.type"
         yield EXCLUDED.at(at, wrong + ", ".join(machines), fix, "warning").on(cluster.name)
+    disks = {zone for place in storage_places(fleet, entry) if cluster in place.clusters for zone in place.zones}
+    nodes = dict.fromkeys(zone for some in pools for pool in some for zone in pool.node_locations)
+    if disks and pools and all(pools) and nodes and disks.isdisjoint(nodes):
+        wrong = f"none is in {', '.join(nodes)}, where the nodes of its teams are on {{cluster}}: no pod with it starts"
+        yield ZONE.at(f"{scope.path(entry)}.volume.zones", wrong, "name one of these", "warning").on(cluster.name)
 
 
 @fleet_check

@@ -19,17 +19,11 @@ from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL
 from kueue_admission.kernel.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
-from kueue_fleet.fleet_file.model.counted_requests import (
-    counting_requests,
-    ignores_undeclared,
-    needs_a_counted_request,
-)
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, UNKNOWN_REGION, UNUSED
-from kueue_fleet.fleet_file.rules.queues import NOT_COVERED
 from kueue_fleet.fleet_file.rules.teams import (
     CLAIMED_CLASS,
     GROUPS,
@@ -124,27 +118,6 @@ def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
 @entry_check("localQueues")
 def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
     yield from _leads_somewhere(scope, _outside(scope, entry))
-    yield from _refused_by_nobody(scope, entry)
-
-
-@where_read
-def _refused_by_nobody(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
-    """The policies of teams refuse jobs that request nothing that counts; here there are none.
-
-    Hardly a job requests neither CPU nor memory.
-    """
-    fleet, queue = scope.fleet, scope.fleet.queue(entry.cluster_queue)
-    manager = fleet.manager_name
-    if queue is None or manager is None or entry.namespace in fleet.team_of or not ignores_undeclared(fleet, manager):
-        return
-    request_names = counting_requests(fleet, queue, manager) if needs_a_counted_request(fleet, manager) else None
-    if request_names is not None and request_names.isdisjoint(("cpu", "memory")):
-        yield NOT_COVERED.at(
-            scope.path(entry),
-            f"of no team, whose policy would refuse a job that requests no {' or '.join(sorted(request_names))}: with "
-            f"quotaCheckStrategy IgnoreUndeclared {manager} admits it without a worker, and it never runs",
-            "give the queue to a team, or cover what jobs request",
-        )
 
 
 @fleet_check

@@ -70,6 +70,15 @@ def counting_requests(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) 
     return frozenset(resources_counted | {transformation["input"] for transformation in own_transformations})
 
 
+def derived_resources(fleet: FleetSpec) -> frozenset[str]:
+    """The resources that no pod requests, since Kueue makes them of others, or of claims of devices."""
+    resources = fleet.kueue.configuration.resources
+    if resources is None:
+        return frozenset()
+    made = (name for transformation in resources.transformations or () for name in transformation.outputs or ())
+    return frozenset((*resources.counted_classes.values(), *made))
+
+
 def may_be_added(fleet: FleetSpec, queue: str) -> bool:
     """Whether Autopilot may give pods a request that counts when their job is submitted.
 

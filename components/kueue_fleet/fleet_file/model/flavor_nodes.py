@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.api import ResourceFlavorSpec, Taint, Toleration
@@ -54,6 +54,13 @@ def shares_of(flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> int:
         return min(pool.shares_per_gpu for pool in pools)
     labels = flavor.node_labels
     return if_known(lambda: GpuSharing.of_labels(labels).shares(accelerator_of(labels))) or 1
+
+
+def telling_label(labels: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> str:
+    """`KEY: VALUE` of node labels that none of the others have, the kind of GPU if that tells; empty: none does."""
+    rest = [*others]
+    keys = sorted(labels, key=lambda key: key != ACCELERATOR)
+    return next((f"{key}: {labels[key]}" for key in keys if all(labels[key] != one.get(key) for one in rest)), "")
 
 
 def leads_to(flavor: ResourceFlavorSpec, pool: ResolvedNodePool) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from kueue_admission.api.quotas import unit_problems
 from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.kernel.base import (
     Count,
@@ -102,6 +103,7 @@ class ClusterNodes(RuledModel):
                 yield OUT_OF_RANGE.at(f"allocatable[{resource}]", f"{amount} is not whole", "write a whole number")
             if amount < Quantity(0):
                 yield OUT_OF_RANGE.at(f"allocatable[{resource}]", f"{amount} is negative", "write 0 or more")
+            yield from unit_problems(resource, amount, f"allocatable[{resource}]")
 
     def own_problems(self) -> Iterator[Problem]:
         """Amounts that nodes can have."""

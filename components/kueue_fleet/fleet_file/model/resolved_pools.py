@@ -33,7 +33,8 @@ from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import slice_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 
-_NO_LIMIT: Final = 2**63 - 1
+NO_LIMIT: Final = 2**63 - 1
+"""What pods may request of a node outside GKE of which the file does not say it."""
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
 
@@ -247,7 +248,7 @@ class _OwnMachine(MachineType):
 
     def allocatable_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
         """What the owner says, whatever the arguments."""
-        return {**dict.fromkeys(("cpu", "memory", "ephemeral-storage"), _NO_LIMIT), "pods": PODS_PER_NODE, **self.given}
+        return {**dict.fromkeys(("cpu", "memory", "ephemeral-storage"), NO_LIMIT), "pods": PODS_PER_NODE, **self.given}
 
 
 def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:

@@ -29,6 +29,7 @@ from kueue_admission.read.pods import parse_pod_set, parse_toleration
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import telling_label
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import (
@@ -240,17 +241,20 @@ def _known_pools(fleet: FleetSpec, queue: str, pods: PodSet) -> list[ResolvedNod
 
 
 def roomier(fleet: FleetSpec, queue: str, template: PodSetTemplate) -> str:
-    """The label of GPU nodes that hold a pod of this role, if those of other flavors do not; else empty."""
+    """A label of the nodes that hold a pod of this role, if those of other flavors do not; else empty."""
     entry, pods = fleet.queue(queue), pod_set_of(template)
-    roomier_kinds = [
-        (pool.accelerator, all(pool.allocatable.get(name, 0) >= amount for name, amount in pods.node_requests))
-        for cluster in (fleet.clusters_of(entry) if entry is not None else ())
-        for flavor, _ in (possible_flavors(fleet, entry, pods, cluster) if entry is not None else ())
-        for pool in fleet.flavor_nodes(flavor, cluster)
-        if pool.accelerator and pool.machine is not None
-    ]
-    kinds = {kind for kind, holds in roomier_kinds if holds} - {kind for kind, holds in roomier_kinds if not holds}
-    return f"{ACCELERATOR}: {min(kinds)}" if kinds and len(kinds) < len({kind for kind, _ in roomier_kinds}) else ""
+    rooms: dict[bool, list[Mapping[str, str]]] = {True: [], False: []}
+    for cluster in fleet.clusters_of(entry) if entry is not None else ():
+        for flavor, _ in possible_flavors(fleet, entry, pods, cluster) if entry is not None else ():
+            pools = [pool.known_allocatable for pool in fleet.flavor_nodes(flavor, cluster)]
+            if pools and None not in pools:
+                held = any(
+                    all(of.get(name, 0) >= amount for name, amount in pods.node_requests)
+                    for of in pools
+                    if of is not None
+                )
+                rooms[held].append(fleet.flavor_on(flavor, cluster).node_labels)
+    return telling_label(rooms[True][0], rooms[False]) if rooms[True] and rooms[False] else ""
 
 
 def _refused(
