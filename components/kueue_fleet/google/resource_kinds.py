@@ -56,16 +56,29 @@ Derive = Callable[[Properties, str], dict[str, Any]]
 """Takes complete inputs and the id, and returns the outputs that Google adds."""
 
 
-def _nothing(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {}
+def _always(**outputs: Any) -> Derive:
+    """The same outputs whatever the inputs are; in a text, `{id}` is the id, and `{number}` a number of its own."""
+
+    def derive(_: Properties, resource_id: str) -> dict[str, Any]:
+        words = {"id": resource_id, "number": number_of(resource_id)}
+        return {name: text.format_map(words) if isinstance(text, str) else text for name, text in outputs.items()}
+
+    return derive
 
 
-def _self_link(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"selfLink": f"{COMPUTE_API}/{resource_id}", "creationTimestamp": CREATION_TIME}
-
-
-def _network(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"selfLink": f"{COMPUTE_API}/{resource_id}", "networkId": number_of(resource_id), "gatewayIpv4": ""}
+_NOTHING: Final = _always()
+_LINK: Final = {"selfLink": f"{COMPUTE_API}/{{id}}", "creationTimestamp": CREATION_TIME}
+_self_link: Final = _always(**_LINK)
+_policy: Final = _always(etag="BwXrehearsal=")
+_hub: Final = _always(name="{id}", createTime=CREATION_TIME, uid="{number}")
+_commitment: Final = _always(
+    **_LINK,
+    startTimestamp=CREATION_TIME,
+    endTimestamp=CREATION_TIME,
+    commitmentId="{number}",
+    status="ACTIVE",
+    statusMessage="",
+)
 
 
 def _subnetwork(inputs: Properties, resource_id: str) -> dict[str, Any]:
@@ -82,41 +95,6 @@ def _account(inputs: Properties, resource_id: str) -> dict[str, Any]:
         "name": resource_id,
         "uniqueId": f"{int(hashlib.sha256(email.encode()).hexdigest(), 16) % 10**21:021d}",
     }
-
-
-def _custom_role(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"name": resource_id, "deleted": False}
-
-
-def _policy(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"etag": "BwXrehearsal="}
-
-
-def _hub(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"name": resource_id, "createTime": CREATION_TIME, "uid": number_of(resource_id)}
-
-
-def _reservation(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {**_self_link(inputs, resource_id), "status": "READY", "commitment": "", "kind": "compute#reservation"}
-
-
-def _future_reservation(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {**_self_link(inputs, resource_id), "selfLinkWithId": f"{COMPUTE_API}/{resource_id}", "statuses": []}
-
-
-def _commitment(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    times = {"startTimestamp": CREATION_TIME, "endTimestamp": CREATION_TIME}
-    return {
-        **_self_link(inputs, resource_id),
-        **times,
-        "commitmentId": number_of(resource_id),
-        "status": "ACTIVE",
-        "statusMessage": "",
-    }
-
-
-def _bucket(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"url": f"gs://{resource_id}", "selfLink": f"https://www.googleapis.com/storage/v1/b/{resource_id}"}
 
 
 def _filestore(inputs: Properties, resource_id: str) -> dict[str, Any]:
@@ -138,21 +116,13 @@ def _address(resource_id: str) -> str:
     return f"10.255.{int(number_of(resource_id)) % 254 + 1}.2"
 
 
-def _alert_policy(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"name": resource_id, "creationRecords": []}
-
-
-def _channel(inputs: Properties, resource_id: str) -> dict[str, Any]:
-    return {"name": resource_id, "verificationStatus": "VERIFICATION_STATUS_UNSPECIFIED"}
-
-
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
     """One type of resource."""
 
     id_template: str
     """With the names of inputs in braces; `_id` for a number that Google makes up."""
-    derive: Derive = _nothing
+    derive: Derive = _NOTHING
     named: bool = True
     """Whether a `name` is made up when none is given."""
 
@@ -165,16 +135,29 @@ class ResourceKind:
 
 
 _UNUSUAL: Final[Mapping[str, ResourceKind]] = {
-    NETWORK: ResourceKind("projects/{project}/global/networks/{name}", _network),
+    NETWORK: ResourceKind(
+        "projects/{project}/global/networks/{name}",
+        _always(selfLink=_LINK["selfLink"], networkId="{number}", gatewayIpv4=""),
+    ),
     SUBNETWORK: ResourceKind("projects/{project}/regions/{region}/subnetworks/{name}", _subnetwork),
     ROUTER_NAT: ResourceKind("{project}/{region}/{router}/{name}"),
-    RESERVATION: ResourceKind("projects/{project}/zones/{zone}/reservations/{name}", _reservation),
-    FUTURE_RESERVATION: ResourceKind("projects/{project}/zones/{zone}/futureReservations/{name}", _future_reservation),
+    RESERVATION: ResourceKind(
+        "projects/{project}/zones/{zone}/reservations/{name}",
+        _always(**_LINK, status="READY", commitment="", kind="compute#reservation"),
+    ),
+    FUTURE_RESERVATION: ResourceKind(
+        "projects/{project}/zones/{zone}/futureReservations/{name}",
+        _always(**_LINK, selfLinkWithId=_LINK["selfLink"], statuses=[]),
+    ),
     COMMITMENT: ResourceKind("projects/{project}/regions/{region}/commitments/{name}", _commitment),
     DASHBOARD: ResourceKind("projects/{project}/dashboards/{_id}", named=False),
-    ALERT_POLICY: ResourceKind("projects/{project}/alertPolicies/{_id}", _alert_policy, named=False),
+    ALERT_POLICY: ResourceKind(
+        "projects/{project}/alertPolicies/{_id}", _always(name="{id}", creationRecords=[]), named=False
+    ),
     "gcp:monitoring/notificationChannel:NotificationChannel": ResourceKind(
-        "projects/{project}/notificationChannels/{_id}", _channel, named=False
+        "projects/{project}/notificationChannels/{_id}",
+        _always(name="{id}", verificationStatus="VERIFICATION_STATUS_UNSPECIFIED"),
+        named=False,
     ),
     CRYPTO_KEY: ResourceKind("{keyRing}/cryptoKeys/{name}"),
     KEY_MEMBER: ResourceKind("{cryptoKeyId}/{role}/{member}", _policy, named=False),
@@ -185,13 +168,13 @@ _UNUSUAL: Final[Mapping[str, ResourceKind]] = {
         "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com", _account, named=False
     ),
     ACCOUNT_MEMBER: ResourceKind("{serviceAccountId}/{role}/{member}", _policy, named=False),
-    CUSTOM_ROLE: ResourceKind("projects/{project}/roles/{roleId}", _custom_role, named=False),
+    CUSTOM_ROLE: ResourceKind("projects/{project}/roles/{roleId}", _always(name="{id}", deleted=False), named=False),
     PROJECT_MEMBER: ResourceKind("{project}/{role}/{member}", _policy, named=False),
     API_SERVICE: ResourceKind("{project}/{service}", named=False),
     "gcp:gkehub/fleet:Fleet": ResourceKind("projects/{project}/locations/global/fleets/default", _hub, named=False),
     MEMBERSHIP: ResourceKind("projects/{project}/locations/{location}/memberships/{membershipId}", _hub, named=False),
     "gcp:gkehub/feature:Feature": ResourceKind("projects/{project}/locations/{location}/features/{name}", named=False),
-    BUCKET: ResourceKind("{name}", _bucket),
+    BUCKET: ResourceKind("{name}", _always(url="gs://{id}", selfLink="https://www.googleapis.com/storage/v1/b/{id}")),
     BUCKET_MEMBER: ResourceKind("b/{bucket}/{role}/{member}", _policy, named=False),
     FILESTORE: ResourceKind("projects/{project}/locations/{location}/instances/{name}", _filestore),
     LUSTRE: ResourceKind("projects/{project}/locations/{location}/instances/{instanceId}", _lustre, named=False),
@@ -218,7 +201,7 @@ def _usual(token: str) -> ResourceKind:
     properties = load_facts().properties(token)
     places = {"zone": "zones/{zone}", "region": "regions/{region}", "location": "locations/{location}"}
     place = next((place for name, place in places.items() if name in properties), "global")
-    derive = _self_link if "selfLink" in properties else _nothing
+    derive = _self_link if "selfLink" in properties else _NOTHING
     return ResourceKind(f"projects/{{project}}/{place}/{collection}/{{name}}", derive)
 
 
