@@ -79,12 +79,12 @@ def _of_class(platform: Platform, name: str, specs: Specs) -> Data | None:
     return {**platform.where(specs), **(classes_there[0] or {})}
 
 
-def _class_of(given_spec: Data, name: str, spec: Data) -> Data | None:
+def _class_of(class_spec: Data, name: str, spec: Data) -> Data | None:
     """The fields that a class and its flavor are said by; None where the file has no place for all of them."""
-    creates_pools = not given_spec.get("nodePoolAutoCreation") or inside(given_spec, "nodePoolAutoCreation").get(
+    creates_pools = not class_spec.get("nodePoolAutoCreation") or inside(class_spec, "nodePoolAutoCreation").get(
         "enabled", False
     )
-    fields = {key: value for key, value in given_spec.items() if key != "nodePoolAutoCreation"}
+    fields = {key: value for key, value in class_spec.items() if key != "nodePoolAutoCreation"}
     data = {**fields, **({} if creates_pools else {"nodePoolAutoCreation": False})}
     try:
         class_fields, flavor = read_model(ComputeClass, data), read_model(ResourceFlavorSpec, spec)

@@ -217,12 +217,12 @@ def _ranges(needs: Needs, facts: Facts) -> Iterator[Finding]:
 
 
 def _taken(needs: Needs, need: RangeNeed, facts: Facts) -> list[str]:
-    i_pv4_network = IPv4Network(need.cidr)
+    network = IPv4Network(need.cidr)
     own = {f"{needs.network}-{region}" for region in needs.regions}
     return [
         f"{subnet.cidr} of subnet {subnet.name}"
         for subnet in facts.subnets or ()
-        if subnet.name not in own and IPv4Network(subnet.cidr).overlaps(i_pv4_network)
+        if subnet.name not in own and IPv4Network(subnet.cidr).overlaps(network)
     ]
 
 

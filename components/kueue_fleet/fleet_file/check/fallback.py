@@ -87,13 +87,13 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
     A job that waits for DWS is not admitted yet, so that this is not for it.
     """
-    useds = [
+    dws_rules = [
         check_rule
         for check_rule in queue.check_rules
         if (check := scope.fleet.check(check_rule.name)) is not None and check.provisioning_request is not None
     ]
     for index, entry in enumerate(queue.fallback):
-        if any(not check_rule.on_flavors or entry.flavor in check_rule.on_flavors for check_rule in useds):
+        if any(not check_rule.on_flavors or entry.flavor in check_rule.on_flavors for check_rule in dws_rules):
             continue
         for name in scope.fleet.clusters_of(queue):
             timeout = _timeout(scope, name)
