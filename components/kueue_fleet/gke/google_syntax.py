@@ -10,7 +10,7 @@ import re
 
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.problem import Rule
-from kueue_admission.kernel.syntax import in_form, strange_character
+from kueue_admission.kernel.syntax import Check, in_form, strange_character
 
 NO_PROJECT = Rule(
     "KF517",
@@ -23,34 +23,86 @@ NO_PROJECT = Rule(
 
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 """A DNS label of RFC 1035: it begins with a letter."""
-_GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
-_PROJECT_NUMBER = re.compile(r"[1-9][0-9]{5,18}")
+_PROJECT_NUMBER = r"[1-9][0-9]{5,18}"
 _SERVICE_ACCOUNT = re.compile(
     r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])@(?P<project>[a-z][-a-z0-9.]*)\.iam\.gserviceaccount\.com"
 )
 _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
-_MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
-_ADDRESS = re.compile(r"[^@\s:]+@[^@\s:]+\.[^@\s:]+")
-_AUDIENCE = re.compile(r"/projects/[1-9][0-9]{5,18}/global/backendServices/[0-9]{1,20}")
 _LONGEST_ADDRESS = 254
-_LONGEST_MEMBER = len("serviceAccount:") + _LONGEST_ADDRESS
 _REPOSITORY = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/")
 _REGIONAL = re.compile(r"(?:^|/)regions/([^/]+)/(?:snapshots|subnetworks)/")
-_ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
-_API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
-_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
-_GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
-_GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 
 
-def gke_version(text: str) -> Fault | None:
-    """A version of GKE: two numbers, three, or three and `-gke.N` (Versioning and upgrades)."""
-    if _GKE_VERSION.fullmatch(text):
-        return None
-    return Fault("is not a version of GKE", "write one such as 1.34 or 1.34.1-gke.1829001")
+def _of_form(pattern: str, wrong: str, fix: str, *, longest: int | None = None) -> Check:
+    """A check of texts of one form: that of the whole pattern, with at most so many characters."""
+    form = re.compile(pattern)
+
+    def check(text: str) -> Fault | None:
+        fits = (longest is None or len(text) <= longest) and form.fullmatch(text)
+        return None if fits else Fault(wrong, fix)
+
+    return check
+
+
+gke_version = _of_form(
+    r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?",
+    "is not a version of GKE",
+    "write one such as 1.34 or 1.34.1-gke.1829001",
+)
+"""A version of GKE: two numbers, three, or three and `-gke.N` (Versioning and upgrades)."""
+member = _of_form(
+    r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+",
+    "is not a member",
+    "write group:, user: or serviceAccount: and an address",
+    longest=len("serviceAccount:") + _LONGEST_ADDRESS,
+)
+"""Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
+email_address = _of_form(
+    r"[^@\s:]+@[^@\s:]+\.[^@\s:]+", "is not an address", "write one such as ada@example.com", longest=_LONGEST_ADDRESS
+)
+"""The address of a user or group."""
+iap_audience = _of_form(
+    r"/projects/[1-9][0-9]{5,18}/global/backendServices/[0-9]{1,20}",
+    "is not the audience of a backend service",
+    "write /projects/NUMBER/global/backendServices/ID",
+)
+"""For whom IAP signs: a backend service of a global load balancer, as GKE's ingress makes one.
+
+Source: https://cloud.google.com/iap/docs/signed-headers-howto.
+"""
+iam_role = _of_form(
+    r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*",
+    "is not an IAM role",
+    "write one such as roles/storage.objectViewer",
+)
+"""An IAM role: `roles/...`, or a custom role of a project or an organization."""
+api = _of_form(
+    r"[a-z][-a-z0-9]*\.googleapis\.com", "is not the name of an API", "write one such as container.googleapis.com"
+)
+"""Name of an API of Google Cloud (Service Usage)."""
+kms_key = _of_form(
+    r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
+    "is not the name of a key of Cloud KMS",
+    "write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
+)
+"""Resource name of a key of Cloud KMS."""
+gcp_label_key = _of_form(
+    r"[a-z][-_a-z0-9]{0,62}",
+    "is not a valid label key of Google Cloud",
+    "use up to 63 lower-case letters, digits, '-' and '_', a letter first",
+)
+"""Key of a label on a Google Cloud resource (Resource Manager, Requirements for labels)."""
+gcp_label_value = _of_form(
+    r"[-_a-z0-9]{0,63}",
+    "is not a valid label value of Google Cloud",
+    "use at most 63 lower-case letters, digits, '-' and '_'",
+)
+"""Value of a label on a Google Cloud resource."""
+project_number = _of_form(_PROJECT_NUMBER, "is not the number of a project", "write 6 to 19 digits")
+"""The number of a project, not its id."""
 
 
 def ipv4_range(text: str) -> Fault | None:
@@ -131,7 +183,7 @@ def project_id(text: str) -> Fault | None:
 
 def project(text: str) -> Fault | None:
     """Number or id of a project."""
-    if _PROJECT_NUMBER.fullmatch(text):
+    if re.fullmatch(_PROJECT_NUMBER, text):
         return None
     return Fault("is not a valid project number", "write 6 to 19 digits") if text.isdigit() else project_id(text)
 
@@ -153,71 +205,6 @@ def google_service_account(text: str) -> Fault | None:
     return Fault("is not the address of a Google service account", form)
 
 
-def member(text: str) -> Fault | None:
-    """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
-    if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
-        return None
-    return Fault("is not a member", "write group:, user: or serviceAccount: and an address")
-
-
-def email_address(text: str) -> Fault | None:
-    """The address of a user or group."""
-    if len(text) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(text):
-        return None
-    return Fault("is not an address", "write one such as ada@example.com")
-
-
-def iap_audience(text: str) -> Fault | None:
-    """For whom IAP signs: a backend service of a global load balancer, as GKE's ingress makes one.
-
-    Source: https://cloud.google.com/iap/docs/signed-headers-howto.
-    """
-    if _AUDIENCE.fullmatch(text):
-        return None
-    return Fault("is not the audience of a backend service", "write /projects/NUMBER/global/backendServices/ID")
-
-
-def iam_role(text: str) -> Fault | None:
-    """An IAM role: `roles/...`, or a custom role of a project or an organization."""
-    return (
-        None if _ROLE.fullmatch(text) else Fault("is not an IAM role", "write one such as roles/storage.objectViewer")
-    )
-
-
-def api(text: str) -> Fault | None:
-    """Name of an API of Google Cloud (Service Usage)."""
-    if _API.fullmatch(text):
-        return None
-    return Fault("is not the name of an API", "write one such as container.googleapis.com")
-
-
-def kms_key(text: str) -> Fault | None:
-    """Resource name of a key of Cloud KMS."""
-    if _KMS_KEY.fullmatch(text):
-        return None
-    return Fault(
-        "is not the name of a key of Cloud KMS",
-        "write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
-    )
-
-
-def gcp_label_key(text: str) -> Fault | None:
-    """Key of a label on a Google Cloud resource (Resource Manager, Requirements for labels)."""
-    if _GCP_LABEL_KEY.fullmatch(text):
-        return None
-    return Fault(
-        "is not a valid label key of Google Cloud",
-        "use up to 63 lower-case letters, digits, '-' and '_', a letter first",
-    )
-
-
-def gcp_label_value(text: str) -> Fault | None:
-    """Value of a label on a Google Cloud resource."""
-    if _GCP_LABEL_VALUE.fullmatch(text):
-        return None
-    return Fault("is not a valid label value of Google Cloud", "use at most 63 lower-case letters, digits, '-' and '_'")
-
-
 def ip_address(text: str) -> Fault | None:
     """An IPv4 address."""
     try:
@@ -225,11 +212,6 @@ def ip_address(text: str) -> Fault | None:
     except ValueError:
         return Fault("is not an IPv4 address", "write one such as 10.0.0.2")
     return None
-
-
-def project_number(text: str) -> Fault | None:
-    """The number of a project, not its id."""
-    return None if _PROJECT_NUMBER.fullmatch(text) else Fault("is not the number of a project", "write 6 to 19 digits")
 
 
 def repository_location(image: str) -> str | None:
