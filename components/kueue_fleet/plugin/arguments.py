@@ -24,6 +24,7 @@ from kueue_admission.kernel.base import Flag, SpecModel, Text
 from kueue_admission.kernel.problem import join_path
 from kueue_admission.kernel.read_model import read_model
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import whole_numbers
 from kueue_fleet.fleet_file.rules.commands import NOT_PLAIN
 from kueue_fleet.fleet_inputs import read_spec
 
@@ -58,7 +59,7 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
         may_be_output = field is not None and _has_input(field.metadata, field.annotation)
         outputs = [] if may_be_output else list(_outputs_in(value, key))
         problems += [_not_plain(path) for path in outputs]
-        data[key] = value if may_be_output else _whole_numbers(value)
+        data[key] = value if may_be_output else whole_numbers(value)
         if field is not None and field.annotation is FleetSpec and not outputs:
             try:
                 data[key] = read_spec(data[key])
@@ -238,12 +239,3 @@ def _not_plain(path: str) -> Problem:
         "is a secret or comes from another resource, but it decides what is declared",
         "write the value itself, or take it from the stack's config",
     )
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Numbers travel as floats; a whole one was written as a whole one."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        return {key: _whole_numbers(part) for key, part in value.items()}
-    return [_whole_numbers(part) for part in value] if isinstance(value, list) else value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from functools import cache
 from typing import Any, Final
 
@@ -68,7 +68,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
             copied_keys = configuration["integrations"].get("labelKeysToCopy") or []
             # Where a job may run is said on the job, and decided on its Workload.
             configuration["integrations"]["labelKeysToCopy"] = list(dict.fromkeys([*copied_keys, REGIONS_LABEL]))
-    plain: dict[str, Any] = _whole_numbers(configuration)
+    plain: dict[str, Any] = whole_numbers(configuration)
     return plain
 
 
@@ -142,7 +142,7 @@ def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
     What that leaves out is as in a fleet with JobSet and without metrics of quotas.
     """
     defaults = default_configuration(kueue.namespace, kueue.release, observed=False, job_sets=True)
-    return {**_chart_values(_whole_numbers(overlay(defaults, kueue.configuration.wire()))), **kueue_pod_values(kueue)}
+    return {**_chart_values(whole_numbers(overlay(defaults, kueue.configuration.wire()))), **kueue_pod_values(kueue)}
 
 
 def kueue_image_values(kueue: KueueInstallation) -> dict[str, Any]:
@@ -224,10 +224,10 @@ def exec_config(command: str) -> dict[str, Any]:
     return {"apiVersion": version, "command": command, "interactiveMode": "Never", "provideClusterInfo": True}
 
 
-def _whole_numbers(value: Any) -> Any:
-    """The same data with 300.0 as 300, as people write it."""
-    if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in value.items()}
+def whole_numbers(value: Any) -> Any:
+    """The same data with 300.0 as 300, as people write it: to a plugin Pulumi hands every number as a float."""
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
+        return [whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
