@@ -51,46 +51,46 @@ class CardNetwork(NamedTuple):
     """Whether the fleet makes them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedNodePool:
-    """A node pool as it is on one cluster."""
+    """A node pool as it is on one cluster. The defaults are those of nodes outside GKE."""
 
     entry: NodePoolEntry
     """The pool as the file has it for that cluster."""
     name: str
     cluster: str
     region: str
-    zones: tuple[str, ...]
+    zones: tuple[str, ...] = ()
     """Zones of the nodes that are named, for the pool or for its cluster."""
     machine_type: str
     machine: MachineType | None
     """Its machines with the GPUs attached to them; None if the type is not in the catalogue."""
-    accelerator: str | None
+    accelerator: str | None = None
     """Kind of GPU or TPU, as in the label cloud.google.com/gke-accelerator or gke-tpu-accelerator."""
     gpus_per_node: int
     """Whole GPUs, shared or not."""
-    sharing: GpuSharing
+    sharing: GpuSharing = WHOLE
     """How its GPUs are shared."""
-    shares_per_gpu: int
+    shares_per_gpu: int = 1
     """Devices that pods can request for each GPU; 1 where GPUs are not shared, or it is not known."""
-    tpu_topology: str | None
+    tpu_topology: str | None = None
     """Topology of its TPU slices; None without TPUs."""
-    driver_version: DriverVersion
-    node_count: int | None
+    driver_version: DriverVersion = "INSTALLATION_DISABLED"
+    node_count: int | None = None
     """Nodes in each zone, fixed; 0 before a calendar reservation is active."""
     autoscaling: PoolAutoscaling | None
     """Limits for all zones together; None with a fixed size."""
-    disk_size_gb: int
-    disk_type: str
-    local_ssd_count: int
-    max_pods_per_node: int | None
+    disk_size_gb: int = 0
+    disk_type: str = ""
+    local_ssd_count: int = 0
+    max_pods_per_node: int | None = None
     own_labels: Mapping[str, str]
     """Labels that this fleet asks for."""
     labels: Mapping[str, str]
     """Every label that all of its nodes carry, GKE's own among them; the zone only where there is one."""
     taints: tuple[Taint, ...]
     """Every taint of its nodes, GKE's own among them."""
-    compact_placement: bool
+    compact_placement: bool = False
     capacity: Capacity
     full_nodes: int
     """The most nodes it ever has, once its reservation is active."""
@@ -272,25 +272,13 @@ def own_nodes(nodes: ClusterNodes, cluster: ClusterEntry) -> ResolvedNodePool:
         name=nodes.name,
         cluster=cluster.name,
         region=cluster.place,
-        zones=(),
         machine_type=nodes.name,
         machine=machine,
-        accelerator=None,
         gpus_per_node=machine.gpus,
-        sharing=WHOLE,
-        shares_per_gpu=1,
-        tpu_topology=None,
-        driver_version="INSTALLATION_DISABLED",
-        node_count=None,
         autoscaling=PoolAutoscaling.model_construct(total_min_node_count=nodes.count, total_max_node_count=nodes.count),
-        disk_size_gb=0,
-        disk_type="",
-        local_ssd_count=0,
-        max_pods_per_node=None,
         own_labels=labels,
         labels=labels,
         taints=tuple(nodes.taints),
-        compact_placement=False,
         capacity=entry.capacity,
         full_nodes=nodes.count,
     )
