@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -219,43 +219,61 @@ def _on(fleet: FleetSpec, cluster: str, rows: list[Event]) -> list[Event]:
 
 def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[str], back: float) -> list[Event]:
     """The new events of a dump of a cluster, of a CSV, or of metrics. Raises CommandError."""
+    if _is_prometheus(given_source):
+        recorder = _recorder(fleet, fleet.home, store, labels)
+        recorder.note(_prometheus_events(fleet, given_source, back))
+        return recorder.take()
+    cluster, source = _cluster_and_path(fleet, given_source)
+    recorder = _recorder(fleet, cluster or fleet.home, store, labels)
+    if (rows := _rows(fleet, cluster, source)) is not None:
+        recorder.note(rows)
+    else:
+        for item in _dumped(source):
+            recorder.see(f"{item['kind']}/{object_key(item)}", item)
+    return recorder.take()
+
+
+def _cluster_and_path(fleet: FleetSpec, given_source: str) -> tuple[str, Path]:
+    """The cluster that is named, empty where none is, and what is behind its name. Raises CommandError."""
+    from kueue_admission.kernel.suggest import instead
+
+    cluster, separator, path = given_source.partition("=")
+    if separator and cluster in fleet.cluster_names:
+        return cluster, Path(path)
+    if separator and Path(path).exists() and not Path(given_source).exists():
+        fix = instead(cluster, fleet.cluster_names, "clusters")
+        raise console.mistyped(f"--from {given_source}: there is no cluster {cluster}; {fix}")
+    return "", Path(given_source)
+
+
+def _rows(fleet: FleetSpec, cluster: str, source: Path) -> list[Event] | None:
+    """The rows of a CSV or of metrics; None of what is neither. Raises CommandError."""
     from dataclasses import replace
 
     from kueue_admission.history.elsewhere import table_reader
     from kueue_admission.history.metrics import is_metrics
     from kueue_admission.kernel.problem import SpecError
-    from kueue_admission.kernel.suggest import instead
+
+    if str(source) != "-" and source.is_dir():
+        return None
+    text = read_text(source, "a dump of Workloads, a CSV, or metrics")
+    if is_metrics(text):
+        return _on(fleet, cluster or fleet.home, _counted(text, source))
+    if (reader := table_reader(text)) is None:
+        return None
+    try:
+        rows = reader(text, console.source_name(source))
+    except SpecError as wrong:
+        raise console.wrong_input(source, wrong.problems) from None
+    region = fleet.cluster(cluster).place if cluster else ""
+    teams = fleet.team_of
+    return [replace(row, cluster=cluster, region=region, team=teams.get(row.namespace, "")) for row in rows]
+
+
+def _dumped(source: Path) -> list[Mapping[str, Any]]:
+    """The objects of a dump that can be recorded. Raises CommandError."""
     from kueue_fleet.controller.history import IF_THERE, PATHS
 
-    if _is_prometheus(given_source):
-        recorder = _recorder(fleet, fleet.home, store, labels)
-        recorder.note(_prometheus_events(fleet, given_source, back))
-        return recorder.take()
-    cluster, separator, path = given_source.partition("=")
-    has_known_cluster = bool(separator) and cluster in fleet.cluster_names
-    source = Path(path if has_known_cluster else given_source)
-    if separator and not has_known_cluster and Path(path).exists() and not source.exists():
-        names = fleet.cluster_names
-        raise console.mistyped(
-            f"--from {given_source}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}"
-        )
-    recorder = _recorder(fleet, cluster if has_known_cluster else fleet.home, store, labels)
-    if str(source) == "-" or not source.is_dir():
-        text = read_text(source, "a dump of Workloads, a CSV, or metrics")
-        if is_metrics(text):
-            recorder.note(_on(fleet, cluster if has_known_cluster else fleet.home, _counted(text, source)))
-            return recorder.take()
-        if (reader := table_reader(text)) is not None:
-            try:
-                recorded_events = reader(text, console.source_name(source))
-            except SpecError as wrong:
-                raise console.wrong_input(source, wrong.problems) from None
-            region = fleet.cluster(cluster).place if has_known_cluster else ""
-            placed_events = (
-                replace(event, cluster=cluster if has_known_cluster else "", region=region) for event in recorded_events
-            )
-            recorder.note(replace(event, team=fleet.team_of.get(event.namespace, "")) for event in placed_events)
-            return recorder.take()
     with well_formed():
         objects = [
             manifest for manifest in read_what_can_be(source) if manifest.data.get("kind") in {**PATHS, **IF_THERE}
@@ -269,9 +287,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given_source: str, labels: list[s
         console.warning(f"left out: {problem}; it is not recorded")
     if not documents:
         raise console.CommandError(f"{source}: holds no Workloads; print them with kubectl get workloads -A -o yaml")
-    for item in documents:
-        recorder.see(f"{item['kind']}/{object_key(item)}", item)
-    return recorder.take()
+    return documents
 
 
 def _counted(text: str, source: Path) -> list[Event]:

@@ -6,7 +6,7 @@ First their form, then `jobs.check`, and of jobs that these find right whether K
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -97,28 +97,33 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     if reading.objects is None:
         return JobFindings(problems, warnings)
     found = [problem for job in queued_jobs(fleet, reading.documents, claims) for problem in check_job(fleet, job)]
-    problems += errors_of(found)
+    right = {id(document) for document in _others(reading.documents, [*problems, *errors_of(found)])}
+    found += _never_started(fleet, reading.documents, reading.objects, right)
     warnings += [problem for problem in found if problem.severity == "warning"]
-    job_findings = JobFindings(problems, warnings)
-    fleet_objects, right = reading.objects, {id(document) for document in _others(reading.documents, problems)}
+    return JobFindings([*problems, *errors_of(found)], warnings)
+
+
+def _never_started(
+    fleet: FleetSpec, documents: Sequence[Document], fleet_objects: Mapping[str, Parsed], right: Set[int]
+) -> Iterator[Problem]:
+    """Jobs that Kueue never starts, and those that it may start uncounted; `right` are those of no other problem."""
     times = QuotaTimes(fleet, {name: value.objects for name, value in fleet_objects.items()}, None)
     at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     queues = cluster_queue_of(fleet)
-    for document, workload in zip(reading.documents, fleet_objects[fleet.home].workloads, strict=True):
+    for document, workload in zip(documents, fleet_objects[fleet.home].workloads, strict=True):
         queue = queues.get(workload.local_queue, "")
         if id(document) not in right:
             # Kueue's reason may be what is said already; a number is not.
             if more := never_fits(fleet, queue, workload):
-                job_findings.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {more}", _FIX))
+                yield of_job(document, JOB_NEVER_STARTS, f"never starts: {more}", _FIX)
             continue
         # What starts while some window is open starts then.
         starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
         faults = list(itertools.takewhile(bool, starts))
         if len(faults) == len(at_times) and faults[0] is not None:
-            (job_findings.problems if faults[0].severity == "error" else job_findings.warnings).append(faults[0])
+            yield faults[0]
         elif fault := uncounted(fleet, queue, dict(workload.requests)):
-            job_findings.warnings.append(of_job(document, fault.rule, fault.wrong, fault.fix, "warning"))
-    return job_findings
+            yield of_job(document, fault.rule, fault.wrong, fault.fix, "warning")
 
 
 def readable_jobs(fleet: FleetSpec, manifests: Sequence[Document]) -> tuple[list[Document], list[Problem]]:
