@@ -17,7 +17,7 @@ from kueue_admission.cli import console, options, simulate_goals, simulate_repor
 from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 from kueue_admission.cli.interrupts import interruptible
 from kueue_admission.cli.tables import Column, Table
-from kueue_admission.read.goals import Standing
+from kueue_admission.read.goals import WEEK, Standing
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.cli.replay import (
@@ -46,10 +46,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
-_WEEK: Final = 7 * 86_400.0
 _LISTED: Final = 3
 """Reasons of `check` that are shown."""
-"""Between two lines on stderr, unless that is a terminal."""
 
 
 def plan(
@@ -192,8 +190,8 @@ def held_out_of(window: Window, weeks: int) -> tuple[Window, Window | None]:
     """The time to search by, and the weeks at the end; a history of less than twice as many holds out none."""
     from kueue_fleet.planning.replay import Window
 
-    border = window.end - weeks * _WEEK
-    if not weeks or border - window.begin < weeks * _WEEK:
+    border = window.end - weeks * WEEK
+    if not weeks or border - window.begin < weeks * WEEK:
         return window, None
     return Window(window.begin, border), Window(border, window.end)
 

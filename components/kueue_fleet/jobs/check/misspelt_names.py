@@ -29,6 +29,7 @@ from kueue_admission.kernel.names import (
 from kueue_admission.kernel.problem import Problem
 from kueue_fleet.dispatch.residency import SEPARATOR
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.teams import CONTAINER_RESOURCES
 from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.amounts import requests_of
 from kueue_fleet.jobs.queued_job import QueuedJob, of_job, of_pod_set
@@ -51,7 +52,6 @@ _ANNOTATIONS: Final = (
     f"{POD_SET_ANNOTATION}slice-size",
     f"{POD_SET_ANNOTATION}group-name",
 )
-_STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _OURS: Final = (f"{KUEUE_GROUP}/", f"provreq.{KUEUE_GROUP}/", "kueue-fleet.dev/")
 _ALIKE: Final = 0.92
 """Likeness of a key to the one that is meant: all of them have the domain."""
@@ -70,7 +70,7 @@ def check_resource_names(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     for pod_set in job.pod_sets:
         containers = maps_in(inside(pod_set.template, "spec").get("containers"))
         for name in dict.fromkeys(name for container in containers for name in requests_of(container)):
-            whole = "/" in name or name in _STANDARD or name.startswith("hugepages-")
+            whole = "/" in name or name in CONTAINER_RESOURCES or name.startswith("hugepages-")
             near = "" if name in covered else suggest.nearest(name, covered, _RESOURCE_ALIKE)
             instead = f"did you mean {near}?" if near else "write its whole name, such as nvidia.com/gpu"
             if fault := syntax.label_key(name):
