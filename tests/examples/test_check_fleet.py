@@ -200,6 +200,15 @@ def test_a_program_may_have_its_environment_outside_of_the_repository(program: P
     assert "16 -> 12" in comment
 
 
+def test_the_environment_of_a_program_may_be_a_link(program: Path) -> None:
+    environment = program.parent / f"{program.name}-environment"
+    link = program / "platform" / ".venv"
+    link.rename(environment)
+    link.symlink_to(environment)
+    code, comment, _ = judge(program, "platform/Pulumi.prod.yaml")
+    assert (code, summaries(comment)) == (0, ["check: passed", "diff against main: passed"]), comment
+
+
 def test_stacks_of_a_program_are_compared_each_in_its_own_section(program: Path) -> None:
     stacks = [f"platform/Pulumi.{stack}.yaml" for stack in ("dev", "prod")]
     code, comment, _ = judge(program, *stacks)
