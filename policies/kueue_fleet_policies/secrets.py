@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pulumi_policy.secret import Secret
 
+from kueue_admission.kernel.problem import join_path
 from kueue_admission.kernel.yaml_text import load_yaml
 from kueue_fleet_policies.pods import containers, metadata, pod_specs
 from kueue_fleet_policies.resource import Resource
@@ -71,6 +72,8 @@ _MACHINE_MADE: Final = re.compile(r"[A-Za-z0-9_./+=:-]*?(?=[A-Za-z]*[0-9])(?=[0-
 """How a token looks that a machine made: letters and digits mixed."""
 _RAY_ENVIRONMENT: Final = "spec.runtimeEnvYAML"
 """Environment of a RayJob, as a text of YAML."""
+_VARIABLES: Final = ("environmentVariables", "buildEnvironmentVariables", "envVariables")
+"""Where Cloud Functions and App Engine have environments."""
 _CREDENTIALS: Final = ("token", "password", "client-key-data")
 _METADATA: Final = (
     *("nodeConfig.metadata", "nodeConfig.labels", "nodeConfig.resourceLabels", "resourceLabels"),
@@ -127,18 +130,25 @@ def _decoded(value: Any) -> Any:
 
 
 def _in_environment(workload: Resource, _: Settings) -> Iterator[Breach]:
-    for path, spec in pod_specs(workload):
-        for where, container in containers(path, spec):
-            for index, variable in enumerate(items(container.get("env"))):
+    pods = [part for path, spec in pod_specs(workload) for part in containers(path, spec)]
+    of_google = workload.type.startswith("gcp:")
+    for where, container in objects_in(workload.props) if of_google else pods:
+        for variables in ("env", "envs"):
+            for index, variable in enumerate(items(container.get(variables))):
                 name, value = at(variable, "name"), at(variable, "value")
                 if isinstance(name, str) and is_secret(name, value):
+                    path = join_path(where, f"{variables}[{index}].value")
+                    yield Breach(path, f"of {name} is a secret, in clear in the object", _MOVE_IT)
+        for variables in _VARIABLES if of_google else ():
+            for name, value in entries(container.get(variables)).items():
+                if is_secret(name, value):
                     yield Breach(
-                        f"{where}.env[{index}].value", f"of {name} is a secret, in clear in the object", _MOVE_IT
+                        join_path(where, f"{variables}[{name}]"), "is a secret, in clear in the object", _MOVE_IT
                     )
-            for key in ("command", "args"):
-                given = _given(container.get(key))
-                for index in sorted({index for index, name, value in given if is_secret(name, value)}):
-                    yield Breach(f"{where}.{key}[{index}]", "holds a secret, in clear in the object", _MOVE_IT)
+        for key in ("command", "commands", "args"):
+            given = _given(container.get(key))
+            for index in sorted({index for index, name, value in given if is_secret(name, value)}):
+                yield Breach(join_path(where, f"{key}[{index}]"), "holds a secret, in clear in the object", _MOVE_IT)
     if _holds_secret(workload.get(_RAY_ENVIRONMENT)):
         yield Breach(_RAY_ENVIRONMENT, "holds a secret, in clear in the object", _MOVE_IT)
 

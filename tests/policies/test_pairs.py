@@ -486,6 +486,40 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
             (["run", "postgres://app:hunter2@db/x"], ["run", "postgres://app@db/x", "https://proxy:3128"]),
         )
     ),
+    *(
+        ("secret-not-in-environment", gcp(kind, **{part: bad}), gcp(kind, **{part: good}))
+        for kind, part, bad, good in (
+            (
+                "cloudrunv2/service:Service",
+                "template",
+                {"containers": [{"envs": [{"name": "DB_PASSWORD", "value": "hunter2-swordfish"}]}]},
+                {
+                    "containers": [
+                        {"envs": [{"name": "DB_PASSWORD", "valueSource": {"secretKeyRef": {"secret": "db"}}}]}
+                    ]
+                },
+            ),
+            (
+                "cloudrunv2/job:Job",
+                "template",
+                {"template": {"containers": [{"args": ["--password", "hunter2"]}]}},
+                {"template": {"containers": [{"args": ["--password-file", "hunter2"]}]}},
+            ),
+            (
+                "cloudrun/service:Service",
+                "template",
+                {"spec": {"containers": [{"envs": [{"name": "HF_TOKEN", "value": "a-word"}]}]}},
+                {"spec": {"containers": [{"envs": [{"name": "EOS_TOKEN", "value": "</s>"}]}]}},
+            ),
+            (
+                "cloudfunctionsv2/function:Function",
+                "serviceConfig",
+                {"environmentVariables": {"API_KEY": "hunter2-swordfish"}},
+                {"environmentVariables": {"API_KEY_FILE": "hunter2-swordfish"}},
+            ),
+            ("cloudfunctions/function:Function", "environmentVariables", {"TOKEN": "a-word"}, {"TOKENS": "a-word"}),
+        )
+    ),
     (
         "secret-not-in-environment",
         kube("ray.io/v1:RayJob", "x", {"spec": {"runtimeEnvYAML": "env_vars:\n  HF_TOKEN: a-word\n"}}, by="p"),
