@@ -151,4 +151,5 @@ def _of_kubernetes(args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         state["data"] = {"token": token, "ca.crt": CA_CERTIFICATE, **(state.get("data") or {})}
     if kind in _ACTIVE:
         state["status"] = {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}
-    return "/".join(filter(None, (metadata.get("namespace"), str(metadata["name"])))), state
+    place = [part for part in (metadata.get("namespace"), metadata["name"]) if part is not None]
+    return "/".join(place) if all(isinstance(part, str) for part in place) else f"{args.name}-id", state
