@@ -73,6 +73,25 @@ def provided_by(provider: pulumi.ProviderResource) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(provider=provider)
 
 
+def with_options(**options: Any) -> None:
+    kf.Cohort("c", {}, opts=pulumi.ResourceOptions(**options))
+
+
+def after_an_option_that_is_set(option: str, value: Any) -> Callable[[], object]:
+    """What its own check does not see."""
+    options = pulumi.ResourceOptions()
+    setattr(options, option, value)
+    return lambda: kf.Cohort("c", {}, opts=options)
+
+
+def below(parent: pulumi.Resource) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(parent=parent)
+
+
+def without_quota() -> dict[str, Any]:
+    return {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "l4", "resources": []}]}]}
+
+
 def pool(spec: kf.NodePoolEntry, opts: pulumi.ResourceOptions | None = None) -> None:
     kf.NodePool("p", spec, **on_standard(), opts=opts)
 
@@ -380,7 +399,62 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.Cohort("c", {}, opts=pulumi.ResourceOptions(parent=any_of("x"))),
-            "Cohort c.opts.parent: a str is given; give",
+            "Cohort c.opts.parent: 'x' is given; give a pulumi.Resource",
+        ),
+        (
+            lambda: with_options(parent=kf.Namespaces("n", ["a"]), transforms=any_of("x")),
+            "c.opts.transforms: 'x' is given; give a list, each item a function",
+        ),
+        (lambda: with_options(aliases=any_of("old")), "c.opts.aliases: 'old' is given; give a list, each item text or"),
+        (
+            lambda: with_options(aliases=["old"]),
+            'aliases[0]: old is not a URN; give a name as pulumi.Alias(name="old")',
+        ),
+        (
+            lambda: with_options(aliases=[pulumi.Alias(parent="old")]),
+            "c.opts.aliases[0].parent: old is not a URN; give the component, or its URN",
+        ),
+        (
+            lambda: with_options(aliases=[pulumi.Alias(name=a_later_text())]),
+            "c.opts.aliases[0].name: an Output is given",
+        ),
+        (
+            lambda: with_options(protect=any_of(a_later_text())),
+            "an Output is given; give True or False, which has to be",
+        ),
+        (
+            lambda: with_options(deleted_with=any_of("std")),
+            "c.opts.deleted_with: 'std' is given; give a pulumi.Resource",
+        ),
+        (lambda: with_options(id="c"), "c.opts.id: is given, and no provider reads a component; use get, which reads"),
+        (
+            lambda: with_options(providers=any_of([kf.Cohort("a", {})])),
+            "c.opts.providers[0]: a Cohort is given; give a provider of kubernetes, such as cluster.provider",
+        ),
+        (
+            lambda: with_options(providers={"k8s": kubernetes.Provider("k")}),
+            "c.opts.providers[k8s]: is a provider of kubernetes, and Pulumi finds none by another key; give",
+        ),
+        (
+            lambda: kf.Cohort.get("c", opts=pulumi.ResourceOptions(aliases=any_of("old"))),
+            "Cohort c.opts.aliases: 'old' is given",
+        ),
+        (
+            after_an_option_that_is_set("depends_on", ["kueue"]),
+            "c.opts.depends_on[0]: 'kueue' is given; give a pulumi.R",
+        ),
+        # Below a component of the library, of whom the arguments are the program's.
+        (
+            lambda: kf.LocalQueue("n-gpu", any_of(3), nmspace="n", opts=below(kf.Namespaces("n", ["a"]))),  # type: ignore[call-arg]
+            "LocalQueue n-gpu.nmspace: is not a known argument; did you mean namespace?",
+        ),
+        (
+            lambda: kf.ClusterQueue("lab-q", without_quota(), opts=below(kf.Fleet("lab", fleet_data(WORKER)))),
+            "ClusterQueue lab-q.resourceGroups[0].flavors[l4].resources: no items; list at least",
+        ),
+        (
+            lambda: kf.FlavorQuotas(a_later_text(), []),
+            "FlavorQuotas.name: what is known later is given where plain data",
         ),
         # A list for a map, one for a list, a class for one of it, and None.
         (

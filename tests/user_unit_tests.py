@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
+from pulumi.output import UNKNOWN
 from pulumi.runtime.settings import SETTINGS, reset_options
 
 import kueue_fleet as kf
@@ -104,12 +105,26 @@ def test_what_mocks_of_the_user_answer_counts() -> None:
             {"status": {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}},
         ),
         ("kubernetes:core/v1:ConfigMap", {"metadata": {"name": "c", "namespace": "n"}}, "n/c", {}),
+        ("kubernetes:core/v1:ConfigMap", {"metadata": {"namespace": UNKNOWN}}, "it-id", {}),
     ],
 )
 def test_answers(token: str, inputs: dict[str, Any], id_: str, answered: dict[str, Any]) -> None:
     result, state = Mocks().new_resource(pulumi.runtime.MockResourceArgs(token, "it", inputs))
     assert result == id_
     assert answered.items() <= state.items()
+
+
+def test_one_name_below_two_components_of_one_type_is_refused() -> None:
+    class Team(pulumi.ComponentResource):
+        def __init__(self, name: str) -> None:
+            super().__init__("acme:index:Team", name)
+            kf.PriorityClass("batch", kf.PriorityClassFields(value=1), object_name=name, opts=below(self))
+
+    def below(parent: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(parent=parent)
+
+    with pytest.raises(pulumi.RunError, match=r"PriorityClass batch: has the URN of another component"):
+        test_of(Mocks(), lambda: {name: Team(name).urn for name in ("vision", "language")})
 
 
 def test_tests_with_mocks_of_their_own_may_declare_the_same() -> None:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from types import NoneType, UnionType
-from typing import Any, ClassVar, ForwardRef, Union, get_args, get_origin
+from typing import Any, ForwardRef, Union, get_args, get_origin
 
 import pulumi
 from pydantic.alias_generators import to_camel
@@ -16,7 +16,7 @@ from kueue_admission.kernel import Problem, SpecError, errors_of
 from kueue_admission.kernel.names import PRODUCT
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue
-from kueue_fleet.in_programs import OwnComponent, claim
+from kueue_fleet.in_programs import OwnComponent, claim, components_above, declared_names
 
 Labels = Mapping[GcpLabelKey, pulumi.Input[GcpLabelValue]]
 """Labels in Google Cloud."""
@@ -26,11 +26,6 @@ Schema = dict[str, Any]
 
 class Component(OwnComponent):
     """A component; subclasses say of what type."""
-
-    pulumi_type: ClassVar[str]
-    """Pulumi type of the component: `kueue-fleet:index:` and the class's name, also of what others derive from it."""
-    judges_whole: ClassVar[bool] = False
-    """Whether what is below it was judged with it."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -44,27 +39,26 @@ class Component(OwnComponent):
             SpecError: another one has its URN.
         """
         self._above = opts.parent if opts else None
-        types, above = [self.pulumi_type], self._above
-        while isinstance(above, Component):
-            types.append(above.pulumi_type)
-            above = above._above
+        within = [self, *components_above(opts)]
+        types, above = [component_there.pulumi_type for component_there in within], within[-1]._above
+        where = f"{type(self).__name__} {name}"
         wrong = "has the URN of another component, which is of the types of its parents and not of their names"
-        claim((*types, above, name), f"{type(self).__name__} {name}", wrong)
+        if above is None:
+            claim((*types, name), where, wrong)
+        else:
+            names = declared_names()
+            above.urn.apply(lambda urn: claim((*types, urn.split("::")[2], name), where, wrong, names=names))
         super().__init__(self.pulumi_type, name, None, opts)
 
     def _give_out(self, *kept: str) -> None:
         """End the component, with its outputs; `kept` are names of those that a state has once already."""
         self.register_outputs({name: value for name, value in state_of(self) if name not in kept})
+        self._is_whole = True
 
 
 def is_judged(opts: pulumi.ResourceOptions | None) -> bool:
     """Whether the component of these options is a part of what judged all of it."""
-    above = opts.parent if isinstance(opts, pulumi.ResourceOptions) else None
-    while isinstance(above, Component):
-        if above.judges_whole:
-            return True
-        above = above._above
-    return False
+    return any(above.judges_whole and not above._is_whole for above in components_above(opts))
 
 
 def judge(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import inspect
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict, cast, get_origin
 from weakref import WeakKeyDictionary
 
 import pulumi
@@ -12,8 +13,7 @@ from pulumi.resource import DependencyResource
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
 from kueue_admission.kernel import Problem, SpecError, errors_of
-from kueue_admission.kernel.arguments import misfits, shown
-from kueue_admission.kernel.suggest import with_article
+from kueue_admission.kernel.arguments import misfits, misfits_in, shown
 from kueue_admission.kernel.unknown import OUTPUT_TEXT
 from kueue_fleet.fleet_file.rules.commands import COMPONENT
 
@@ -31,14 +31,47 @@ _OF_RESOURCES: Final = (
     "additional_secret_outputs",
     "custom_timeouts",
     "delete_before_replace",
+    "env_var_mappings",
+    "hide_diffs",
     "ignore_changes",
     "import_",
+    "plugin_download_url",
     "replace_on_changes",
+    "replacement_trigger",
+    "version",
 )
 """Options that components do not pass on. Source: https://www.pulumi.com/docs/iac/concepts/options/."""
 _POOLS: "Final[WeakKeyDictionary[Any, set[str]]]" = WeakKeyDictionary()
 _PARENT: Final = "\0"
 """Stands for the name of a former parent, which Pulumi knows later."""
+
+
+class _Options(TypedDict):
+    """What Pulumi's options take, as its own docstrings say."""
+
+    parent: pulumi.Resource | None
+    depends_on: pulumi.Input[pulumi.Resource] | pulumi.Input[Sequence[pulumi.Input[pulumi.Resource]]] | None
+    protect: bool | None
+    provider: pulumi.ProviderResource | None
+    providers: Sequence[pulumi.ProviderResource] | Mapping[str, pulumi.ProviderResource] | None
+    aliases: Sequence[pulumi.Input[str] | pulumi.Alias] | None
+    transformations: Sequence[Callable[..., Any]] | None
+    transforms: Sequence[Callable[..., Any]] | None
+    hooks: pulumi.ResourceHookBinding | None
+    custom_timeouts: pulumi.CustomTimeouts | None
+    retain_on_delete: bool | None
+    deleted_with: pulumi.Resource | None
+    replace_with: Sequence[pulumi.Resource] | None
+
+
+class _Alias(TypedDict):
+    """What a `pulumi.Alias` takes."""
+
+    name: str | None
+    type_: str | None
+    parent: pulumi.Input[str] | pulumi.Resource | None
+    stack: pulumi.Input[str] | None
+    project: pulumi.Input[str] | None
 
 
 def run_of_program() -> Any:
@@ -49,11 +82,18 @@ def run_of_program() -> Any:
         return get_monitor()
 
 
-def claim(key: Hashable, where: str, wrong: str, fix: str = "give each its own name") -> None:
-    """Raise SpecError, at WHERE, if the program has claimed KEY before."""
+def declared_names() -> set[Any]:
+    """What the program has claimed."""
+    return _NAMES.setdefault(run_of_program(), set())
+
+
+def claim(
+    key: Hashable, where: str, wrong: str, fix: str = "give each its own name", *, names: set[Any] | None = None
+) -> None:
+    """Raise SpecError, at WHERE, if KEY is among what the program has claimed; later, that is given as `names`."""
     if get_root_resource() is None:
         return
-    names = _NAMES.setdefault(run_of_program(), set())
+    names = declared_names() if names is None else names
     if key in names:
         raise SpecError([COMPONENT.at(where, wrong, fix)])
     names.add(key)
@@ -92,6 +132,14 @@ class OwnComponent(pulumi.ComponentResource):
 
     of_provider: ClassVar[str] = "gcp"
     """The provider of what is in it."""
+    pulumi_type: ClassVar[str]
+    """Pulumi type of the component: `kueue-fleet:index:` and the class's name, also of what others derive from it."""
+    judges_whole: ClassVar[bool] = False
+    """Whether its parts were judged with it."""
+    _above: pulumi.Resource | None
+    """Its parent."""
+    _is_whole = False
+    """Whether all of its parts are declared: what is put below it then is the program's."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Let `help()` show the types of arguments without their validators."""
@@ -113,54 +161,88 @@ class OwnComponent(pulumi.ComponentResource):
                     parent.
             """
             opts, name = kwargs.get("opts"), args[0] if args else kwargs.get("name")
-            if not isinstance(getattr(opts, "parent", None), OwnComponent):
-                readable = isinstance(name, str) and OUTPUT_TEXT not in name
-                where = f"{cls.__name__} {name}" if readable else cls.__name__
-                warnings = [*misfits(cls.__init__, where, (None, *args), kwargs), *_wrong_options(cls, where, opts)]
-                if errors_of(warnings):
-                    raise SpecError(warnings)
-                for warning in warnings:
-                    pulumi.log.warn(warning.coded)
-            return cls._claimed(name, opts)
+            readable = isinstance(name, str) and OUTPUT_TEXT not in name
+            where = f"{cls.__name__} {name}" if readable else cls.__name__
+            return cls._claimed(name, opts, where, misfits(cls.__init__, where, (None, *args), kwargs))
 
     @classmethod
-    def _claimed(cls, name: str, opts: Any) -> Self:
-        """One that is not yet made, if none of its name is."""
+    def _claimed(cls, name: str, opts: Any, where: str = "", problems: Iterable[Problem] = ()) -> Self:
+        """One that is not yet made, if none of its name is, and what it is given has no PROBLEMS.
+
+        Raises:
+            SpecError: it has some, options do not fit, or one of its name is there.
+        """
+        where = where or f"{cls.__name__} {name}"
+        is_part = any(not above._is_whole for above in components_above(opts))
+        warnings = [] if is_part else [*problems, *_wrong_options(cls, f"{where}.opts", opts)]
+        if errors_of(warnings):
+            raise SpecError(warnings)
+        for warning in warnings:
+            pulumi.log.warn(warning.coded)
         parent = (opts and opts.parent) or get_root_resource()
         claim((cls, name, parent), f"{cls.__name__} {name}", "is declared before, with the same parent")
         return super().__new__(cls)
+
+
+def components_above(opts: Any) -> Iterator[OwnComponent]:
+    """The components of the library that one of these options is in, from the inside out."""
+    above = getattr(opts, "parent", None)
+    while isinstance(above, OwnComponent):
+        yield above
+        above = above._above
 
 
 def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iterator[Problem]:
     """What Pulumi would say of options by a traceback, or not at all."""
     if not isinstance(opts, pulumi.ResourceOptions):
         return
+    fit, such = True, f"give a provider of {component.of_provider}, such as cluster.provider"
+    for problem in misfits_in(opts, _Options.__annotations__, where):
+        fit = False
+        of_provider = problem.path == f"{where}.provider" or problem.path.startswith(f"{where}.providers[")
+        yield replace(problem, fix=such) if of_provider else problem
     for option in _OF_RESOURCES:
-        if getattr(opts, option):
+        if getattr(opts, option, None):
             fix = "set it by a transform, on the resources in it"
-            yield COMPONENT.at(f"{where}.opts.{option}", "has no effect on a component", fix, "warning")
-    parent: Any = opts.parent
-    provider: Any = opts.provider
-    wanted_provider = f"give a provider of {component.of_provider}"
+            yield COMPONENT.at(f"{where}.{option}", "has no effect on a component", fix, "warning")
+    for option in ("id", "urn"):
+        if getattr(opts, option) is not None:
+            fix = "use get, which reads what exists" if hasattr(component, "get") else "remove it"
+            yield COMPONENT.at(f"{where}.{option}", "is given, and no provider reads a component", fix)
+    for index, alias in enumerate(opts.aliases or () if fit else ()):
+        yield from _wrong_alias(alias, f"{where}.aliases[{index}]")
+    yield from _wrong_providers(component, where, opts) if fit else ()
+
+
+def _wrong_providers(component: type[OwnComponent], where: str, opts: pulumi.ResourceOptions) -> Iterator[Problem]:
+    """Providers that the component does not use, or that Pulumi does not find."""
+    fix = f"give a provider of {component.of_provider}"
+    if opts.provider is not None and opts.provider.package != component.of_provider:
+        yield COMPONENT.at(f"{where}.provider", f"is one of {opts.provider.package}", fix)
     given_for: Any = opts.providers or ()
-    packages = {
-        provider_there.package
-        for provider_there in (given_for.values() if isinstance(given_for, Mapping) else given_for)
-    }
+    packages = {there.package for there in (given_for.values() if isinstance(given_for, Mapping) else given_for)}
+    for key, provider in given_for.items() if isinstance(given_for, Mapping) else ():
+        if key != provider.package:
+            wrong = f"is a provider of {provider.package}, and Pulumi finds none by another key"
+            yield COMPONENT.at(f"{where}.providers[{key}]", wrong, "give a list of providers")
     if packages and component.of_provider not in packages:
         wrong = f"are of {', '.join(sorted(packages))}, which has no effect on it"
-        yield COMPONENT.at(f"{where}.opts.providers", wrong, wanted_provider, "warning")
-    if parent is not None and not isinstance(parent, pulumi.Resource):
-        type_text = with_article(type(parent).__name__)
-        yield COMPONENT.at(f"{where}.opts.parent", f"{type_text} is given", "give a component")
-    if isinstance(provider, pulumi.ProviderResource):
-        if provider.package != component.of_provider:
-            yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted_provider)
-    elif provider is not None:
-        type_text = with_article(type(provider).__name__)
-        yield COMPONENT.at(
-            f"{where}.opts.provider", f"{type_text} is given", f"{wanted_provider}, such as cluster.provider"
-        )
+        yield COMPONENT.at(f"{where}.providers", wrong, fix, "warning")
+
+
+def _wrong_alias(alias: Any, path: str) -> Iterator[Problem]:
+    """What the engine would refuse, or Pulumi fail at."""
+    if isinstance(alias, pulumi.Alias):
+        given_types = {name: hint for name, hint in _Alias.__annotations__.items() if getattr(alias, name) is not ...}
+        yield from misfits_in(alias, given_types, path)
+        if _is_no_urn(alias.parent):
+            yield COMPONENT.at(f"{path}.parent", f"{alias.parent} is not a URN", "give the component, or its URN")
+    elif _is_no_urn(alias):
+        yield COMPONENT.at(path, f"{alias} is not a URN", f'give a name as pulumi.Alias(name="{alias}")')
+
+
+def _is_no_urn(value: object) -> bool:
+    return isinstance(value, str) and not value.startswith("urn:")
 
 
 def below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:

@@ -46,6 +46,7 @@ _WORDS: Final[Mapping[Any, str]] = {
     bool: "True or False",
     int: "a whole number",
     float: "a number",
+    Callable: "a function",
 }
 _Taken = ParamSpec("_Taken")
 _Returned = TypeVar("_Returned")
@@ -154,6 +155,12 @@ def misfits(
     for name in takes.required:
         if name not in by_name and name not in kwargs:
             yield MISSING.at(f"{where}.{name}", "is missing", f"give {_words(takes.hints[name])}")
+
+
+def misfits_in(value: object, hints: Mapping[str, Any], where: str) -> Iterator[Problem]:
+    """What of a value is not of the types that its attributes are to have; `where` begins the paths."""
+    for name, hint in hints.items():
+        yield from (problem.at(f"{where}.{name}") for problem in _unfit(getattr(value, name, None), hint))
 
 
 def _in_a_model(name: str, hints: Mapping[str, Any]) -> str | None:

@@ -15,6 +15,7 @@ from kueue_admission.kernel.base import DnsSubdomain, Text, syntax_of
 from kueue_admission.kernel.form_rules import WRONG_TYPE, Fault
 from kueue_admission.kernel.given import Given
 from kueue_admission.kernel.syntax import admission_check_name
+from kueue_admission.kernel.unknown import is_late
 
 
 class Declared(Protocol):
@@ -57,10 +58,10 @@ class RefersTo:
     def _read(self, value: Any, read: ValidatorFunctionWrapHandler) -> Any:
         if isinstance(value, ObjectName):
             value = value.declared
-        kind, name = getattr(value, "kind", None), getattr(value, "object_name", None)
-        if kind is None or not isinstance(name, str):
+        name = None if is_late(value) else getattr(value, "object_name", None)
+        if not isinstance(name, str):
             return read(value)
-        if kind != self.kind:
+        if getattr(value, "kind", None) != self.kind:
             raise Fault(f"is given where a {self.kind} is needed", f"give a {self.kind}", WRONG_TYPE).error()
         read(name)
         return ObjectName(value)
