@@ -12,6 +12,8 @@ from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.unknown import is_known
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.gke.machines import machine_type
+from kueue_fleet.google.resource_types import NODE_POOL
 from kueue_fleet_policies.estate import ClusterView, Estate, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes, view_of
@@ -19,6 +21,13 @@ from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import number
+
+_MACHINES: Final = (
+    ("machineType", "guestAccelerators.count"),
+    ("gceSetup.machineType", "gceSetup.acceleratorConfigs.coreCount"),
+    ("acceleratorType", ""),
+)
+"""Of what type a machine is and how many GPUs are attached to it: of Compute Engine, of a notebook, of a TPU."""
 
 
 def _pool(pool: Resource, settings: Settings) -> Iterator[Breach]:
@@ -105,16 +114,38 @@ def _commitment(commitment: Resource, settings: Settings) -> Iterator[Breach]:
         )
 
 
-def _idle(pool: Resource, _: Settings) -> Iterator[Breach]:
+def _idle(resource: Resource, _: Settings) -> Iterator[Breach]:
+    yield from _idle_nodes(resource) if resource.type == NODE_POOL else _idle_machine(resource)
+
+
+def _idle_nodes(pool: Resource) -> Iterator[Breach]:
+    accelerator = if_known(lambda: view_of(pool).accelerator)
     reserved = pool.get("nodeConfig.reservationAffinity.consumeReservationType")
-    if not gpus_of(view_of(pool)) or reserved not in (None, "NO_RESERVATION"):
+    if not accelerator or reserved not in (None, "NO_RESERVATION"):
         return
     for path in ("nodeCount", "autoscaling.totalMinNodeCount", "autoscaling.minNodeCount"):
         if count := number(pool.get(path)):
             yield Breach(
                 path,
-                f"is {count:.0f}: nodes with GPUs that are paid for without a job, and without a reservation",
+                f"is {count:.0f}: nodes with {accelerator} that are paid for without a job, and without a reservation",
                 "set autoscaling with totalMinNodeCount 0",
+            )
+
+
+def _idle_machine(machine: Resource) -> Iterator[Breach]:
+    """Of a machine outside of clusters, which runs until somebody stops it."""
+    if machine.get("reservationAffinity.type") == "SPECIFIC_RESERVATION" or not (
+        machine.lacks("scheduling.maxRunDuration") and machine.get("desiredStatus") in (None, "RUNNING")
+    ):
+        return
+    for path, attached in _MACHINES:
+        name, count = machine.get(path), number(machine.get(attached)) if attached else 0
+        kind = machine_type(name.rpartition("/")[2]) if isinstance(name, str) else None
+        if count or (kind and kind.accelerator) or (name is not None and not attached):
+            yield Breach(
+                path,
+                f"is {name}: a machine with GPUs or TPUs that is paid for without a job, and without a reservation",
+                "run jobs on a node pool whose totalMinNodeCount is 0, or stop it by scheduling.maxRunDuration",
             )
 
 

@@ -59,6 +59,33 @@ ELSEWHERE: list[list[tuple[str, str, list[str]]]] = [
 ]
 """Terms that nodes without GPUs meet too."""
 PAIRS: list[tuple[str, Declared, Declared]] = [
+    *(
+        ("spend-idle-gpus", gcp(kind, **bad), gcp(kind, **good))
+        for kind, bad, good in (
+            ("compute/instance:Instance", {"machineType": "a3-highgpu-8g"}, {"machineType": "n1-standard-8"}),
+            (
+                "compute/instance:Instance",
+                {"machineType": "n1-standard-8", "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 4}]},
+                {"machineType": "n1-standard-8", "guestAccelerators": []},
+            ),
+            (
+                "compute/instance:Instance",
+                {"machineType": "g2-standard-12"},
+                {"machineType": "g2-standard-12", "scheduling": {"maxRunDuration": {"seconds": 3600}}},
+            ),
+            ("tpu/v2Vm:V2Vm", {"acceleratorType": "v5p-128"}, {"runtimeVersion": "v2-alpha-tpuv5"}),
+            (
+                "workbench/instance:Instance",
+                {"gceSetup": {"machineType": "a2-highgpu-8g"}},
+                {"gceSetup": {"machineType": "e2-standard-4"}},
+            ),
+            (
+                "container/nodePool:NodePool",
+                {"nodeCount": 4, "nodeConfig": {"machineType": "ct5p-hightpu-4t"}},
+                {"nodeCount": 4, "nodeConfig": {"machineType": "c3-standard-8"}},
+            ),
+        )
+    ),
     ("kube-no-host-path", of_pod(volumes=[HOST]), of_pod(volumes=[{"name": "host", "emptyDir": {}}])),
     ("kube-no-host-path", mounted("Deployment", read_only=True), mounted("DaemonSet", read_only=True)),
     ("kube-no-host-path", mounted("DaemonSet", read_only=False), mounted("DaemonSet", read_only=True)),
