@@ -139,6 +139,14 @@ def test_what_pulumi_changes_in_place_is_listed(path: str, value: Any, text: str
     assert [item for item in cluster.differences if not item.startswith(LABELS)] == [text]
 
 
+def test_cloud_dns_stays_as_it_is() -> None:
+    _, plan = taken_over(
+        standalone(), put("networkConfig/dnsConfig", {"clusterDns": "CLOUD_DNS", "clusterDnsScope": "CLUSTER_SCOPE"})
+    )
+    [cluster] = [entry for entry in plan.adoptions if "/" not in entry.path]
+    assert [item for item in cluster.differences if not item.startswith(LABELS)] == []
+
+
 @pytest.mark.parametrize(
     ("network", "endpoints", "lost"),
     [

@@ -46,7 +46,7 @@ def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anyth
     cluster = recording.one("gcp:container/cluster:Cluster")
     assert "enableAutopilot" not in cluster.inputs
     assert cluster.inputs["removeDefaultNodePool"] is True
-    assert cluster.ignore_changes == ("initialNodeCount", "nodeConfig")
+    assert cluster.ignore_changes == ("dnsConfig", "initialNodeCount", "nodeConfig")
     assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "lab-project.svc.id.goog"}
     assert cluster.inputs["nodeLocations"] == ["us-east4-a"]
     pool = recording.one("gcp:container/nodePool:NodePool")

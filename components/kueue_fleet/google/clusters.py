@@ -121,8 +121,9 @@ def cluster(
     else:
         properties |= _standard(spec, node_service_account, workload_pool(project))
         set_at(properties, f"nodePoolDefaults.nodeConfigDefaults.{READONLY_PORT}", NO_READONLY_PORT)
-    # The pool that these described is gone once the cluster stands.
-    ignored_fields = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
+    # The pool that two of these described is gone once the cluster stands. Where its owner chose Cloud DNS, that stays:
+    # to turn it off, the provider would ask Google for nothing (terraform-provider-google, expandDnsConfig).
+    ignored_fields = () if spec.mode == "Autopilot" else ("dnsConfig", "initialNodeCount", "nodeConfig")
     return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored_fields)
 
 
