@@ -16,6 +16,7 @@ from tests.fleet_file.builders import REMOVED, changed, flavor_quotas, fleet_dat
 import small_fleets
 from kueue_admission.kernel import SpecError
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
+from kueue_fleet.adopt.live_objects import sort_objects
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet
 
@@ -510,22 +511,9 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
 @pytest.mark.parametrize(
     ("item", "expected"),
     [
-        ({"kind": "ClusterQueue"}, "worker-a[0]: is not a Kubernetes object with a kind and a name"),
         (
             {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "LocalQueue", "metadata": {"name": "x"}},
             "worker-a.LocalQueue x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
-        ),
-        (
-            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
-            "worker-a.Cohort x: has spec of another form than Kubernetes gives it; give what `kubectl get -o yaml`",
-        ),
-        (
-            {"kind": "Namespace", "metadata": {"name": "x", "labels": {"kueue-fleet.dev/team": ["a"]}}},
-            "worker-a.Namespace x: has metadata.labels of another form than Kubernetes gives it",
-        ),
-        (
-            {"kind": "RoleBinding", "metadata": {"name": "x"}, "subjects": ["a"], "data": "a"},
-            "worker-a.RoleBinding x: has data and subjects of another form than Kubernetes gives it",
         ),
         (
             {**POOL_FLAVOR, "spec": {"nodeLabels": "l4"}},
@@ -554,6 +542,35 @@ def test_malformed_objects_are_named(item: dict[str, Any], expected: str) -> Non
     with pytest.raises(SpecError) as refused:
         adopt_fleet([AdoptedCluster("worker-a", "us-east4", [item], (), "Autopilot")], IDENTITY)
     assert str(refused.value.problems[0]).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("item", "note"),
+    [
+        (
+            {"kind": "ClusterQueue"},
+            "ClusterQueue at place 0 left out: is not a Kubernetes object with a kind and a name",
+        ),
+        ({"kind": "Namespace", "metadata": {"name": 7}}, "Namespace at place 0 left out: is not a Kubernetes object"),
+        ({"kind": "Namespace", "metadata": {"name": ""}}, "Namespace at place 0 left out: is not a Kubernetes object"),
+        (
+            {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
+            "Cohort x left out: has spec of another form than Kubernetes gives it; give what `kubectl get -o yaml`",
+        ),
+        (
+            {"kind": "Namespace", "metadata": {"name": "x", "labels": {"kueue-fleet.dev/team": ["a"]}}},
+            "Namespace x left out: has metadata.labels of another form than Kubernetes gives it",
+        ),
+        (
+            {"kind": "RoleBinding", "metadata": {"name": "x"}, "subjects": ["a"], "data": "a"},
+            "RoleBinding x left out: has data and subjects of another form than Kubernetes gives it",
+        ),
+    ],
+)
+def test_what_no_cluster_has_ends_no_answer_about_the_rest(item: dict[str, Any], note: str) -> None:
+    objects, problems = sort_objects([item, _object("Cohort", "all", spec={})], "one")
+    assert (problems, list(objects.of("Cohort"))) == ([], ["all"])
+    assert objects.notes[0].startswith(note)
 
 
 def test_the_same_object_twice_is_refused() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kueue_admission.api.cohort_tree import cycles, is_below_cycle, root_of, roots_of, with_ancestors
+from kueue_admission.api.check_objects import cycles
+from kueue_admission.api.cohort_tree import is_below_cycle, root_of, roots_of, with_ancestors
 
 TREE = {"leaf": "middle", "middle": "root", "root": None, "out": "undeclared"}
 ROUND = {"below": "a", "a": "b", "b": "a", "self": "self", "fine": None}

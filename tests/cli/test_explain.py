@@ -197,7 +197,7 @@ def test_a_cycle_of_cohorts_holds_the_queues_below_it_alone(tmp_path: Path) -> N
     queue["metadata"]["name"] = local["metadata"]["name"] = local["spec"]["clusterQueue"] = "alone"
     dump = write(tmp_path / "dump.yaml", [*cohorts, *cluster(cohortName="a"), queue, local, held, other])
     assert (
-        "Cohort a.spec.parentName: is in a cycle (a -> b -> a)"
+        "Cohort a.spec.parentName: the cohorts form a cycle, a -> b -> a"
         in CliRunner().invoke(app, ["explain", "other", "--objects", str(dump)]).stderr
     )
     [result] = explain("other", "--objects", str(dump))

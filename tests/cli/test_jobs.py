@@ -104,6 +104,13 @@ class TestDescribe:
         assert "other-0" not in ended.out
         assert fleet.selectors == ["kueue.x-k8s.io/podset"]
 
+    @pytest.mark.parametrize("time", ["yesterday", None, "2026-11-21T11:50:00"])
+    def test_a_time_of_another_form(self, fleet: Fleet, command: Command, time: str | None) -> None:
+        runs(fleet)["status"]["conditions"][-1]["lastTransitionTime"] = time
+        ended = command("describe vision/train")
+        assert (ended.code, ended.err) == (0, "")
+        assert ("Admitted for" in ended.out) == str(time).startswith("2026")
+
     @pytest.mark.parametrize("pods", [[pod("train-0", waiting="ContainerCreating")], []])
     def test_why_nothing_of_an_admitted_job_runs(self, fleet: Fleet, command: Command, pods: list[Object]) -> None:
         runs(fleet, *pods)

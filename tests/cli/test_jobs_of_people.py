@@ -87,13 +87,65 @@ def test_one_job_hides_nothing_of_the_others(tmp_path: Path) -> None:
         ("Job.metadata.name", '"Upper" has characters'),
         ("Job vision/old.apiVersion", "is of batch/v1beta1"),
         ("Job vision/half.metadata.annotations", "is 'half'"),
-        ("Job vision/no-class.metadata.labels", "there is no WorkloadPriorityClass 'urgent'"),
+        ("Job vision/no-class.metadata.labels", "not known: there is no WorkloadPriorityClass 'urgent'"),
+        ("Job vision/no-class.metadata.labels", "urgent is not a priority class for team vision"),
         ("workload vision/no-queue (and 1 more workloads)", "there is no LocalQueue vision/gup; did you mean gpu?"),
         ("Job vision/large", "never starts: ExceedsMaxQuota"),
     ]
     for path, text in parts:
         assert [line for line in output if path in line and text in line], (path, output)
     assert len(output) == len(parts), output
+
+
+BESIDE = {"Namespace": "a fleet has its own", "LimitRange": "a fleet has its own", "CronJob": "it is no job of Kueue"}
+
+
+@pytest.mark.parametrize("command", ["check", "simulate", "when", "submit"])
+def test_what_stands_beside_a_job_is_passed_over(tmp_path: Path, command: str) -> None:
+    file, dump, right = tmp_path / "jobs.yaml", tmp_path / "dump.yaml", job()
+    right["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"].pop("ephemeral-storage")
+    beside = [{"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "vision"}} for kind in BESIDE]
+    used = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "vision"}}
+    file.write_text("\n---\n".join(map(json.dumps, [*beside, used, right])))
+    dump.write_text("{apiVersion: v1, kind: List, items: []}")
+    arguments: dict[str, list[str | Path]] = {
+        "check": ["check", LAB, "--jobs", file],
+        "simulate": ["simulate", "fleet", LAB, "--jobs", file],
+        "when": ["when", LAB, "-f", file, "--objects", dump, "--seeds", "1"],
+        "submit": ["submit", "--fleet", LAB, "-f", file, "--dry-run"],
+    }
+    result = call(*arguments[command])
+    assert result.returncode == 0, result.stderr
+    for kind, why in BESIDE.items():
+        why = "is not submitted; create it yourself" if command == "submit" else f"is not read: {why}"
+        assert f"{kind} vision/x: {why}" in result.stderr
+    assert ("ConfigMap vision/x: is not submitted" in result.stderr) == (command == "submit")
+
+
+def test_what_is_no_object_hides_no_job(tmp_path: Path) -> None:
+    large, unnamed = job("large"), job(None)
+    large["spec"]["parallelism"] = large["spec"]["completions"] = 20
+    said = said_of(tmp_path, "- a list", unnamed, large)
+    parts = ("is a list of 1", "Job.metadata.name: is missing", "Job vision/large: never starts")
+    assert [any(part in line for line in said) for part in parts] == [True] * 3, said
+
+
+def test_a_mistake_has_the_line_of_its_field(tmp_path: Path) -> None:
+    wrong = job("wrong", labels={"kueue.x-k8s.io/priority-class": "urgent"})
+    wrong["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1 GPU"
+    alone = job("alone")
+    alone["spec"]["template"]["spec"]["nodeSelector"] = {"a": "b"}
+    documents = [yaml.safe_dump(job("right")), yaml.safe_dump({"kind": "List", "items": [wrong, alone]})]
+    file = tmp_path / "jobs.yaml"
+    file.write_text("---\n".join(documents))
+    lines = file.read_text().splitlines()
+    fields = {"limits.nvidia.com/gpu": "nvidia.com/gpu: 1 GPU", "priority-class": "priority-class: urgent"}
+    said = said_of(tmp_path, file.read_text())
+    for path, text in fields.items():
+        number = next(number for number, line in enumerate(lines, 1) if text in line)
+        assert any(f"jobs.yaml:{number}: items[0]: Job vision/wrong" in line and path in line for line in said), said
+    number = max(number for number, line in enumerate(lines, 1) if "template:" in line)
+    assert any(f"jobs.yaml:{number}: items[1]: Job vision/alone: pod set main" in line for line in said), said
 
 
 @pytest.mark.parametrize(

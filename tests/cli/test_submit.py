@@ -125,7 +125,7 @@ def test_mistyped(arguments: str, says: str, command: Command) -> None:
     ("status", "says"),
     [
         (403, "(403 Forbidden); ask for the rights of a member of the team (docs/teams.md)"),
-        (409, "; give another --name"),
+        (409, "; give it another name"),
         (422, "; see what is wrong, then submit it again"),
     ],
 )
@@ -244,3 +244,27 @@ def test_of_queues_of_one_name_that_of_the_contexts_namespace_counts(
     assert "training may be research/training, other/training" in command(options).err
     in_namespace(fleet, "other")
     assert yaml.safe_load(command(options).out)["metadata"]["namespace"] == "other"
+
+
+def test_a_file_is_submitted_as_it_is_written(fleet: Fleet, command: Command, tmp_path: Path) -> None:
+    """The API server makes the name; what is beside the job is left to its author."""
+    job = yaml.safe_load((ROOT / "examples/jobs/job.yaml").read_text())
+    job["metadata"]["generateName"] = f"{job['metadata'].pop('name')}-"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key", "namespace": "research"}}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump_all([secret, job]))
+    ended = command(f"submit --fleet {FILE} -f {file} --dry-run")
+    assert "Secret research/key: is not submitted; create it yourself" in ended.err
+    assert yaml.safe_load(ended.out)["metadata"] == job["metadata"]
+
+
+def test_a_group_of_pods_is_not_submitted_as_one(fleet: Fleet, command: Command, tmp_path: Path) -> None:
+    template = yaml.safe_load((ROOT / "examples/jobs/job.yaml").read_text())["spec"]["template"]["spec"]
+    labels = {"kueue.x-k8s.io/queue-name": "training", "kueue.x-k8s.io/pod-group-name": "g"}
+    metadata = {"namespace": "research", "labels": labels, "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"}}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": n, **metadata}, "spec": template} for n in "ab"]
+    file = tmp_path / "pods.yaml"
+    file.write_text(yaml.safe_dump_all(pods))
+    ended = command(f"submit --fleet {FILE} -f {file} --dry-run")
+    assert (ended.code, fleet.created) == (1, [])
+    assert "holds a group of pods; submit them with kubectl create -f" in ended.err

@@ -97,6 +97,9 @@ NO_WORKLOAD: dict[str, list[Json]] = {
 }
 NO_WORKLOAD["priority class"] = [job("bad", 0, cpu="1")]
 NO_WORKLOAD["priority class"][0]["spec"]["template"]["spec"]["priorityClassName"] = "gone"
+NO_WORKLOAD["priority class"] += [
+    {"kind": "PriorityClass", "metadata": {"name": "system-node-critical", **LIVE}, "value": 2_000_001_000}
+]
 
 
 @pytest.mark.parametrize("bad", NO_WORKLOAD.values(), ids=NO_WORKLOAD)
@@ -106,6 +109,14 @@ def test_what_gets_no_workload_touches_nobody(run: Any, bad: list[Json]) -> None
     own = run("explain", "bad", "--objects", objects=objects)
     assert "default/bad is without a Workload [KF921]\n  Kueue makes no Workload of this" in own.out
     assert "Kueue makes no Workload of it" in run("simulate", "objects", objects=objects).err
+
+
+def test_a_priority_class_may_be_there_where_none_is_among_the_objects(run: Any) -> None:
+    bad = job("bad", 0, cpu="1")
+    bad["spec"]["template"]["spec"]["priorityClassName"] = "gone"
+    own = run("explain", "bad", "--objects", objects=[*cluster(), bad])
+    assert "default/bad is not known [KF907]" in own.out
+    assert "Add what `kubectl get priorityclasses -o yaml` prints" in own.out
 
 
 def test_one_in_another_tree_touches_nobody(run: Any) -> None:
@@ -157,8 +168,10 @@ def test_a_cycle_of_cohorts_in_a_live_cluster_ends_nothing(run: Any) -> None:
         for name, parent in (("a", "b"), ("b", "a"))
     ]
     objects = [*cluster(), *cohorts, queue("in-a-cycle", cohortName="a"), job("other", 0, "60", cpu="1")]
-    assert "Finished" in run("simulate", "objects", objects=objects).out
-    assert "There is room" in run("explain", "other", "--objects", objects=objects).out
+    note = "Cohort a.spec.parentName: the cohorts form a cycle, a -> b -> a, and Kueue admits nothing in that tree"
+    for command in (("simulate", "objects"), ("explain", "other", "--objects")):
+        result = run(*command, objects=objects)
+        assert ("other" in result.out, note in result.err) == (True, True)
 
 
 def test_jobs_of_a_local_queue_that_is_gone_end_nothing(run: Any) -> None:
@@ -226,3 +239,16 @@ def test_a_local_queue_of_no_name_ends_no_answer(run: Any, name: object) -> None
     result = run("simulate", "objects", objects=[*cluster(), local, job("other", 0, "60", cpu="1")])
     assert (result.code, "default/other  cq     rf       Finished" in result.out) == (0, True)
     assert "LocalQueue default/odd" in result.err
+
+
+def test_a_job_that_a_worker_runs_is_said_to_be_there(run: Any) -> None:
+    usage = {"name": "main", "count": 1, "flavors": {"cpu": "rf"}, "resourceUsage": {"cpu": "1"}}
+    condition = {"status": "True", "reason": "x", "lastTransitionTime": LIVE["creationTimestamp"]}
+    runs = workload("runs")
+    runs["status"] = {
+        "clusterName": "worker-us",
+        "admission": {"clusterQueue": "cq", "podSetAssignments": [usage]},
+        "conditions": [{"type": item, **condition} for item in ("QuotaReserved", "Admitted")],
+    }
+    result = " ".join(run("explain", "runs", "--objects", objects=[*cluster(), runs]).out.split())
+    assert "It is admitted: Kueue no longer holds it back. Its pods are on the worker cluster worker-us." in result

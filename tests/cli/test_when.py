@@ -72,6 +72,23 @@ def test_what_runs_does_not_wait_for_dws_again(dump: Path) -> None:
     assert (later["place"], later["pending"], later["simulations"], later["notStarted"]) == (2, 2, 2, 0)
 
 
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        ({"metadata": {"namespace": "team-vision"}}, "Workload.metadata.name: is missing or empty"),
+        ({"metadata": {"name": 7}}, "Workload.metadata.name: is 7, not text"),
+        ({"metadata": {"name": "x", "ownerReferences": {"a": 1}}}, "metadata.ownerReferences: is not a list of owners"),
+    ],
+    ids=["no name", "number", "owners"],
+)
+def test_a_workload_that_cannot_be_used_ends_no_answer(dump: Path, odd: dict[str, object], why: str) -> None:
+    (dump / "odd.yaml").write_text(yaml.safe_dump({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", **odd}))
+    result = when("--job", "of-b", "--objects", str(dump), "--run-time", "60", "--seeds", "1")
+    assert result.exit_code == 0, result.output
+    assert "number 2 of 2 pending" in result.stdout
+    assert f": {why}" in result.stderr
+
+
 def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with serve([MANAGER, *WORKERS], monkeypatch, tmp_path / "kubeconfig") as fleet:
         fleet.tables[MANAGER]["/apis/kueue.x-k8s.io/v1beta2/workloads"] = state()

@@ -210,3 +210,10 @@ def test_the_page_makes_a_csv_of_what_slurm_prints(tmp_path: Path) -> None:
 def test_a_job_of_slurm_that_waits_has_not_started(tmp_path: Path) -> None:
     result = job(of_slurm(f"{SUBMIT}|vision|gpu|1|cpu=2,mem=500M|Unknown|0|PENDING\n", tmp_path))
     assert (result.runs, result.ended) == ([], None)
+
+
+def test_gpus_of_slurm_that_have_a_type_are_counted_once(tmp_path: Path) -> None:
+    for tres in ("gres/gpu:a100=6,gres/gpu:h100=2", "gres/gpu=8,gres/gpu:a100=8"):
+        row = f"{SUBMIT}|vision|gpu,long|2|cpu=2,mem=1G,{tres}|{START}|60|COMPLETED\n"
+        arrival = job(of_slurm(row, tmp_path)).arrival
+        assert (arrival.queue, arrival.requests["nvidia.com/gpu"]) == ("gpu", 8.0)

@@ -118,8 +118,8 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ),
         (
             lambda: cohorts(b="a", a="b", below="a"),
-            "Cohort a.parentName: a < b < a is a cycle, and no queue below it admits a job; take one parentName "
-            "out of it [KF920]",
+            "Cohort a.parentName: the cohorts form a cycle, a -> b -> a, and Kueue admits nothing in that tree; remove "
+            "one of these parents [KF920]",
         ),
         (
             lambda: kf.ClusterQueue("q", {"resourceGroups": []}),

@@ -103,6 +103,14 @@ TOPOLOGY = {"kind": "ResourceFlavor", "metadata": {"name": "rf"}, "spec": {"topo
         ([*cluster(namespaceSelector={"matchLabels": {"a": "b"}}), job("a", 0)], ["Namespace"]),
         ([*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})], ["AdmissionCheck"]),
         ([*cluster(), job("a", 0)], []),
+        (
+            [thing("Pod", "p"), thing("Job", "j", {"template": {"spec": {"runtimeClassName": "gvisor"}}})],
+            ["ClusterQueue", "LocalQueue", "RuntimeClass"],
+        ),
+        (
+            [thing("Job", "j", {"template": {"spec": {"runtimeClassName": "gvisor", "overhead": {"cpu": "1"}}}})],
+            ["ClusterQueue", "LocalQueue"],
+        ),
     ],
 )
 def test_a_kind_that_others_refer_to_is_missed(manifests: list[Json], missing: list[str]) -> None:

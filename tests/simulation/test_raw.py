@@ -207,8 +207,8 @@ def test_cycle_of_cohorts() -> None:
         for name, parent in (("a", "b"), ("b", "a"))
     ]
     objects = (*cluster(), queue("far", cohortName="a"), local_queue("far", "far"))
-    [note] = [note for note in read_raw(documents(*objects, *cohorts)).notes if "is a cycle" in note]
-    assert "Cohort a.spec.parentName: is a cycle, a -> b -> a; remove the parent of one of them; until" in note
+    [note] = [note for note in read_raw(documents(*objects, *cohorts)).notes if "a cycle" in note]
+    assert "Cohort a.spec.parentName: the cohorts form a cycle, a -> b -> a, and Kueue admits nothing in that" in note
     result = run(*objects, *cohorts, job("held", 0, "1", **{"queue-name": "far"}), job("other", 0, "1"))
     assert {name: workload["state"] for name, workload in result.items()} == {"held": "Pending", "other": "Finished"}
 

@@ -22,8 +22,10 @@ from kueue_admission.api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
+from kueue_admission.api.cohort_tree import Parents, with_ancestors
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.base import SpecModel
+from kueue_admission.kernel.form_rules import COHORT_CYCLE, Fault
 from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE, OBJECT_KIND
 from kueue_admission.kernel.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.kernel.problem import Problem, SpecError
@@ -130,3 +132,20 @@ def _name(doc: Mapping[str, Any]) -> str:
 
 def _path(doc: Mapping[str, Any]) -> str:
     return f"{doc.get('kind', 'object')}[{_name(doc)}]"
+
+
+def cycles(parents: Parents) -> list[tuple[str, ...]]:
+    """Each cycle once, from its first cohort in `parents` upwards and back to it: `("a", "b", "a")`."""
+    cycles_of_names: list[tuple[str, ...]] = []
+    for cohort in parents:
+        walk = with_ancestors(cohort, parents)
+        if parents.get(walk[-1]) == cohort and not any(cohort in cycle for cycle in cycles_of_names):
+            cycles_of_names.append((*walk, cohort))
+    return cycles_of_names
+
+
+def cycle_faults(parents: Parents) -> Iterator[tuple[str, Fault]]:
+    """The first cohort of each cycle, and what is wrong with its parent."""
+    for cycle in cycles(parents):
+        wrong = f"the cohorts form a cycle, {' -> '.join(cycle)}, and Kueue admits nothing in that tree"
+        yield cycle[0], Fault(wrong, "remove one of these parents", COHORT_CYCLE)

@@ -1,4 +1,4 @@
-"""Walks up the cohort tree by names: every cohort above one, the root, and cycles.
+"""Walks up the cohort tree by names: every cohort above one, and the root.
 
 `parents` maps a cohort to the one above it, None for a root; a name that is not in it is a root too.
 """
@@ -35,13 +35,3 @@ def roots_of(queues: Parents, parents: Parents) -> dict[str, str]:
 def is_below_cycle(cohort: str, parents: Parents) -> bool:
     """Whether the cohort is in a cycle, or below one."""
     return bool(parents.get(with_ancestors(cohort, parents)[-1]))
-
-
-def cycles(parents: Parents) -> list[tuple[str, ...]]:
-    """Each cycle once, from its first cohort in `parents` upwards and back to it: `("a", "b", "a")`."""
-    cycles_of_names: list[tuple[str, ...]] = []
-    for cohort in parents:
-        walk = with_ancestors(cohort, parents)
-        if parents.get(walk[-1]) == cohort and not any(cohort in cycle for cycle in cycles_of_names):
-            cycles_of_names.append((*walk, cohort))
-    return cycles_of_names

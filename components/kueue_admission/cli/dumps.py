@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kueue_admission.api.cohort_tree import cycles
+from kueue_admission.api.check_objects import cycle_faults
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import is_there, read_objects, well_formed
 
@@ -68,11 +68,8 @@ class Dump:
         self._configuration = configuration.configuration
         missing_names = missing_kinds(self._manifests).values()
         cohorts = [printed for printed in map(Printed.of, self._manifests) if printed.kind == "Cohort"]
-        held = (
-            f"Cohort {cycle[0]}.spec.parentName: is in a cycle ({' -> '.join(cycle)}); until one of them has another "
-            "parent, Kueue admits no job below them"
-            for cycle in cycles({cohort.name: cohort.spec.text("parentName") or None for cohort in cohorts})
-        )
+        faults = cycle_faults({cohort.name: cohort.spec.text("parentName") or None for cohort in cohorts})
+        held = (f"Cohort {name}.spec.parentName: {fault}" for name, fault in faults)
         self._notes = (*notes_of_problems(problems), *missing_names, *dump.left_out, *configuration.notes, *held)
         self._index = WorkloadIndex(dump.manifests)
         self._parsed: dict[tuple[int, ...], Parsed] = {}
@@ -150,11 +147,19 @@ class Dump:
         jobs = (manifest for manifest in self._manifests if (manifest["kind"], key_of(manifest)) in owners)
         return next((label_of(job) for job in jobs if PrintedJob.of(job).is_suspended), "")
 
-    def idle_priority_label(self, key: str) -> str:
-        """What the job of the workload `key`, which is here, has as a priority label that does nothing; else empty."""
-        from kueue_admission.explain.priority_label import priority_label_without_effect
+    def remark(self, key: str) -> str:
+        """On the workload `key`, which is here: where its pods are, and a priority label of its job that does nothing.
 
-        return priority_label_without_effect(self._index.workloads[key], self._manifests)
+        Empty where there is nothing to say.
+        """
+        from kueue_admission.explain.priority_label import priority_label_without_effect
+        from kueue_admission.read.printed import PrintedWorkload, WorkloadState
+
+        workload = PrintedWorkload.of(self._index.workloads[key])
+        runs = workload.cluster_name and workload.state is WorkloadState.ADMITTED
+        place = f"Its pods are on the worker cluster {workload.cluster_name}." if runs else ""
+        label = priority_label_without_effect(self._index.workloads[key], self._manifests)
+        return " ".join(filter(None, (place, label)))
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue.
@@ -271,7 +276,7 @@ class Simulated:
         """See `Dump`: what is admitted runs."""
         return ""
 
-    def idle_priority_label(self, key: str) -> str:
+    def remark(self, key: str) -> str:
         """See `Dump`: each follows its label."""
         return ""
 

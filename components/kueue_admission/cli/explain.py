@@ -287,7 +287,7 @@ def explain_clusters(
     unplaceable = _unplaceable(home, [cluster for cluster in clusters if cluster is not home], key)
     answers = [
         _with(
-            cluster.idle_priority_label(key),
+            cluster.remark(key),
             explain_on(
                 snapshot,
                 key,

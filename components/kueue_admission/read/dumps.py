@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_admission.api.resources import KUEUE_NAMESPACE, RESOURCES
-from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
+from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of, maps_in
 from kueue_admission.kernel.names import NAMESPACE_NAME_LABEL, QUEUE_LABEL
 from kueue_admission.kernel.problem import SpecError
 from kueue_admission.kernel.read_model import read_stored
@@ -161,6 +161,7 @@ def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
             if inside(m, "spec", "admissionChecksStrategy").get("admissionChecks")
         ],
         "Namespace": [m for m in _of(manifest_list, "ClusterQueue") if inside(m, "spec").get("namespaceSelector")],
+        "RuntimeClass": [m for m in queued_manifests if any(map(_lacks_overhead, _pod_specs(m)))],
     }
     return {
         kind: f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "
@@ -179,8 +180,21 @@ _WHY: Final[Mapping[str, str]] = {
     "Pod": "has a topology: what pods outside Kueue use of its nodes is not known",
     "AdmissionCheck": "names one",
     "Namespace": "selects them by labels: each counts as if it had no label but its name",
+    "RuntimeClass": "names one: what it adds to the requests of pods is not known",
 }
 """What the object does with the missing kind, by that kind."""
+
+
+def _pod_specs(manifest: Manifest) -> list[Manifest]:
+    """Those of a Workload, a Job, a Pod, and of kinds with the same fields."""
+    spec = inside(manifest, "spec")
+    pod_sets = [inside(pod_set, "template", "spec") for pod_set in maps_in(spec.get("podSets"))]
+    return [spec, inside(spec, "template", "spec"), *pod_sets]
+
+
+def _lacks_overhead(pod: Manifest) -> bool:
+    """Whether the overhead of a pod is in its RuntimeClass alone: the API server copies it into Pods, not templates."""
+    return bool(pod.get("runtimeClassName")) and "overhead" not in pod
 
 
 def _of(manifests: Iterable[Manifest], kind: str) -> list[Manifest]:

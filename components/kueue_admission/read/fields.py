@@ -105,7 +105,7 @@ class Fields:
     def required_text(self, name: str) -> str:
         """The text in `name`, which must be there."""
         value = self.text(name)
-        if not value:
+        if not self.data.get(name):
             self.wrong(name, "is missing", "add it")
         return value
 

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN
 from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.names import ELASTIC_ANNOTATION, LEAST_PODS_ANNOTATION
 from kueue_admission.kernel.quantity import Quantity
@@ -231,7 +232,7 @@ def _train_job(job: Fields) -> list[Role]:
         name = reference.required_text("name")
         kind = reference.text("kind", "ClusterTrainingRuntime")
         fix = f"add it to the file (kubectl get {kind.lower()} {name} -o yaml)"
-        reference.wrong("name", f"the {kind} {name} is not there", fix)
+        reference.wrong("name", f"the {kind} {name} is not there", fix, JOB_UNKNOWN)
         return []
     policy = runtime.child("spec").child("mlPolicy")
     for name in ("mpi", "flux"):

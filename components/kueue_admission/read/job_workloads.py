@@ -5,12 +5,13 @@ Source: kueue@v0.19.2 pkg/controller/jobframework, pkg/util/priority.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.model import Workload
 from kueue_admission.decide.pods import SliceConstraint, TopologyRequest
+from kueue_admission.kernel.form_rules import JOB_UNKNOWN, Fault
 from kueue_admission.kernel.job_rules import NO_WORKLOAD
 from kueue_admission.kernel.manifest import is_live
 from kueue_admission.kernel.names import (
@@ -35,6 +36,12 @@ SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-
 
 Source: kubernetes@v1.36.3 pkg/apis/scheduling/types.go.
 """
+
+_OTHER_CLASSES: Final = {
+    "WorkloadPriorityClass": "a PriorityClass, which pods name in priorityClassName",
+    "PriorityClass": f"a WorkloadPriorityClass, which the label {PRIORITY_LABEL} of the job names",
+}
+"""What a class may be instead, by the kind that it is taken for."""
 
 
 def parse_job(printed: Printed, context: Context) -> Workload:
@@ -90,11 +97,8 @@ def class_priority(labels: Fields, context: Context) -> int | None:
     """The value of the WorkloadPriorityClass that the labels name; None: they name none."""
     name = labels.text(PRIORITY_LABEL)
     if name and name not in context.workload_priorities:
-        wrong = f"there is no WorkloadPriorityClass {name!r}"
-        fix = instead(name, sorted(context.workload_priorities), "WorkloadPriorityClasses")
-        if name in context.pod_priorities:
-            fix = f"{name} is a PriorityClass, which pods name in priorityClassName; {fix}"
-        labels.wrong(PRIORITY_LABEL, wrong, fix, NO_WORKLOAD)
+        classes, others = context.workload_priorities, context.pod_priorities
+        labels.wrong(PRIORITY_LABEL, *_missing_class("WorkloadPriorityClass", name, classes, others, context))
     return context.workload_priorities.get(name, 0) if name else None
 
 
@@ -113,14 +117,23 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
     for name, place in places:
         value = context.pod_priorities.get(name, SYSTEM_CLASSES.get(name))
         if name and value is None:
-            wrong = f"there is no PriorityClass {name!r}"
-            fix = instead(name, sorted(context.pod_priorities), "PriorityClasses")
-            if name in context.workload_priorities:
-                fix = f"{name} is a WorkloadPriorityClass, which the label {PRIORITY_LABEL} of the job names; {fix}"
-            place.wrong("priorityClassName", wrong, fix, NO_WORKLOAD)
+            classes, others = context.pod_priorities, context.workload_priorities
+            place.wrong("priorityClassName", *_missing_class("PriorityClass", name, classes, others, context))
         if name:
             return value or 0
     return context.default_priority
+
+
+def _missing_class(
+    kind: str, name: str, classes: Mapping[str, int], others: Mapping[str, int], context: Context
+) -> Fault:
+    """What is wrong with a job that names a class which is not among the objects, though others may have made it."""
+    fix = instead(name, sorted(classes), f"{kind}es")
+    if context.live and not classes:
+        fix = f"add what `kubectl get {kind.lower()}es -o yaml` prints"
+    if name in others:
+        fix = f"{name} is {_OTHER_CLASSES[kind]}; {fix}"
+    return Fault(f"there is no {kind} {name!r}", fix, NO_WORKLOAD if context.live and classes else JOB_UNKNOWN)
 
 
 def _topology_request(fields: Fields) -> TopologyRequest | None:

@@ -97,6 +97,7 @@ def parse_objects(
         limits=parse_limit_ranges(read.of("LimitRange")),
         overheads={name_of(f): parse_overhead(f) for f in read.of("RuntimeClass")},
         devices=_devices(read),
+        live=live,
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(PrintedWorkload(fields), context)),

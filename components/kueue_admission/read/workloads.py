@@ -69,7 +69,7 @@ class Context:
     """What other objects say about workloads: values of priority classes, and how requests count.
 
     `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name,
-    `devices` what there is for pods that ask for devices.
+    `devices` what there is for pods that ask for devices. `live`: the objects are those that a cluster has.
     `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
     cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
     """
@@ -81,6 +81,7 @@ class Context:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     devices: Devices = field(default_factory=Devices)
+    live: bool = False
     pod_sets: dict[str, _PodSets] = field(default_factory=dict)
     assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
 

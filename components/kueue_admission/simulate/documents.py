@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Self
 
 from pydantic_core import from_json
 
 from kueue_admission.kernel.form_rules import OBJECT
-from kueue_admission.kernel.problem import Place, Problem, SpecError
+from kueue_admission.kernel.manifest import inside
+from kueue_admission.kernel.problem import Place, Problem, SpecError, join_path
 from kueue_admission.kernel.yaml_errors import remedy_of_twice
+from kueue_admission.kernel.yaml_kubectl import KubectlLoader
 from kueue_admission.kernel.yaml_large import load_large
+from kueue_admission.kernel.yaml_text import YamlDocument, load_documents
 from kueue_admission.simulate.errors import SimulationError
 
 _LARGE: Final = 1_000_000
@@ -30,8 +34,65 @@ _KUBECTL: Final = re.compile(
 """The first row of what kubectl prints for people: `describe`, a table, an error."""
 
 
+class _Text:
+    """A text and its documents, which are read once more if somebody asks, and not if it is large."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._text, self._source = text, source
+
+    @cached_property
+    def documents(self) -> Sequence[YamlDocument]:
+        try:
+            return load_documents(self._text, self._source, KubectlLoader) if len(self._text) <= _LARGE else ()
+        except (SpecError, RecursionError):  # Several documents of JSON, without a line between them.
+            return ()
+
+
+class ObjectPlace(Place):
+    """Where a document of a file stands, or an object in it, and on which line each part of it is."""
+
+    text: _Text
+    number: int
+    label: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, source: str, line: int, text: _Text, number: int) -> Self:
+        """Of the document of this number, counted from 0."""
+        place = cls(source, line)
+        place.text, place.number, place.label = text, number, None
+        return place
+
+    def inside(self, item: str, data: Mapping[str, Any] | None = None) -> Self:
+        """Of what is at a path in the document, empty for the whole: problems of `data` begin with its name."""
+        place = type(self)(self.source, self.line, item)
+        place.text, place.number, place.label = self.text, self.number, None if data is None else _label_of(data)
+        return place
+
+    @cached_property
+    def last_line(self) -> int:
+        """Of the whole document."""
+        documents = self.text.documents
+        end = documents[self.number].node.end_mark if self.number < len(documents) else None
+        return (self.line or 0) if end is None else int(end.line + bool(end.column))
+
+    def line_of(self, path: str) -> int | None:
+        """See `Place`."""
+        documents = self.text.documents
+        if self.number >= len(documents):
+            return self.line
+        rest = path if self.label is None else self.label.sub("", path)
+        return documents[self.number].line_of(join_path(self.item, rest))
+
+
+def _label_of(data: Mapping[str, Any]) -> re.Pattern[str]:
+    """How paths of problems of an object begin: `Job team-vision/train`, `ClusterQueue[gpu]`, `Job`."""
+    metadata = inside(data, "metadata")
+    name, prefix = (re.escape(str(metadata.get(field) or "")) for field in ("name", "generateName"))
+    return re.compile(rf"{re.escape(data['kind'])}(?:[ \[](?:[^/.\[]+/)?(?:{name}|{prefix}\d+)\]?)?(?:\.|$)")
+
+
 class Document(NamedTuple):
-    """One object and where it stands, a `Place` for those of files."""
+    """One object and where it stands, an `ObjectPlace` for those of files."""
 
     where: str
     data: Mapping[str, Any]
@@ -103,10 +164,16 @@ def _end_document(fields: Mapping[str, int], source: str, *, of_objects: bool) -
         raise _refused(source, fields["kind"], "has no metadata", "give it a name there")
 
 
-def _load(text: str, source: str) -> list[tuple[Place, Any]]:
+def _placed(text: str, source: str, documents: Iterable[tuple[int, Any]]) -> list[tuple[ObjectPlace, Any]]:
+    """Documents, given with the lines where they begin."""
+    shared = _Text(text, source)
+    return [(ObjectPlace.of(source, line, shared, number), data) for number, (line, data) in enumerate(documents)]
+
+
+def _load(text: str, source: str) -> list[tuple[ObjectPlace, Any]]:
     if source.endswith(_JSON) or text[:1] == "{":
         try:
-            return [(Place(source, line), data) for line, data in _read_json(text)]
+            return _placed(text, source, _read_json(text))
         except json.JSONDecodeError as error:
             if not source.endswith(_JSON):
                 return _load_yaml(text, source)
@@ -118,15 +185,12 @@ def _load(text: str, source: str) -> list[tuple[Place, Any]]:
     return _load_yaml(text, source)
 
 
-def _load_yaml(text: str, source: str) -> list[tuple[Place, Any]]:
+def _load_yaml(text: str, source: str) -> list[tuple[ObjectPlace, Any]]:
     if len(text) > _LARGE and (large := load_large(text)) is not None:
-        return [(Place(source, line), data) for line, data in large]
-    from kueue_admission.kernel.yaml_kubectl import KubectlLoader
-    from kueue_admission.kernel.yaml_text import load_documents
-
+        return _placed(text, source, large)
     try:
         read_documents = load_documents(text, source, KubectlLoader)
-        return [(Place(source, document.line), document.data) for document in read_documents]
+        return _placed(text, source, ((document.line, document.data) for document in read_documents))
     except SpecError as error:
         raise SimulationError(error.problems) from None
     except RecursionError:
@@ -157,7 +221,7 @@ def _after_space(text: str, at: int) -> int:
     return at if match is None else match.end()
 
 
-def _unpack(documents: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:
+def _unpack(documents: Iterable[tuple[ObjectPlace, Any]], problems: list[Problem]) -> Iterator[Document]:
     for where, data in documents:
         if data is None:
             continue
@@ -192,11 +256,11 @@ def _no_object(data: Mapping[str, Any]) -> Problem:
     return OBJECT.at("", f"has no kind, but {keys[:60] or 'nothing'}", "write apiVersion and kind")
 
 
-def _items(where: Place, list_data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
+def _items(where: ObjectPlace, list_data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
     """The objects of a List, of Lists in it, and of a list that names the kind of its items once, as the API does."""
     kind, version = str(list_data["kind"]).removesuffix("List"), list_data.get("apiVersion")
     for index, item in enumerate(list_data["items"]):
-        place = Place(where.source, where.line, f"{where.item}.items[{index}]".lstrip("."))
+        place = where.inside(f"{where.item}.items[{index}]".lstrip("."))
         if isinstance(item, Mapping) and kind and "kind" not in item:
             yield from _document(place, {"apiVersion": version, "kind": kind, **item}, problems)
         elif (
@@ -210,12 +274,13 @@ def _items(where: Place, list_data: Mapping[str, Any], problems: list[Problem]) 
             problems.append(OBJECT.at("", what, "write apiVersion and kind").behind(place))
 
 
-def _document(where: Place, data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
+def _document(where: ObjectPlace, data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
     """The object, unless its labels or annotations are not maps: whatever reads them relies on that."""
     kind, metadata = data["kind"], data.get("metadata")
     if not isinstance(kind, str) or not kind:
         problems.append(OBJECT.at("kind", f"is {_text_of(kind)}", "write a kind, such as Job").behind(where))
         return
+    where = where.inside(where.item, data)
     fields = metadata if isinstance(metadata, Mapping) else {}
     for field in ("labels", "annotations"):
         value = fields.get(field)

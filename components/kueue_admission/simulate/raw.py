@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kueue_admission.api.check_objects import SPECS, check_objects
-from kueue_admission.api.cohort_tree import cycles
+from kueue_admission.api.check_objects import SPECS, check_objects, cycle_faults
 from kueue_admission.api.conversion import as_v1beta2
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.kernel.form_rules import COHORT_CYCLE, UNKNOWN_NAME
+from kueue_admission.kernel.form_rules import UNKNOWN_NAME
 from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE, JOB
 from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
 from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
@@ -85,6 +84,12 @@ class _Item:
     def label(self) -> str:
         """As the core's paths begin."""
         return label_of(self.data)
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Kind, of whatever is queued Workload, and name, with the namespace where the kind has one."""
+        kind = QUEUED[0] if self.kind in QUEUED else self.kind
+        return kind, f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 def read_raw(
@@ -246,12 +251,11 @@ def _dangling(
     """
     objects = fleet_objects.objects
     lacks_kind = not (objects.flavors and objects.cluster_queues)
-    there = [item for item in items if is_live(item.data)]
-    named_labels = {*(item.label for item in there), *(f"workload {item.namespace}/{item.name}" for item in there)}
-    for problem in check_references(fleet_objects):
-        if any(problem.path.startswith((f"{label}.", f"{label} ")) or problem.path == label for label in named_labels):
+    there = {item.identity for item in items if is_live(item.data)}
+    for identity, problem in check_references(fleet_objects):
+        if identity in there:
             yield f"{problem.path}: {problem.wrong}, and the cluster has it all the same"
-        elif lacks_kind or problem.path.startswith("workload "):
+        elif lacks_kind or identity[0] == QUEUED[0]:
             problems.append(with_place(problem, places))
         else:
             yield f"{with_place(problem, places)}; until then Kueue admits no job that depends on it"
@@ -372,20 +376,23 @@ def _precedence(arrival: Arrival) -> tuple[bool, bool, bool]:
     return not arrival.workload.parent, status.admission is None, not arrival.resumed or status.evaluated is None
 
 
-def check_references(fleet_objects: Parsed) -> Iterator[Problem]:
-    """References to nothing, and cohorts that are their own ancestors."""
+def check_references(fleet_objects: Parsed) -> Iterator[tuple[tuple[str, str], Problem]]:
+    """References to nothing, and cohorts that are their own ancestors, each with kind and name of what has it.
+
+    Of the jobs of a LocalQueue that is not there, which count as Workloads, it is the first.
+    """
     objects = fleet_objects.objects
     topologies = {topology.name for topology in objects.topologies}
     for flavor in objects.flavors:
         if flavor.topology is not None and flavor.topology not in topologies:
-            yield _missing(f"ResourceFlavor {flavor.name}.spec.topologyName", "Topology", flavor.topology)
+            yield _missing("ResourceFlavor", flavor.name, "spec.topologyName", "Topology", flavor.topology)
     for queue in objects.cluster_queues:
         yield from _queue_references(queue, objects)
     queues = {queue.name for queue in objects.cluster_queues}
     for local_queue in objects.local_queues:
         if local_queue.cluster_queue not in queues:
-            path = f"LocalQueue {local_queue.key}.spec.clusterQueue"
-            yield _missing(path, "ClusterQueue", local_queue.cluster_queue)
+            missing_queue = local_queue.cluster_queue
+            yield _missing("LocalQueue", local_queue.key, "spec.clusterQueue", "ClusterQueue", missing_queue)
     local = {queue.key for queue in objects.local_queues}
     asking: dict[str, list[str]] = {}
     for workload in fleet_objects.workloads:
@@ -398,29 +405,29 @@ def check_references(fleet_objects: Parsed) -> Iterator[Problem]:
             near = nearest(namespace, {queue_key.partition("/")[0] for queue_key in sorted(local)})
             elsewhere = f"did you mean the namespace {near}?" if near else _ADD
             fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else elsewhere
-            yield UNKNOWN_NAME.at(f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}", fix)
-    for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
-        way = " -> ".join(cycle)
-        path = f"Cohort {cycle[0]}.spec.parentName"
-        yield COHORT_CYCLE.at(path, f"is a cycle, {way}", "remove the parent of one of them")
+            path, wrong = f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}"
+            yield (QUEUED[0], workloads[0]), UNKNOWN_NAME.at(path, wrong, fix)
+    for name, fault in cycle_faults({cohort.name: cohort.parent for cohort in objects.cohorts}):
+        yield ("Cohort", name), fault.rule.at(f"Cohort {name}.spec.parentName", fault.wrong, fault.fix)
 
 
-def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[Problem]:
+def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[tuple[tuple[str, str], Problem]]:
     flavors = {flavor.name for flavor in objects.flavors}
     checks = {check.name for check in objects.checks}
     for group in queue.groups:
         for quotas in group.flavors:
             if quotas.flavor not in flavors:
-                path = f"ClusterQueue {queue.name}.spec.resourceGroups.flavors"
-                yield _missing(path, "ResourceFlavor", quotas.flavor)
+                field = "spec.resourceGroups.flavors"
+                yield _missing("ClusterQueue", queue.name, field, "ResourceFlavor", quotas.flavor)
     for check in queue.checks:
         if check.name not in checks:
-            path = f"ClusterQueue {queue.name}.spec.admissionChecksStrategy.admissionChecks"
-            yield _missing(path, "AdmissionCheck", check.name)
+            field = "spec.admissionChecksStrategy.admissionChecks"
+            yield _missing("ClusterQueue", queue.name, field, "AdmissionCheck", check.name)
 
 
-def _missing(path: str, kind: str, name: str) -> Problem:
-    return UNKNOWN_NAME.at(path, f"there is no {kind} {name}", _ADD)
+def _missing(kind: str, name: str, field: str, missing_kind: str, missing_name: str) -> tuple[tuple[str, str], Problem]:
+    wrong = f"there is no {missing_kind} {missing_name}"
+    return (kind, name), UNKNOWN_NAME.at(f"{kind} {name}.{field}", wrong, _ADD)
 
 
 def _with_place_of_bracket(problem: Problem, places: Mapping[str, str]) -> Problem:

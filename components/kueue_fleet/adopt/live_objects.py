@@ -84,11 +84,27 @@ def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects,
     cluster_objects = ClusterObjects()
     problems: list[Problem] = []
     for number, item in enumerate(_flat(objects)):
+        if malformed := _malformed(item, number):
+            cluster_objects.notes.append(malformed)
+            continue
         wrong = list(_take(cluster_objects, item))
-        problems += [problem.at(where if problem.path else f"{where}[{number}]") for problem in wrong]
+        problems += [problem.at(where) for problem in wrong]
         if not wrong:
             cluster_objects.given[key_of(item)] = item
     return cluster_objects, problems
+
+
+def _malformed(item: Object, number: int) -> str:
+    """Why an object is left out that no API server has, by its name or the form of its fields; else empty."""
+    kind, metadata = item.get("kind"), item.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(name, str) or not name:
+        what = kind if isinstance(kind, str) else "object"
+        return f"{what} at place {number} left out: is not a Kubernetes object with a kind and a name; {_FIX}"
+    fields = [field for field, form in _FORMS.items() if not form(item.get(field))]
+    fields += [f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))]
+    wrong = f"has {listed(fields)} of another form than Kubernetes gives it; {_FIX}"
+    return f"{kind} {name} left out: {wrong}" if fields else ""
 
 
 def _flat(objects: Iterable[Object]) -> Iterator[Object]:
@@ -100,20 +116,7 @@ def _flat(objects: Iterable[Object]) -> Iterator[Object]:
 
 
 def _take(cluster_objects: ClusterObjects, item: Object) -> Iterator[Problem]:
-    kind, metadata = item.get("kind"), item.get("metadata")
-    if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
-        yield IMPORT_FORM.at("", "is not a Kubernetes object with a kind and a name", _FIX)
-        return
-    name: str = metadata["name"]
-    malformed_fields = [field for field, form in _FORMS.items() if not form(item.get(field))]
-    malformed_fields += [
-        f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))
-    ]
-    if malformed_fields:
-        yield IMPORT_FORM.at(
-            f"{kind} {name}", f"has {listed(malformed_fields)} of another form than Kubernetes gives it", _FIX
-        )
-        return
+    kind, metadata, name = item["kind"], item["metadata"], item["metadata"]["name"]
     group = str(item.get("apiVersion", "")).rpartition("/")[0]
     key = key_of(item)
     known_object = cluster_objects.given.get(key)

@@ -120,14 +120,15 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path, kubeconfig: Path | No
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
+    left_out: list[Problem] = []
     with well_formed(jobs):
-        manifests = read_objects(jobs)
+        manifests = read_objects(jobs, left_out=left_out)
     readings = {}
     for source, reading in results.items():
         problems = reading.problems
         if reading.fleet is not None and not errors_of(problems):
             of_jobs = check_manifests(reading.fleet, manifests)
-            problems = (*problems, *of_jobs.problems, *of_jobs.warnings)
+            problems = (*problems, *left_out, *of_jobs.problems, *of_jobs.warnings)
             if kubeconfig is not None:
                 problems = (*problems, *_refused_by_server(reading.fleet, manifests, kubeconfig))
         readings[source] = Reading(reading.fleet, problems)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -110,6 +111,7 @@ def describe(
 
 def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[RenderableType]:
     from kueue_admission.cli.tables import Column, Table
+    from kueue_admission.read.fields import seconds_of
     from kueue_fleet.cli.status_parts import span
 
     style = "yellow" if status.waits else "green"
@@ -118,8 +120,8 @@ def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[
         console.rich_text([f"{_named(status)}: ", console.Styled(status.state, style), where]),
         console.rich_text([f"  submitted to {status.home}, LocalQueue {status.queue}"]),
     ]
-    if status.since:
-        seconds = max(0.0, (now - datetime.fromisoformat(status.since)).total_seconds())
+    with suppress(ValueError):  # A time of another form than the API server's is not known.
+        seconds = max(0.0, now.timestamp() - seconds_of(status.since))
         word = "waits" if status.state == "Pending" else f"{status.state} for"
         parts.append(console.rich_text([f"  {word} {span(seconds)}, since {status.since}"]))
     if status.nominated:

@@ -118,10 +118,12 @@ def readable(fleet: FleetSpec, documents: list[Document], left_out: list[Problem
 
     if not documents:
         return documents
-    of_fleet, problems = readable_jobs(fleet, documents)
-    left_out += problems
+    of_fleet, findings = readable_jobs(fleet, documents)
+    left_out += findings.problems
     if not of_fleet and alone:
         raise SimulationError(left_out)
+    for warning in findings.warnings:
+        console.warning(warning.coded)
     for problem in left_out:
         console.warning(f"left out: {problem.coded}")
     if left_out:

@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
     from kueue_admission.read.printed_pods import PrintedPod
     from kueue_fleet.cli.live_jobs import Clusters, LiveJob
+    from kueue_fleet.cli.when import JobFile
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.jobs.new_job import JobRequest
 
 POLL_SECONDS: Final = 2.0
 """How often a job is looked at that is followed."""
+_POLLS: Final = 5
+"""After so many without a Workload that is said: Kueue makes it in a moment."""
 _FROM_OPTIONS: Final = "the options"
 _OF_THE_JOB: Final = "image name template nodes gpus cpu memory priority run_limit tasks env mount command"
 """Parameters that describe the job, which a file does itself."""
@@ -120,6 +123,7 @@ def submit(
     """
     from kueue_fleet.cli.jobs import find_kubectl
     from kueue_fleet.cli.live_jobs import Clusters
+    from kueue_fleet.cli.when import JobFile
 
     if dry_run:
         options.refuse_idle(context, "wait logs kubeconfig", "with --dry-run")
@@ -129,7 +133,7 @@ def submit(
     origin: object = file or (f"template {template} with {_FROM_OPTIONS}" if template else _FROM_OPTIONS)
     if file is not None:
         options.refuse_idle(context, _OF_THE_JOB, f"beside the job in {file}, which says that itself")
-        job = _from_file(file, queue, namespace_of(kubeconfig, spec))
+        job_file = _from_file(file, queue, namespace_of(kubeconfig, spec))
     else:
         from kueue_fleet.jobs.new_job import job_for
 
@@ -153,16 +157,17 @@ def submit(
         )
         with well_formed(origin):
             job = Document("", job_for(spec, new_job, namespace_of(kubeconfig, spec)))
-    _check(spec, job, origin)
+        job_file = JobFile(job, job)
+    _check(spec, [job_file.written, *job_file.used], origin)
     if dry_run:
-        console.text(dump_yaml(dict(job.data)) + "\n")
+        console.text(dump_yaml(dict(job_file.written.data)) + "\n")
         return
     kubectl = find_kubectl("submit --logs") if logs else ""
     clusters = Clusters("submit", kubeconfig, spec)
     if estimate:
-        _say_when(spec, clusters, job)
-        _say_budget(spec, clusters, job)
-    job_object = create_job(clusters, spec.home, job.data)
+        _say_when(spec, clusters, job_file.job)
+        _say_budget(spec, clusters, job_file.job)
+    job_object = create_job(clusters, spec.home, job_file.written.data)
     label = f"{job_object['kind']} {job_object['metadata']['namespace']}/{job_object['metadata']['name']}"
     console.line(
         f"{label} is submitted to {spec.home}, LocalQueue {inside(job_object['metadata'], 'labels').get(QUEUE_LABEL)}"
@@ -216,24 +221,37 @@ def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:
     return first, f"{at[1:]}{second}"
 
 
-def _from_file(file: Path, queue: str | None, usual: str) -> Document:
-    """The only job in FILE, in the queue if its manifest names none, in the usual namespace if neither does."""
+def _from_file(file: Path, queue: str | None, usual: str) -> JobFile:
+    """The only job in FILE, in the queue if its manifest names none, in the usual namespace if neither does.
+
+    Raises CommandError for a group of pods. Says what else of the file is not submitted.
+    """
+    from kueue_admission.kernel.job_rules import JOB
+    from kueue_admission.read.manifests import is_job, label_of
     from kueue_fleet.cli.when import read_job
 
     with well_formed(file):
-        job = read_job(file)
+        job_file = read_job(file)
+    if any(is_job(other.data) for other in job_file.used):
+        raise console.CommandError(f"{file}: holds a group of pods; submit them with kubectl create -f {file}")
+    for where, data in (*job_file.used, *job_file.beside):
+        console.warning(JOB.at(label_of(data), "is not submitted", "create it yourself", "warning").behind(where).coded)
     space, _, name = (queue or "").rpartition("/")
-    metadata = inside(job.data, "metadata")
-    labels = {"labels": {QUEUE_LABEL: name, **inside(metadata, "labels")}} if queue is not None else {}
-    namespace = {"namespace": space or usual} if space or usual else {}
-    return Document(job.where, {**job.data, "metadata": {**namespace, **metadata, **labels}})
+
+    def placed(job: Document) -> Document:
+        metadata = inside(job.data, "metadata")
+        labels = {"labels": {QUEUE_LABEL: name, **inside(metadata, "labels")}} if queue is not None else {}
+        namespace = {"namespace": space or usual} if space or usual else {}
+        return Document(job.where, {**job.data, "metadata": {**namespace, **metadata, **labels}})
+
+    return job_file._replace(job=placed(job_file.job), written=placed(job_file.written))
 
 
-def _check(fleet: FleetSpec, job: Document, source: object) -> None:
+def _check(fleet: FleetSpec, documents: Sequence[Document], source: object) -> None:
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
 
     with well_formed(source):
-        problems = check_manifests(fleet, [job])
+        problems = check_manifests(fleet, documents)
     for warning in problems.warnings:
         console.warning(warning.coded)
     if problems.problems:
@@ -305,7 +323,7 @@ def create_job(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
     try:
         return {"kind": job["kind"], **clusters.create(home, path, dict(job))}
     except ApiError as failed:
-        fix = {409: "give another --name", 403: "ask for the rights of a member of the team (docs/teams.md)"}
+        fix = {409: "give it another name", 403: "ask for the rights of a member of the team (docs/teams.md)"}
         raise console.CommandError(
             f"{home}: {job['kind']} {space}/{metadata.get('name')} is not submitted: {failed}; "
             f"{fix.get(failed.status, 'see what is wrong, then submit it again')}"
@@ -323,7 +341,7 @@ def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: 
     metadata = job_object["metadata"]
     job_name = JobName(metadata["name"], job_object["kind"], metadata["namespace"])
     path = f"/apis/{KUEUE_API}/namespaces/{job_name.namespace}/workloads"
-    last_line, begun = "", False
+    last_line, begun, polls = "", False, 0
     codes: dict[str, int] = {}
     while True:
         try:
@@ -337,7 +355,10 @@ def _follow(clusters: Clusters, home: str, job_object: dict[str, Any], kubectl: 
         if job is None and begun:
             raise console.CommandError(f"{home}: {job_name.kind} {job_name.namespace}/{job_name.name} was deleted")
         codes |= dict(_exit_codes(pods))
-        if job is not None:
+        if job is None:
+            polls += 1
+            last_line = _say(last_line, "Kueue has not made its Workload yet") if polls > _POLLS else last_line
+        else:
             begun = True
             last_line = _say(last_line, _in_words(job))
             if job.workload.is_true("Finished"):

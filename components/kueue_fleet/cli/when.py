@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_what_can_be, well_formed
+from kueue_admission.cli.input_files import Output, OutputOption, read_objects, well_formed
 from kueue_admission.kernel.known_messages import with_code
 from kueue_admission.kernel.manifest import inside, is_object
 from kueue_admission.read.printed import PrintedWorkload, WorkloadState
+from kueue_admission.read.readable import notes_of_problems
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.live_jobs import Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -22,6 +23,7 @@ from kueue_fleet.status.job import JobName, jobs_called, owner_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kueue_admission.kernel.problem import Problem
     from kueue_admission.simulate.distributions import Distribution
     from kueue_admission.simulate.documents import Document
     from kueue_fleet.fleet_file import FleetSpec
@@ -92,6 +94,7 @@ def when(
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.cli.simulate_input import read_workload
     from kueue_fleet.fleet_simulation.forecast import forecast
+    from kueue_fleet.jobs.problems import warn_of_others
     from kueue_fleet.jobs.workload_file import WorkloadFile
 
     usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
@@ -101,9 +104,11 @@ def when(
         times = WorkloadFile()
         if workload is not None:
             times, _ = read_workload(workload)
-        job_there = read_job(manifest) if manifest is not None else None
+        job_file = read_job(manifest) if manifest is not None else None
+        for warning in warn_of_others(job_file.beside if job_file is not None else ()):
+            console.warning(warning.coded)
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
-        target = job_there or (_waiting(name, source, workloads) if name is not None else "")
+        target = job_file.job if job_file is not None else _waiting(name, source, workloads) if name is not None else ""
         names = {
             workload.key: f"{workload.namespace}/{owner_of(workload)[1]}"
             for workload in map(PrintedWorkload.of, workloads)
@@ -127,34 +132,54 @@ def _distribution(text: str | None) -> Distribution | None:
         raise console.mistyped(f"--run-time {text!r}: {wrong}") from None
 
 
-def read_job(manifest: Path) -> Document:
-    """The only object in a file. Raises CommandError for more or none, SimulationError for one without a name."""
-    from kueue_admission.simulate.raw import name_documents
+class JobFile(NamedTuple):
+    """A file with one job."""
 
-    documents = name_documents(read_objects(manifest))
-    if len(documents) != 1:
-        raise console.CommandError(f"{manifest}: holds {console.count(len(documents), 'object')}; give one job")
-    return documents[0]
+    job: Document
+    """With a name, and what belongs to it: its runtime, or the other pods of its group."""
+    written: Document
+    """As it is written."""
+    used: Sequence[Document] = ()
+    """What else is read, as it is written."""
+    beside: Sequence[Document] = ()
+    """What is not."""
+
+
+def read_job(file: Path) -> JobFile:
+    """The only job in a file. Raises CommandError for more or none, SimulationError for one without a name."""
+    from kueue_admission.simulate.raw import name_documents
+    from kueue_fleet.jobs.check.compute_domains import claims_apart
+    from kueue_fleet.jobs.problems import jobs_apart
+
+    documents = read_objects(file)
+    jobs, beside = jobs_apart(claims_apart(name_documents(documents))[0])
+    if len(jobs) != 1:
+        raise console.CommandError(f"{file}: holds {console.count(len(jobs), 'object')}; give one job")
+    places = {id(document.where) for document in beside}
+    written = next(document for document in documents if document.where is jobs[0].where)
+    used = [each for each in documents if each is not written and id(each.where) not in places]
+    return JobFile(jobs[0], written, used, beside)
 
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
-    """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
+    """What messages call the dump, and its Workloads; one that is not well-formed is left out."""
     from kueue_admission.kernel.form_rules import OBJECT
-    from kueue_admission.simulate.errors import SimulationError
     from kueue_admission.simulate.raw import name_documents
 
-    workloads = name_documents(
-        manifest for manifest in read_what_can_be(objects, may_be_empty=True) if manifest.data["kind"] == "Workload"
-    )
-    wrong = []
+    left_out: list[Problem] = []
+    documents = read_objects(objects, may_be_empty=True, left_out=left_out)
+    workloads = name_documents((each for each in documents if each.data["kind"] == "Workload"), left_out)
+    well_formed_workloads = []
     for workload in workloads:
         owners = inside(workload.data, "metadata").get("ownerReferences") or []
-        if not isinstance(owners, list) or not all(is_object(owner) and "name" in owner for owner in owners):
+        if isinstance(owners, list) and all(is_object(owner) and "name" in owner for owner in owners):
+            well_formed_workloads.append(dict(workload.data))
+        else:
             problem = OBJECT.at("metadata.ownerReferences", "is not a list of owners", "print the Workload again")
-            wrong.append(problem.behind(workload.where))
-    if wrong:
-        raise SimulationError(wrong)
-    return console.source_name(objects), [dict(workload.data) for workload in workloads]
+            left_out.append(problem.behind(workload.where))
+    for note in notes_of_problems(left_out):
+        console.warning(note)
+    return console.source_name(objects), well_formed_workloads
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:

@@ -50,6 +50,7 @@ from kueue_fleet.jobs.problems import (
     Sources,
     as_in_files,
     check_jobs,
+    warn_of_run_times,
 )
 from kueue_fleet.jobs.queued_job import QueuedJob, pod_set_templates, queued_jobs
 from kueue_fleet.jobs.topology_nodes import topology_nodes
@@ -91,7 +92,7 @@ def prepare_fleet(
     running = [job for job, *waits in zip(queued_list, *pending, strict=True) if not any(waits)]
     warnings = (
         *(warning for of_check in pending for of_job in of_check for warning in of_job),
-        *_outlived(fleet, queued_list),
+        *as_in_files(_outlived(fleet, queued_list, file.jobs), (), (), sources),
         *_refused_elsewhere(fleet, running),
         *_closed_pools(fleet, file),
         *dispatch_problems,
@@ -100,11 +101,11 @@ def prepare_fleet(
     return Prepared(run.queues, go, fleet.name, goals_of(fleet), warnings)
 
 
-def _outlived(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[Problem]:
+def _outlived(fleet: FleetSpec, jobs: Iterable[QueuedJob], entries: Iterable[JobEntry]) -> Iterator[Problem]:
     """Jobs whose nodes end before them, which is not simulated."""
-    for job in jobs:
-        for problem in warn_of_short_nodes(fleet, job):
-            yield replace(problem, wrong=f"{problem.wrong} (the simulation lets it run on)")
+    of_jobs = (problem for job in jobs for problem in warn_of_short_nodes(fleet, job))
+    for problem in (*of_jobs, *warn_of_run_times(fleet, entries)):
+        yield replace(problem, wrong=f"{problem.wrong} (the simulation lets it run on)")
 
 
 def _refused_elsewhere(fleet: FleetSpec, jobs: Iterable[QueuedJob]) -> Iterator[Problem]:
@@ -272,7 +273,7 @@ def parse_fleet_objects(
         raise SimulationError(error.problems) from None
     except NotModelledError as error:
         raise SimulationError([error.problem]) from None
-    problems = list(check_references(parsed_clusters[home]))
+    problems = [problem for _, problem in check_references(parsed_clusters[home])]
     if problems:
         raise SimulationError(problems)
     return parsed_clusters

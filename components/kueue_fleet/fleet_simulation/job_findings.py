@@ -6,18 +6,24 @@ First their form, then `jobs.check`, and of jobs that these find right whether K
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kueue_admission.api import PriorityClassFields, WorkloadPriorityClassFields
+from kueue_admission.api.manifests import priority_class_manifest, workload_priority_class_manifest
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.kernel.form_rules import JOB_UNKNOWN, UNKNOWN_NAME, Fault
 from kueue_admission.kernel.job_rules import JOB, JOB_NEVER_STARTS
+from kueue_admission.kernel.manifest import Manifest, inside, is_object
+from kueue_admission.kernel.names import PRIORITY_LABEL
 from kueue_admission.kernel.problem import Place, Problem, errors_of
 from kueue_admission.kernel.suggest import either
+from kueue_admission.read.job_workloads import SYSTEM_CLASSES
 from kueue_admission.read.kueue_objects import Parsed
 from kueue_admission.simulate.delays import Delays
-from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.documents import Document, ObjectPlace
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import name_documents
 from kueue_fleet.fleet_file import FleetSpec
@@ -36,7 +42,16 @@ from kueue_fleet.jobs.check.nodes import roomier, wrong_flavor
 from kueue_fleet.jobs.fleet_job import FleetJob
 from kueue_fleet.jobs.most_on_workers import more_than_workers_have, never_fits
 from kueue_fleet.jobs.not_known import start_not_known
-from kueue_fleet.jobs.problems import UNNAMED, as_in_files, check_forms, check_kinds, check_twice, unread_kinds
+from kueue_fleet.jobs.problems import (
+    UNNAMED,
+    as_in_files,
+    check_forms,
+    check_kinds,
+    check_twice,
+    jobs_apart,
+    unread_kinds,
+    warn_of_others,
+)
 from kueue_fleet.jobs.queued_job import of_job, pod_set_templates, queue_key, queued_jobs
 from kueue_fleet.jobs.undispatched import respelt, uncounted
 from kueue_fleet.jobs.workload_file import WorkloadFile
@@ -46,10 +61,6 @@ _UNREAD: Final = "see yourself that its queue has what its pods ask for"
 _FIX: Final = "change what it asks for, or the quotas and nodes of its queue"
 _READINGS: Final = 100
 """At most: forms are refused before references, and what is not modelled one by one, and jobs are read again."""
-
-
-_OF_FLEET: Final = ("Namespace", "PriorityClass", "LocalQueue", "ClusterQueue", "ResourceFlavor", "Topology")
-"""What people write beside jobs, and a fleet has of its own."""
 
 
 class JobFindings(NamedTuple):
@@ -64,35 +75,34 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
 
     `form_only`: of their form and kind; Kueue finds the others.
     """
-    try:
-        named_documents, claims = claims_apart(name_documents(manifests))
-    except SimulationError as refused:
-        return JobFindings(list(refused.problems), [])
-    beside = [document for document in named_documents if document.data["kind"] in _OF_FLEET]
-    if len(beside) < len(named_documents):
-        named_documents = [document for document in named_documents if document.data["kind"] not in _OF_FLEET]
-    else:
-        beside = []  # Alone they are the wrong file.
+    problems: list[Problem] = []
+    documents, claims = claims_apart(name_documents(manifests, problems))
+    named_documents, beside = jobs_apart(documents)
     unread = set[str]() if form_only else unread_kinds(fleet)
-    warnings = [of_job(entry, JOB, "is not read: a fleet has its own", "write it there", "warning") for entry in beside]
-    warnings += [
-        of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
-        for each in named_documents
-        if each.data["kind"] in unread
+    warnings = [
+        *warn_of_others(beside),
+        *(
+            of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
+            for each in named_documents
+            if each.data["kind"] in unread
+        ),
     ]
     named_documents = [each for each in named_documents if each.data["kind"] not in unread]
-    problems = [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
+    problems += [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
     of_claims = list(check_domains(fleet, claims))
     if of_claims or form_only:
         return JobFindings([*problems, *of_claims], warnings)
     fleet = fleet_opened(fleet)
-    reading = _read_jobs(fleet, claims, by_kind(_others(named_documents, problems)))
-    # Others may have made what the job claims devices by, and Kueue waits until it is there.
+    right_documents = by_kind(_others(named_documents, problems))
+    reading = _read_jobs(fleet, claims, right_documents)
+    # Others may have made the class that the job names, or what it claims devices by; Kueue waits until it is there.
+    not_known = [problem for problem in reading.problems if problem.rule is JOB_UNKNOWN]
+    if not_known:
+        reading = _read_jobs(fleet, claims, right_documents, _classes_of_others(fleet, right_documents))
     problems += (problem for problem in reading.problems if problem.rule is not JOB_UNKNOWN)
     warnings += (
         replace(problem, wrong=f"whether it starts is not known: {problem.wrong}", severity="warning")
-        for problem in reading.problems
-        if problem.rule is JOB_UNKNOWN
+        for problem in not_known
     )
     if reading.objects is None:
         return JobFindings(problems, warnings)
@@ -126,20 +136,22 @@ def _never_started(
             yield of_job(document, fault.rule, fault.wrong, fault.fix, "warning")
 
 
-def readable_jobs(fleet: FleetSpec, manifests: Sequence[Document]) -> tuple[list[Document], list[Problem]]:
-    """What of the objects can be submitted to the fleet, and what is wrong with the others.
+def readable_jobs(fleet: FleetSpec, manifests: Sequence[Document]) -> tuple[list[Document], JobFindings]:
+    """What of the objects can be submitted to the fleet, what is wrong with the others, and which are no jobs.
 
     Raises SimulationError where it is not known which are wrong.
     """
     problems: list[Problem] = []
-    named_documents, claims = claims_apart(name_documents(manifests, problems))
+    documents, claims = claims_apart(name_documents(manifests, problems))
+    named_documents, beside = jobs_apart(documents)
     problems += [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
     reading = _read_jobs(fleet, claims, by_kind(_others(named_documents, problems)))
     problems += reading.problems
     if reading.objects is None:
         raise SimulationError(problems)
     readable = {id(document) for document in (*reading.documents, *claims)}
-    return [document for document in (*named_documents, *claims) if id(document) in readable], problems
+    of_fleet = [document for document in (*named_documents, *claims) if id(document) in readable]
+    return of_fleet, JobFindings(problems, list(warn_of_others(beside)))
 
 
 class _Read(NamedTuple):
@@ -151,12 +163,14 @@ class _Read(NamedTuple):
     problems: list[Problem]
 
 
-def _read_jobs(fleet: FleetSpec, claims: Sequence[Document], documents: list[Document]) -> _Read:
-    """The jobs as Kueue reads them; those that it cannot read hide nothing of the others."""
+def _read_jobs(
+    fleet: FleetSpec, claims: Sequence[Document], documents: list[Document], more: Sequence[Manifest] = ()
+) -> _Read:
+    """The jobs as Kueue reads them, with `more` objects; those that it cannot read hide nothing of the others."""
     problems: list[Problem] = []
     for _ in range(_READINGS):
         try:
-            manifests = [*claim_templates(claims), *(as_placed(document.data) for document in documents)]
+            manifests = [*claim_templates(claims), *more, *(as_placed(document.data) for document in documents)]
             return _Read(documents, parse_fleet_objects(fleet, fleet.home, manifests), problems)
         except SimulationError as refused:
             found = list(as_in_files(refused.problems, (), documents, UNNAMED))
@@ -174,16 +188,40 @@ def _read_jobs(fleet: FleetSpec, claims: Sequence[Document], documents: list[Doc
     return _Read(documents, None, problems)
 
 
+def _classes_of_others(fleet: FleetSpec, documents: Sequence[Document]) -> list[Manifest]:
+    """The priority classes that jobs name and the fleet does not have: of some value, so that the rest is seen."""
+    labels = (inside(document.data, "metadata", "labels").get(PRIORITY_LABEL) for document in documents)
+    of_jobs = {name for name in labels if name} - {entry.name for entry in fleet.workload_priority_classes}
+    of_pods = {name for document in documents for name in _pod_classes(document.data)}
+    of_pods -= {*SYSTEM_CLASSES, *(entry.name for entry in fleet.priority_classes)}
+    classes = [workload_priority_class_manifest(name, WorkloadPriorityClassFields(value=0)) for name in of_jobs]
+    return [*classes, *(priority_class_manifest(name, PriorityClassFields(value=0)) for name in of_pods)]
+
+
+def _pod_classes(part: object) -> Iterator[str]:
+    """What a part of a job says in fields that name a PriorityClass."""
+    if is_object(part):
+        names = (part.get(field) for field in ("priorityClassName", "priorityClass"))
+        yield from (name for name in names if name and isinstance(name, str))
+    items = part.values() if is_object(part) else part if isinstance(part, list) else ()
+    for item in items:
+        yield from _pod_classes(item)
+
+
 def _others(documents: Sequence[Document], problems: Sequence[Problem]) -> list[Document]:
     """Without those that the problems are about."""
-    wrong = {(problem.source, problem.line, problem.path.partition(": ")[0]) for problem in problems}
-    wrong |= {(source, line, "") for source, line, _ in wrong}
-    others = []
-    for document in documents:
-        place = document.where if isinstance(document.where, Place) else Place(document.where)
-        if (place.source, place.line, place.item) not in wrong:
-            others.append(document)
-    return others
+    lines: dict[tuple[str, str], list[int]] = {}
+    for source, line, path in sorted((problem.source, problem.line or 0, problem.path) for problem in problems):
+        for item in {"", path.partition(": ")[0]}:
+            lines.setdefault((source, item), []).append(line)
+
+    def is_wrong(where: str) -> bool:
+        place = where if isinstance(where, Place) else Place(where)
+        first, there = place.line or 0, lines.get((place.source, place.item), [])
+        number = bisect_left(there, first)
+        return number < len(there) and there[number] <= (place.last_line if isinstance(place, ObjectPlace) else first)
+
+    return [document for document in documents if not is_wrong(document.where)]
 
 
 def _not_started(

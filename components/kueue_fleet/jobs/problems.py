@@ -10,7 +10,7 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.form_rules import LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
 from kueue_admission.kernel.job_rules import JOB
-from kueue_admission.kernel.manifest import inside, is_object, key_of
+from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import instead, nearest, with_article
@@ -25,7 +25,7 @@ from kueue_fleet.fleet_file.model.job_forms import job_name
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.jobs.check.nodes import nowhere
-from kueue_fleet.jobs.check.team_rules import run_duration_fault
+from kueue_fleet.jobs.check.team_rules import run_duration_fault, run_time_fault
 from kueue_fleet.jobs.queued_job import PodSetTemplate
 from kueue_fleet.jobs.workload_file import JobEntry, WorkloadFile
 from kueue_fleet.settings.dispatch import DISPATCHER_NAME
@@ -36,6 +36,15 @@ _PODS: Final = {
     "Pod": ("spec", "containers"),
 }
 """Where kinds have what runs; of the others the parser says what is missing."""
+_OF_FLEET: Final = frozenset(
+    {
+        *("Namespace", "LimitRange", "ResourceQuota", "PriorityClass", "WorkloadPriorityClass", "LocalQueue"),
+        *("ClusterQueue", "Cohort", "ResourceFlavor", "Topology", "AdmissionCheck", "ProvisioningRequestConfig"),
+    }
+)
+"""What people write beside jobs, and a fleet has of its own."""
+_WITH_JOBS: Final = (*WITH_QUEUE, "CronJob")
+"""Kinds that are jobs of Kueue, or make some, if a label says so."""
 _SERVED_TOO: Final = {f"ray.io/{kind}": ("ray.io/v1alpha1",) for kind in ("rayjob", "raycluster", "rayservice")}
 """Older versions of kinds, which the API server converts."""
 _ALIKE: Final = 0.8
@@ -75,6 +84,29 @@ def check_jobs(
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submissions and not manifests:
         yield from _behind(sources.jobs, [JOB.at("jobs", "there are none", "add some, or give --jobs")])
+
+
+def jobs_apart(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """The jobs, and what people write beside them; alone that is the wrong file, and counts as jobs."""
+    jobs = [document for document in documents if not _is_beside(document.data)]
+    return (jobs, [document for document in documents if _is_beside(document.data)]) if jobs else (list(documents), [])
+
+
+def warn_of_others(beside: Iterable[Document]) -> Iterator[Problem]:
+    """What is not read of a file with jobs."""
+    for where, data in beside:
+        kind, wrong = data["kind"], "is not read: it is no job of Kueue"
+        fix = _not_a_job(kind) if kind in _WITH_JOBS else "see yourself that it is there"
+        if kind in _OF_FLEET:
+            wrong, fix = "is not read: a fleet has its own", "write it there"
+        yield JOB.at(label_of(data), wrong, fix, "warning").behind(where)
+
+
+def _is_beside(data: Manifest) -> bool:
+    """Whether it is no job, and not meant as one."""
+    kind = data["kind"]
+    is_other = kind in _WITH_JOBS or not nearest(kind, (*QUEUED[1:], *NOT_READ), _ALIKE)
+    return is_other and not is_job(data)
 
 
 def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
@@ -252,6 +284,19 @@ def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:
         yield fault.rule.at(f"jobs[{job.name}].nodeSelector", fault.wrong, fault.fix)
     if (fault := run_duration_fault(fleet, name, job.max_run_seconds)) is not None:
         yield fault.rule.at(f"jobs[{job.name}].maxRunSeconds", fault.wrong, fault.fix)
+
+
+def warn_of_run_times(fleet: FleetSpec, entries: Iterable[JobEntry]) -> Iterator[Problem]:
+    """Jobs of the workload file that run longer than the nodes live that DWS makes for them."""
+    queues = cluster_queue_of(fleet)
+    for entry in entries:
+        name, runs = queues.get(f"{entry.namespace}/{entry.queue}", ""), entry.run_seconds
+        times = {"runSeconds": (max(runs.numbers), min(runs.numbers))} if runs is not None else {}
+        if entry.max_run_seconds is not None:
+            times["maxRunSeconds"] = (float(entry.max_run_seconds),) * 2
+        for field, (most, least) in times.items():
+            if (fault := run_time_fault(fleet, name, most, may=least < most)) is not None:
+                yield fault.rule.at(f"jobs[{entry.name}].{field}", fault.wrong, fault.fix, "warning")
 
 
 def _unknown(

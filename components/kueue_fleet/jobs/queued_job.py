@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kueue_admission.kernel.form_rules import Fault
@@ -26,6 +26,8 @@ class PodSetTemplate:
     name: str
     count: int
     template: Mapping[str, Any]
+    path: str = ""
+    """Where the manifest has the template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class QueuedJob:
 
 def pod_set_templates(job: Mapping[str, Any]) -> list[PodSetTemplate]:
     """The pod sets of a job that was read without problems."""
-    return [PodSetTemplate(role.name, role.count, role.template.data) for role in roles_of(Fields(job, "", []))]
+    roles = roles_of(Fields(job, "", []))
+    return [PodSetTemplate(role.name, role.count, role.template.data, role.template.path) for role in roles]
 
 
 def queued_jobs(
@@ -83,7 +86,9 @@ def job_fault(wrong: str, fix: str) -> Fault:
 
 def of_pod_set(job: QueuedJob, pod_set: PodSetTemplate, fault: Fault, severity: Severity | None = None) -> Problem:
     """The problem that a pod set of the job has this fault."""
-    return of_job(job.document, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix, severity)
+    problem = of_job(job.document, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix, severity)
+    place = fault.rule.at(f"{label_of(job.data)}.{pod_set.path}", "", "").behind(job.document.where)
+    return replace(problem, line=place.line)
 
 
 def of_job(job: Document, rule: Rule, wrong: str, fix: str, severity: Severity | None = None) -> Problem:

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import pulumi
 from pulumi.output import Unknown
 
+from kueue_admission.api.check_objects import cycle_faults
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.kernel import Problem
 from kueue_admission.kernel.manifest import Manifest, inside
@@ -200,10 +201,7 @@ def _too_early(cluster: _Cluster) -> Iterator[Problem]:
 
 def _cycles(parents: Mapping[str, Any]) -> Iterator[Problem]:
     """Kueue admits nothing in queues below a cycle (kueue@v0.19.2 pkg/cache/hierarchy/cycle.go)."""
-    for first in parents:
-        line = [first]
-        while isinstance(above := parents.get(line[-1]), str) and above not in line:
-            line.append(above)
-        if above == first == min(line):
-            wrong = f"{' < '.join([*line, first])} is a cycle, and no queue below it admits a job"
-            yield NOT_CHECKED.at(f"Cohort {first}.parentName", wrong, "take one parentName out of it")
+    for name, fault in cycle_faults(
+        {name: above if isinstance(above, str) else None for name, above in sorted(parents.items())}
+    ):
+        yield NOT_CHECKED.at(f"Cohort {name}.parentName", fault.wrong, fault.fix)

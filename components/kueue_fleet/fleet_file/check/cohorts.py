@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.api.cohort_tree import cycles, root_of, with_ancestors
+from kueue_admission.api.check_objects import cycle_faults
+from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.kernel import suggest
-from kueue_admission.kernel.form_rules import COHORT_CYCLE
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
@@ -49,12 +49,8 @@ def _borrowed_by_none(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
 @fleet_check
 def _cycles(scope: Scope) -> Iterator[Problem]:
     at = {cohort.name: cohort for cohort in scope.fleet.cohorts}
-    for cycle in cycles(scope.fleet.cohort_parents):
-        yield COHORT_CYCLE.at(
-            f"{scope.path(at[cycle[0]])}.parentName",
-            f"the cohorts form a cycle, {' -> '.join(cycle)}, and Kueue admits nothing in that tree",
-            "remove one of these parents",
-        )
+    for name, fault in cycle_faults(scope.fleet.cohort_parents):
+        yield fault.rule.at(f"{scope.path(at[name])}.parentName", fault.wrong, fault.fix)
 
 
 @entry_check("cohorts", "clusterQueues")

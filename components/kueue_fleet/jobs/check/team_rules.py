@@ -33,7 +33,7 @@ from kueue_fleet.gke.labels import QUEUED, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.jobs.check import job_check, right_job_check
 from kueue_fleet.jobs.check.provisioning_request import requests_of
-from kueue_fleet.jobs.queued_job import QueuedJob, of_job, pod_set_templates, queue_key
+from kueue_fleet.jobs.queued_job import QueuedJob, job_fault, of_job, pod_set_templates, queue_key
 
 _STOPPED: Final = ("Hold", "HoldAndDrain")
 """What `stopPolicy` says of a queue that admits no job."""
@@ -162,28 +162,32 @@ def warn_of_short_nodes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
     path = f"metadata.annotations[{annotation}]"
     if may := seconds is None:
         seconds, path = max(_deadlines(job), default=(None, ""))
-    queue = fleet.queue(job.queue)
-    if seconds is None or queue is None:
-        return
+    if seconds is not None and (fault := run_time_fault(fleet, job.queue, seconds, may=may)) is not None:
+        problem = fault.rule.at(f"{label_of(job.data)}.{path}", fault.wrong, fault.fix, severity="warning")
+        yield problem.behind(job.document.where)
+
+
+def run_time_fault(fleet: FleetSpec, name: str, seconds: float, *, may: bool = False) -> Fault | None:
+    """What is wrong with a job of a ClusterQueue that runs so long, or `may`; None: it ends before its nodes, or that
+    is not known."""
+    queue = fleet.queue(name)
     flavors = [
-        flavor for flavor_name in dict.fromkeys(queue.flavor_names) if (flavor := fleet.flavor(flavor_name)) is not None
+        flavor
+        for flavor_name in dict.fromkeys(queue.flavor_names if queue is not None else ())
+        if (flavor := fleet.flavor(flavor_name)) is not None
     ]
     pools = [pool for flavor in flavors for on in fleet.clusters_of(flavor) for pool in fleet.flavor_nodes(flavor, on)]
     lives = {pool.name: pool.capacity.max_run_duration for pool in pools if isinstance(pool.capacity, FlexStart)}
-    if (
-        lives
-        and len(lives) == len({pool.name for pool in pools})
-        and all(seconds > live.seconds for live in lives.values())
-    ):
-        last = next(iter(lives))
+    if len(lives) < len({pool.name for pool in pools}) or any(seconds <= live.seconds for live in lives.values()):
+        return None
+    for last, live in lives.items():
         wrong = (
-            f"so that it may run longer than its nodes live: those of pool {last} live {lives[last]}"
+            f"so that it may run longer than its nodes live: those of pool {last} live {live}"
             if may
-            else f"but nodes of pool {last} live {lives[last]}, and the job ends with them"
+            else f"but nodes of pool {last} live {live}, and the job ends with them"
         )
-        fix = "write less, or make the pool's maxRunDuration longer"
-        problem = JOB.at(f"{label_of(job.data)}.{path}", f"{seconds:.10g}, {wrong}", fix, severity="warning")
-        yield problem.behind(job.document.where)
+        return job_fault(f"{seconds:.10g}, {wrong}", "write less, or make the pool's maxRunDuration longer")
+    return None
 
 
 def _deadlines(job: QueuedJob) -> Iterator[tuple[int, str]]:
