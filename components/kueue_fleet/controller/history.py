@@ -44,7 +44,10 @@ class Watched:
 
     def hear(self, kind: str, now: float, *, follows: bool) -> None:
         """A kind is followed from NOW on, or no more."""
-        (self._followed.add if follows else self._followed.discard)(kind)
+        if follows:
+            self._followed.add(kind)
+        else:
+            self._followed.discard(kind)
         is_whole = self._followed >= PATHS.keys()
         self._since = (self._since or now) if is_whole else None
 

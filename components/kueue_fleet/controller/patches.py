@@ -65,75 +65,63 @@ def workload_path(key: str) -> str:
 
 def allowed_flavors_body(record: Record, flavors: Sequence[str]) -> Json:
     """The annotation by which Kueue gives a Workload these flavors only."""
-    body = _body(record, {})
-    del body["status"]
+    body = _head(record)
     body["metadata"]["annotations"] = {ALLOWED_FLAVORS_ANNOTATION: ",".join(flavors)}
     return body
 
 
 def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp], stays: str = "") -> Json:
     """The status as the dispatcher wants it; `stays` is why the workload is not taken back any more."""
-    report, began = report_of(decision), format_time(decision.started)
+    report, began, is_nominated = report_of(decision), decision.started, bool(decision.nominated)
     conditions = [
-        {
-            "type": DISPATCH_CONDITION,
-            "status": "True" if decision.nominated else "False",
-            "reason": decision.reason.value,
-            "message": describe_report(report),
-            "lastTransitionTime": began,
-        },
+        _condition(DISPATCH_CONDITION, decision.reason.value, describe_report(report), began, is_true=is_nominated),
         _data(DispatchData(report, given_up), began),
     ]
     if given_up or stays:
-        conditions.append(_given_up(given_up, stays, decision.now))
+        conditions.append(_given_up(given_up, stays, _last_given_up(given_up, decision.now)))
     return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})
 
 
-def _data(data: DispatchData, since: str) -> Json:
-    condition = {"type": DATA_CONDITION, "status": "True", "reason": "Written"}
-    return {**condition, "message": write_data(data), "lastTransitionTime": since}
+def _condition(kind: str, reason: str, message: str, since: float, *, is_true: bool = True) -> Json:
+    return {
+        "type": kind,
+        "status": "True" if is_true else "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": format_time(since),
+    }
+
+
+def _data(data: DispatchData, since: float) -> Json:
+    return _condition(DATA_CONDITION, "Written", write_data(data), since)
 
 
 def given_up_body(record: Record, given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
     """The status with how often a ProvisioningRequest was made again; `stays` is why the last one is not."""
-    condition = _given_up(given_up, stays, now)
-    data = _data(DispatchData(given_up=given_up), condition["lastTransitionTime"])
-    return _body(record, {"conditions": [condition, data]})
+    last = _last_given_up(given_up, now)
+    conditions = [_given_up(given_up, stays, last), _data(DispatchData(given_up=given_up), last)]
+    return _body(record, {"conditions": conditions})
 
 
-def _given_up(given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
-    last = max((entry.last for entry in given_up.values()), default=now)
-    return {
-        "type": GIVEN_UP_CONDITION,
-        "status": "True",
-        "reason": RETRIES_USED if stays else PROVISIONING_TIMEOUT,
-        "message": "; ".join(filter(None, (describe_given_up(given_up), stays))),
-        "lastTransitionTime": format_time(last),
-    }
+def _last_given_up(given_up: Mapping[str, GivenUp], now: float) -> float:
+    return max((entry.last for entry in given_up.values()), default=now)
+
+
+def _given_up(given_up: Mapping[str, GivenUp], stays: str, last: float) -> Json:
+    reason = RETRIES_USED if stays else PROVISIONING_TIMEOUT
+    return _condition(GIVEN_UP_CONDITION, reason, "; ".join(filter(None, (describe_given_up(given_up), stays))), last)
 
 
 def assignment_body(record: Record, worker: str, why: str, now: float) -> Json:
     """The status with an assignment to a worker; an empty name: without one."""
-    condition = {
-        "type": ASSIGNED_CONDITION,
-        "status": "True" if worker else "False",
-        "reason": assignment_reason(worker) if worker else "Released",
-        "message": f"Assigned to {worker or 'no worker'}: {why}",
-        "lastTransitionTime": format_time(now),
-    }
-    return _body(record, {"conditions": [condition]})
+    reason = assignment_reason(worker) if worker else "Released"
+    text = f"Assigned to {worker or 'no worker'}: {why}"
+    return _body(record, {"conditions": [_condition(ASSIGNED_CONDITION, reason, text, now, is_true=bool(worker))]})
 
 
 def waiting_body(record: Record, reason: str = "", text: str = "", since: float = 0.0) -> Json:
     """The status with why the Workload waits; without a reason it loses that condition."""
-    condition = {
-        "type": WAITING_CONDITION,
-        "status": "True",
-        "reason": reason,
-        "message": text,
-        "lastTransitionTime": format_time(since),
-    }
-    return _body(record, {"conditions": [condition] if reason else []})
+    return _body(record, {"conditions": [_condition(WAITING_CONDITION, reason, text, since)] if reason else []})
 
 
 def grant_body(key: str, copy: Copy, now: float, *, why: str, ready: bool) -> Json:
@@ -171,8 +159,7 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
 
 def over_budget_body(record: Record, why: str, now: float) -> Json:
     """The status with why the Workload waits for its team's budget."""
-    condition = {"type": OVER_BUDGET_CONDITION, "status": "True", "reason": "OverBudget", "message": why}
-    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(now)}]})
+    return _body(record, {"conditions": [_condition(OVER_BUDGET_CONDITION, "OverBudget", why, now)]})
 
 
 def reactivated_body(record: Record, now: float) -> Json:
@@ -182,15 +169,12 @@ def reactivated_body(record: Record, now: float) -> Json:
     DeactivatedDueToAdmissionCheck).
     """
     why = "Its team is within the budget again, or it may go over it"
-    condition = {"type": "Requeued", "status": "True", "reason": "Reactivated", "message": why}
-    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(now)}]})
+    return _body(record, {"conditions": [_condition("Requeued", "Reactivated", why, now)]})
 
 
 def active_body(record: Record) -> Json:
     """A Workload that Kueue may queue again."""
-    body = _body(record, {})
-    del body["status"]
-    return {**body, "spec": {"active": True}}
+    return {**_head(record), "spec": {"active": True}}
 
 
 def reset_body(record: Record, names: Sequence[str], reason: str, why: str, now: float) -> Json:
@@ -200,29 +184,19 @@ def reset_body(record: Record, names: Sequence[str], reason: str, why: str, now:
     pkg/cache/queue/cluster_queue.go (PushOrUpdate).
     """
     body = check_body(record, {name: (CheckDecision(CheckState.PENDING, why), None) for name in names}, now)
-    requeue_condition = {"type": "Requeued", "status": "True", "reason": reason, "message": why}
-    body["status"]["conditions"] = [{**requeue_condition, "lastTransitionTime": format_time(now)}]
+    body["status"]["conditions"] = [_condition("Requeued", reason, why, now)]
     return body
 
 
 def check_active_body(name: str, version: str, *, known: bool, now: float) -> Json:
     """The status of an AdmissionCheck that names this controller."""
-    condition = {
-        "type": "Active",
-        "status": "True" if known else "False",
-        "reason": "Active" if known else "NoSuchCheck",
-        "message": "The fleet's controller answers this check"
-        if known
-        else f"controller.checks of the fleet has no {name}; add it and deploy again",
-        "lastTransitionTime": format_time(now),
-    }
-    metadata = {"name": name, "resourceVersion": version}
-    return {
-        "apiVersion": KUEUE_API,
-        "kind": "AdmissionCheck",
-        "metadata": metadata,
-        "status": {"conditions": [condition]},
-    }
+    if known:
+        condition = _condition("Active", "Active", "The fleet's controller answers this check", now)
+    else:
+        text = f"controller.checks of the fleet has no {name}; add it and deploy again"
+        condition = _condition("Active", "NoSuchCheck", text, now, is_true=False)
+    metadata, status = {"name": name, "resourceVersion": version}, {"conditions": [condition]}
+    return {"apiVersion": KUEUE_API, "kind": "AdmissionCheck", "metadata": metadata, "status": status}
 
 
 def event_path(record: Record) -> str:
@@ -259,6 +233,10 @@ def event_body(
     }
 
 
-def _body(record: Record, status: Json) -> Json:
+def _head(record: Record) -> Json:
     metadata = {"name": record.name, "namespace": record.namespace, "resourceVersion": str(record.version)}
-    return {"apiVersion": KUEUE_API, "kind": "Workload", "metadata": metadata, "status": status}
+    return {"apiVersion": KUEUE_API, "kind": "Workload", "metadata": metadata}
+
+
+def _body(record: Record, status: Json) -> Json:
+    return {**_head(record), "status": status}
