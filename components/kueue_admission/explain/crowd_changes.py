@@ -10,7 +10,7 @@ from kueue_admission.decide.model import ClusterQueue, Workload
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.explain.answer import Blocker
 from kueue_admission.explain.changes import NewAmount
-from kueue_admission.explain.quota_changes import finishing, offer_more, while_borrowing
+from kueue_admission.explain.quota_changes import finishing, offer_more, offer_policies, while_borrowing
 from kueue_admission.explain.trials import Edit, Trials, edit_queue, raise_quota, without
 
 
@@ -33,25 +33,17 @@ def crowd_changes(trials: Trials) -> None:
 def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
     now = queue.preemption
 
-    def with_policies(cluster_queue_preemption: ClusterQueuePreemption) -> Edit:
-        return edit_queue(queue.name, lambda q: replace(q, preemption=cluster_queue_preemption))
-
     policies: list[tuple[str, str, ClusterQueuePreemption]] = []
     if queue.cohort and now.reclaim_within_cohort != "Any":
         policies.append(("reclaimWithinCohort", "Any", now.model_copy(update={"reclaim_within_cohort": "Any"})))
     if queue.cohort and now.borrow_within_cohort.policy == "Never":
         policies.append(("borrowWithinCohort.policy", *while_borrowing(now)))
     for field, value, policy in policies:
-        what = f"set preemption.{field} of ClusterQueue {queue.name} to {value}"
-        _offer_if_admitted(trials, "preemption", what, with_policies(policy))
+        offer_policies(trials, queue.name, field, value, policy)
     other: QueueingStrategy = "StrictFIFO" if queue.queueing_strategy == "BestEffortFIFO" else "BestEffortFIFO"
     edit = edit_queue(queue.name, lambda q: replace(q, queueing_strategy=other))
     what = f"set queueingStrategy of ClusterQueue {queue.name} to {other}"
-    _offer_if_admitted(trials, "queueingStrategy", what, edit)
-
-
-def _offer_if_admitted(trials: Trials, kind: str, what: str, edit: Edit, *amounts: NewAmount) -> bool:
-    return trials.admits(edit, preempting=True) and trials.offer(kind, what, edit, amounts=amounts)
+    trials.offer_if_admitted("queueingStrategy", what, edit)
 
 
 def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str, int]]) -> None:
@@ -76,7 +68,7 @@ def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
 
         what = f"give the workload priority {priority} or more (it has {now})"
         new = NewAmount("Workload", trials.key, "priority", now, priority)
-        if _offer_if_admitted(trials, "priority", what, Edit(workload=change), new):
+        if trials.offer_if_admitted("priority", what, Edit(workload=change), new):
             return
 
 
@@ -87,4 +79,4 @@ def _remove_waiting(trials: Trials, blockers: Iterable[Blocker]) -> None:
     if keys:
         one = len(keys) == 1
         what = f"wait until {', '.join(keys)}, which wait{'s' * one} now, {'has' if one else 'have'} run and finished"
-        _offer_if_admitted(trials, "turn", what, without(keys))
+        trials.offer_if_admitted("turn", what, without(keys))

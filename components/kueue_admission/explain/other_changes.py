@@ -26,7 +26,16 @@ from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.explain.changes import Change
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
-from kueue_admission.explain.trials import Edit, Trials, edit_pods, edit_queue, together
+from kueue_admission.explain.trials import (
+    Edit,
+    Trials,
+    add_objects,
+    edit_each,
+    edit_named,
+    edit_pods,
+    edit_queue,
+    together,
+)
 from kueue_admission.kernel.names import (
     HOSTNAME_LABEL,
     MULTIKUEUE_CONTROLLER,
@@ -80,8 +89,7 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
     if target and workload.queue:
         local_queue = LocalQueue(workload.namespace, workload.queue, target)
         what = f"create LocalQueue {local_queue.key} with clusterQueue: {target}"
-        edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, local_queue)))
-        trials.offer("localQueue", what, edit)
+        trials.offer("localQueue", what, add_objects("local_queues", [local_queue]))
 
 
 def failed_check_changes(trials: Trials, workload: Workload) -> None:
@@ -98,11 +106,7 @@ def _submitted_again(workload: Workload) -> Workload:
 
 
 def _edit_local(local_queue: LocalQueue) -> Edit:
-    return Edit(
-        objects=lambda objects: replace(
-            objects, local_queues=tuple(local_queue if q.key == local_queue.key else q for q in objects.local_queues)
-        )
-    )
+    return edit_each("local_queues", lambda known: local_queue if known.key == local_queue.key else known)
 
 
 def inactive_changes(trials: Trials, entry: Entry) -> None:
@@ -124,27 +128,26 @@ def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str,
         return "set its stopPolicy to None", edit_queue(name, lambda q: replace(q, stop_policy="None"))
     if reason is InactiveReason.FLAVOR_NOT_FOUND:
         missing_flavors = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
-        return f"create ResourceFlavor {', '.join(missing_flavors)}", _add_flavors(missing_flavors)
+        what = f"create ResourceFlavor {', '.join(missing_flavors)}"
+        return what, add_objects("flavors", map(ResourceFlavor, missing_flavors))
     if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
-        lacking = {topology for topology in queue.tas_flavors.values() if topology not in cache.topology_specs}
-        return f"create Topology {', '.join(sorted(lacking))}", _add_topologies(lacking)
+        lacking = sorted(set(queue.tas_flavors.values()).difference(cache.topology_specs))
+        topologies = (Topology(topology, (HOSTNAME_LABEL,)) for topology in lacking)
+        return f"create Topology {', '.join(lacking)}", add_objects("topologies", topologies)
     if reason is InactiveReason.COHORT_CYCLE:
         parents = {cohort.name: cohort.parent for cohort in engine.objects.cohorts}
         last = with_ancestors(queue.spec.cohort, parents)[-1]
-        return f"remove parentName of Cohort {last}, which ends the cycle of its cohorts", _without_parent(last)
+        what = f"remove parentName of Cohort {last}, which ends the cycle of its cohorts"
+        return what, edit_named("cohorts", (last,), lambda cohort: replace(cohort, parent=None))
     return _fix_checks(engine, queue, reason)
 
 
 def _fix_checks(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
-    known_checks = engine.cache.checks
-    missing_checks = [check for check in sorted(queue.checks) if check not in known_checks]
-    inactive = [check for check in sorted(queue.checks) if check in known_checks and not known_checks[check].active]
-    dispatching = [
-        c for c in sorted(queue.checks) if c in known_checks and known_checks[c].controller == MULTIKUEUE_CONTROLLER
-    ]
-    asking = [
-        c for c in sorted(queue.checks) if c in known_checks and known_checks[c].controller == PROVISIONING_CONTROLLER
-    ]
+    missing_checks = [name for name in sorted(queue.checks) if name not in engine.cache.checks]
+    checks = {name: engine.cache.checks[name] for name in sorted(queue.checks) if name in engine.cache.checks}
+    inactive = [name for name, check in checks.items() if not check.active]
+    dispatching = [name for name, check in checks.items() if check.controller == MULTIKUEUE_CONTROLLER]
+    asking = [name for name, check in checks.items() if check.controller == PROVISIONING_CONTROLLER]
     if reason is InactiveReason.ADMISSION_CHECK_NOT_FOUND:
         return f"create AdmissionCheck {', '.join(missing_checks)}", _set_checks(engine.objects, missing_checks)
     if reason is InactiveReason.ADMISSION_CHECK_INACTIVE:
@@ -155,40 +158,15 @@ def _fix_checks(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tup
         what = f"remove its AdmissionCheck {', '.join(asking)}: the workers' queues ask for nodes"
         return what, _without_checks(queue.name, asking)
     if reason is InactiveReason.MULTI_KUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR:
-        every = edit_queue(
-            queue.name,
-            lambda q: replace(
-                q,
-                checks=tuple(
-                    rule.model_copy(update={"on_flavors": ()}) if rule.name in dispatching else rule
-                    for rule in q.checks
-                ),
-            ),
-        )
-        return f"remove onFlavors of its AdmissionCheck {', '.join(dispatching)}", every
+        whole = {rule.name: rule.model_copy(update={"on_flavors": ()}) for rule in queue.spec.checks}
+        rules = tuple(whole[rule.name] if rule.name in dispatching else rule for rule in queue.spec.checks)
+        what = f"remove onFlavors of its AdmissionCheck {', '.join(dispatching)}"
+        return what, edit_queue(queue.name, lambda q: replace(q, checks=rules))
     return None
 
 
 def _without_checks(queue: str, names: list[str]) -> Edit:
     return edit_queue(queue, lambda q: replace(q, checks=tuple(rule for rule in q.checks if rule.name not in names)))
-
-
-def _add_topologies(names: set[str]) -> Edit:
-    topologies = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
-    return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *topologies)))
-
-
-def _without_parent(name: str) -> Edit:
-    def change(objects: Objects) -> Objects:
-        cohorts = (replace(cohort, parent=None) if cohort.name == name else cohort for cohort in objects.cohorts)
-        return replace(objects, cohorts=tuple(cohorts))
-
-    return Edit(objects=change)
-
-
-def _add_flavors(names: list[str]) -> Edit:
-    flavors = tuple(ResourceFlavor(name) for name in names)
-    return Edit(objects=lambda objects: replace(objects, flavors=(*objects.flavors, *flavors)))
 
 
 def _set_checks(objects: Objects, names: list[str]) -> Edit:

@@ -11,12 +11,12 @@ from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.flavors.eligibility import is_topology_requested
 from kueue_admission.decide.flavors.evidence import TopologyMismatch
-from kueue_admission.decide.model import Node, Objects, ResourceFlavor
+from kueue_admission.decide.model import Node, ResourceFlavor
 from kueue_admission.decide.pods import PodSet, Taint, Toleration, TopologyRequest
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.explain.entry_text import without_flavor
 from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced
-from kueue_admission.explain.trials import Edit, Trials, edit_pods, least, together
+from kueue_admission.explain.trials import Edit, Trials, add_objects, edit_named, edit_pods, least, together
 from kueue_admission.explain.worker_state import listed
 from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.kernel.suggest import nearest
@@ -119,18 +119,10 @@ def _offer_toleration(trials: Trials, item: Unplaced, taints: list[Taint]) -> bo
 def _tolerating(item: Unplaced, taints: list[Taint]) -> Edit:
     tolerations = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
 
-    def change(objects: Objects) -> Objects:
-        def tolerating(resource_flavor: ResourceFlavor) -> ResourceFlavor:
-            is_it = resource_flavor.name == item.state.flavor.name
-            return (
-                replace(resource_flavor, tolerations=(*resource_flavor.tolerations, *tolerations))
-                if is_it
-                else resource_flavor
-            )
+    def tolerating(flavor: ResourceFlavor) -> ResourceFlavor:
+        return replace(flavor, tolerations=(*flavor.tolerations, *tolerations))
 
-        return replace(objects, flavors=tuple(map(tolerating, objects.flavors)))
-
-    return Edit(objects=change)
+    return edit_named("flavors", (item.state.flavor.name,), tolerating)
 
 
 def _drop_selectors(trials: Trials, engine: Engine, item: Unplaced) -> None:
@@ -199,9 +191,7 @@ def _offer_request(
     trials: Trials, item: Unplaced, request: TopologyRequest, what: str, *, only_if_admitted: bool = False
 ) -> bool:
     edit = _edit_pod_set(item, lambda pod_set: replace(pod_set, topology=request))
-    if only_if_admitted and not trials.admits(edit, preempting=True):
-        return False
-    return trials.offer("level", what, edit)
+    return trials.offer_if_admitted("level", what, edit) if only_if_admitted else trials.offer("level", what, edit)
 
 
 def _fix_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
@@ -215,8 +205,8 @@ def _fix_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
             ("toleration", f"tolerate {_texts(taints)} in ResourceFlavor {flavor.name}", _tolerating(item, taints))
         )
     every = together(edit for _, _, edit in fixes)
-    if len(fixes) > 1 and not any(enough) and trials.admits(every, preempting=True):
-        trials.offer("nodes", ", and ".join(what for _, what, _ in fixes), every)
+    if len(fixes) > 1 and not any(enough):
+        trials.offer_if_admitted("nodes", ", and ".join(what for _, what, _ in fixes), every)
 
 
 def _node_fixes(item: Unplaced, own: list[Node]) -> Iterator[tuple[str, str, Edit]]:
@@ -259,11 +249,9 @@ def _more_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
     model = max(usable, key=lambda node: (sum(dict(node.allocatable).get(name, 0) for name in per_pod), node.name))
 
     def more(count: int) -> Edit:
-        nodes = tuple(
-            replace(model, name=f"{model.name}+{n}", labels=_renamed(model, f"{model.name}+{n}"), used=())
-            for n in range(count)
-        )
-        return Edit(objects=lambda objects: replace(objects, nodes=(*objects.nodes, *nodes)))
+        names = (f"{model.name}+{number}" for number in range(count))
+        nodes = (replace(model, name=name, labels=_renamed(model, name), used=()) for name in names)
+        return add_objects("nodes", nodes)
 
     needed_count = least(min(item.request.count, _MOST_NODES), lambda count: trials.admits(more(count)))
     if needed_count is not None:
@@ -283,12 +271,7 @@ def _renamed(node: Node, name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _edit_nodes(nodes: Iterable[Node], change: Callable[[Node], Node]) -> Edit:
-    names = {node.name for node in nodes}
-    return Edit(
-        objects=lambda objects: replace(
-            objects, nodes=tuple(change(node) if node.name in names else node for node in objects.nodes)
-        )
-    )
+    return edit_named("nodes", {node.name for node in nodes}, change)
 
 
 def _names(nodes: Iterable[Node]) -> str:

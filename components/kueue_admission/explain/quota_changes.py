@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import nsmallest
 from itertools import chain
 
@@ -212,10 +213,7 @@ def _policies(trials: Trials, entry: Entry) -> None:
     now = queue.spec.preemption
     _stop_search(trials, queue)
 
-    def offer(field: str, policy: str, cluster_queue_preemption: ClusterQueuePreemption) -> bool:
-        edit = edit_queue(queue.name, lambda q: replace(q, preemption=cluster_queue_preemption))
-        what = f"set preemption.{field} of ClusterQueue {queue.name} to {policy}"
-        return trials.admits(edit, preempting=True) and trials.offer("preemption", what, edit)
+    offer = partial(offer_policies, trials, queue.name)
 
     if now.within_cluster_queue == "Never":
         any(
@@ -224,16 +222,22 @@ def _policies(trials: Trials, entry: Entry) -> None:
         )
     if queue.parent is None:
         return
-    preemption_variants = [now]
     if now.reclaim_within_cohort != "Any":
         milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
-        preemption_variants = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
         if any(
-            offer("reclaimWithinCohort", policies.reclaim_within_cohort, policies) for policies in preemption_variants
+            offer("reclaimWithinCohort", policy, now.model_copy(update={"reclaim_within_cohort": policy}))
+            for policy in (*milder, "Any")
         ):
             return
     if now.borrow_within_cohort.policy == "Never":
         offer("borrowWithinCohort.policy", *while_borrowing(now))
+
+
+def offer_policies(trials: Trials, queue: str, field: str, value: str, policies: ClusterQueuePreemption) -> bool:
+    """The preemption policies of a queue, which differ in a field; whether they admit the workload."""
+    edit = edit_queue(queue, lambda known: replace(known, preemption=policies))
+    what = f"set preemption.{field} of ClusterQueue {queue} to {value}"
+    return trials.offer_if_admitted("preemption", what, edit)
 
 
 def _stop_search(trials: Trials, queue: QueueNode) -> None:
@@ -242,9 +246,8 @@ def _stop_search(trials: Trials, queue: QueueNode) -> None:
     if now.when_can_preempt == "TryNextFlavor" and any(len(group.flavors) > 1 for group in queue.groups):
         stopping = now.model_copy(update={"when_can_preempt": "MayStopSearch", "preference": None})
         edit = edit_queue(queue.name, lambda q: replace(q, fungibility=stopping))
-        if trials.admits(edit, preempting=True):
-            what = f"set flavorFungibility.whenCanPreempt of ClusterQueue {queue.name} to MayStopSearch"
-            trials.offer("flavorFungibility", what, edit)
+        what = f"set flavorFungibility.whenCanPreempt of ClusterQueue {queue.name} to MayStopSearch"
+        trials.offer_if_admitted("flavorFungibility", what, edit)
 
 
 def while_borrowing(now: ClusterQueuePreemption) -> tuple[str, ClusterQueuePreemption]:

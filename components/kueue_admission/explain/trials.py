@@ -7,10 +7,10 @@ the cluster is built again with it, and its next cycles run with all heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kueue_admission.decide.model import ClusterQueue, Cohort, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
 from kueue_admission.decide.pods import PodSet
@@ -144,6 +144,10 @@ class Trials:
             self.found.append(change)
         return after.admits
 
+    def offer_if_admitted(self, kind: str, what: str, edit: Edit, *amounts: NewAmount) -> bool:
+        """Keep the change if the workload gets its quota by it, by preemption too; whether it admits the workload."""
+        return self.admits(edit, preempting=True) and self.offer(kind, what, edit, amounts=amounts)
+
 
 def _in_the_way(after: Diagnosis) -> str:
     blockers = after.outlook.blockers if after.fits and after.outlook is not None else ()
@@ -171,13 +175,30 @@ def together(edits: Iterable[Edit]) -> Edit:
     return Edit(objects=change)
 
 
+def edit_each(field: str, change: Callable[[Any], Any]) -> Edit:
+    """Replaces each object in a field of `Objects`."""
+    return Edit(objects=lambda objects: _with_items(objects, field, map(change, getattr(objects, field))))
+
+
+def edit_named(field: str, names: Collection[str], change: Callable[[Any], Any]) -> Edit:
+    """Replaces those objects in a field of `Objects` that have one of these names."""
+    return edit_each(field, lambda item: change(item) if item.name in names else item)
+
+
+def add_objects(field: str, items: Iterable[object]) -> Edit:
+    """Adds objects to a field of `Objects`."""
+    more = tuple(items)
+    return Edit(objects=lambda objects: _with_items(objects, field, (*getattr(objects, field), *more)))
+
+
+def _with_items(objects: Objects, field: str, items: Iterable[object]) -> Objects:
+    changed: dict[str, Any] = {field: tuple(items)}
+    return replace(objects, **changed)
+
+
 def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edit:
     """Replaces one ClusterQueue."""
-    return Edit(
-        objects=lambda objects: replace(
-            objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
-        )
-    )
+    return edit_named("cluster_queues", (name,), change)
 
 
 def edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
@@ -204,16 +225,9 @@ def raise_quota(node: TreeNode, flavor: str, field: str, more: Mapping[str, int]
         return replace(flavors, quotas=tuple((name, quota(name, known_quota)) for name, known_quota in flavors.quotas))
 
     def groups(owner: Owner) -> Owner:
-        if owner.name != node.name:
-            return owner
         return replace(owner, groups=tuple(replace(g, flavors=tuple(map(quotas, g.flavors))) for g in owner.groups))
 
-    def change(objects: Objects) -> Objects:
-        if node.is_queue:
-            return replace(objects, cluster_queues=tuple(map(groups, objects.cluster_queues)))
-        return replace(objects, cohorts=tuple(map(groups, objects.cohorts)))
-
-    return Edit(objects=change)
+    return edit_named("cluster_queues" if node.is_queue else "cohorts", (node.name,), groups)
 
 
 def least(high: int, works: Callable[[int], bool]) -> int | None:
