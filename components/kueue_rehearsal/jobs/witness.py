@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
-import ssl
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kueue_admission.kernel.names import KUEUE_API
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import ApiError, Json, version_number
+from kueue_fleet.kube.requests import request, watch
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
 
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 WORKLOADS = f"/apis/{KUEUE_API}/workloads"
 """Path of all Workloads of a cluster."""
+_WATCH_SECONDS = 600
 _WATCHES_APART_SECONDS = 0.25
 """By how much the watches of two servers may tell their news in the wrong order."""
 
@@ -63,7 +63,6 @@ class Witness:
         self._listener = listener
         self._cluster = cluster
         self._path = path
-        self._context = ssl.create_default_context(cafile=str(cluster.ca_file))
         self._closed = threading.Event()
         threading.Thread(target=self._follow, daemon=True).start()
 
@@ -71,51 +70,37 @@ class Witness:
         """Follow no further than the end of the watch, which ends with the API server."""
         self._closed.set()
 
-    def _get(self, query: str) -> urllib.request.Request:
-        headers = {"Authorization": f"Bearer {self._cluster.token}"}
-        return urllib.request.Request(f"{self._cluster.server}{self._path}{query}", headers=headers)  # noqa: S310 - an API server
-
     def _follow(self) -> None:
-        version = ""
+        version, client = "", None
         while not self._closed.is_set():
+            if client is None or client.configuration.host != self._cluster.server:
+                client = _client_of(self._cluster)
             try:
-                if not version:
-                    with urllib.request.urlopen(self._get(""), context=self._context, timeout=30) as answer:  # noqa: S310 - an API server
-                        page = json.loads(answer.read())
-                    version = page["metadata"]["resourceVersion"]
-                    for item in page["items"]:
-                        self._see(item, gone=False)
-                    there = {item["metadata"]["uid"] for item in page["items"]}
-                    for sighting in list(self.seen.values()):
-                        if sighting.item["metadata"]["uid"] not in there:
-                            self._see(sighting.item, gone=True)
-                watch = self._get(f"?watch=1&resourceVersion={version}&timeoutSeconds=600")
-                with urllib.request.urlopen(watch, context=self._context, timeout=650) as stream:  # noqa: S310 - an API server
-                    for line in stream:
-                        event = json.loads(line)
-                        if event["type"] == "ERROR":
-                            version = ""
-                            break
-                        version = event["object"]["metadata"]["resourceVersion"]
-                        self._see(event["object"], gone=event["type"] == "DELETED")
-            except (OSError, ValueError, HTTPException) as error:
-                if isinstance(error, urllib.error.HTTPError):
-                    error.close()
-                    version = "" if error.code == 410 else version
+                version = self._reached(client, version) or self._list(client)
+                for kind, item in watch(client, self._path, version, _WATCH_SECONDS):
+                    version = item["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
+                        self._see(item, gone=kind == "DELETED")
+            except (ApiError, OSError, ValueError) as error:
+                if isinstance(error, ApiError) and error.asks_for_list:
+                    version = ""
                 self._closed.wait(0.1)
-                version = self._checked(version)
 
-    def _checked(self, version: str) -> str:
+    def _reached(self, client: ApiClient, version: str) -> str:
         """The version, if the server has reached it; of one that was restored from a backup nothing would be heard."""
-        try:
-            with urllib.request.urlopen(self._get("?limit=1"), context=self._context, timeout=30) as answer:  # noqa: S310 - an API server
-                newest = json.loads(answer.read())["metadata"]["resourceVersion"]
-        except urllib.error.HTTPError as error:
-            error.close()
-            return version
-        except (OSError, ValueError, HTTPException):
-            return version
-        return version if version and int(version) <= int(newest) else ""
+        newest = request(client, "GET", self._path, params={"limit": "1"})["metadata"]["resourceVersion"]
+        return version if version_number(version) <= version_number(newest) else ""
+
+    def _list(self, client: ApiClient) -> str:
+        """See all that is there now, and that the rest is gone; the version of the list."""
+        page = request(client, "GET", self._path)
+        for item in page["items"]:
+            self._see(item, gone=False)
+        there = {item["metadata"]["uid"] for item in page["items"]}
+        for uid, sighting in list(self.seen.items()):
+            if uid not in there:
+                self._see(sighting.item, gone=True)
+        return str(page["metadata"]["resourceVersion"])
 
     def _see(self, item: Json, *, gone: bool) -> None:
         now, uid = time.monotonic(), item["metadata"]["uid"]
@@ -132,6 +117,14 @@ class Witness:
     def there(self) -> set[str]:
         """The names of the objects that are there now."""
         return {sighting.item["metadata"]["name"] for sighting in list(self.seen.values()) if sighting.gone_at is None}
+
+
+def _client_of(cluster: Server) -> ApiClient:
+    from kubernetes.client import ApiClient, Configuration
+
+    configuration = Configuration(host=cluster.server, api_key={"BearerToken": f"Bearer {cluster.token}"}, retries=0)
+    configuration.ssl_ca_cert = str(cluster.ca_file)
+    return ApiClient(configuration)
 
 
 def job_of(workload: str) -> str:
