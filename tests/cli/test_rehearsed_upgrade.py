@@ -91,7 +91,7 @@ def test_releases_that_meet_between_two_steps_have_to_go_together(tmp_path: Path
 @pytest.mark.parametrize(("status", "asked"), [({}, True), ({"nominatedClusterNames": ["worker"]}, False)])
 def test_a_job_that_kueue_does_not_dispatch_is_looked_at_again(status: dict[str, Any], asked: bool) -> None:
     annotated: list[tuple[str, str]] = []
-    clients = cast("Any", SimpleNamespace(annotate=lambda cluster, path, _: annotated.append((cluster, path))))
+    clients = cast("Any", SimpleNamespace(merge=lambda cluster, path, _: annotated.append((cluster, path))))
     reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}
     conditions = [{**reserved, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     metadata = {"name": "job-train-001-a", "namespace": "team-a"}

@@ -183,7 +183,7 @@ def ask_again(seen: Seen, clients: ClusterClients, home: str, workloads: Sequenc
         is_over = workload.is_true("Admitted") or workload.is_true("Finished")
         if since is not None and now - seen.left.get(workload.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
             path = f"/apis/{'/'.join(WORKLOADS[:2])}/namespaces/{workload.namespace}/{WORKLOADS[2]}/{workload.name}"
-            clients.annotate(home, path, {LOOK_AGAIN: f"{now:.0f}"})
+            clients.merge(home, path, {"metadata": {"annotations": {LOOK_AGAIN: f"{now:.0f}"}}})
             seen.left[workload.key] = now
 
 

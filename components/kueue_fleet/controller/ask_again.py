@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
+from http import HTTPStatus
 from typing import Final
 
 from kueue_fleet.controller import patches
@@ -25,7 +26,7 @@ from kueue_fleet.dispatch.watchdog import (
     oldest_accepted,
     watch_checks,
 )
-from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.answers import AcceptedRefusals, Json
 from kueue_fleet.settings.dispatch import Watchdog
 
 REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED, LOST_JOB, LOST_END)
@@ -85,11 +86,8 @@ class AskAgain:
     async def _delete(self, record: Record, request: Provisioning) -> None:
         """Delete it; the watch may tell later that it is gone."""
         path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{record.namespace}/provisioningrequests/{request.name}"
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             await self._fleet.api.delete(path, request.uid)
-        except ApiError as error:
-            if not (error.is_not_found or error.is_conflict):
-                raise
 
     async def _say(self, record: Record, body: Json, reason: str, message: str) -> None:
         await self._fleet.write_status(record, body, patches.ASK_AGAIN_MANAGER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -44,12 +45,25 @@ class ApiError(Exception):
     @property
     def is_not_found(self) -> bool:
         """There is no such object, or no such kind."""
-        return self.status == 404
+        return self.status == HTTPStatus.NOT_FOUND
 
     @property
     def is_conflict(self) -> bool:
         """The object changed meanwhile, or exists already."""
-        return self.status == 409
+        return self.status == HTTPStatus.CONFLICT
+
+
+class AcceptedRefusals:
+    """A block that refusals with these HTTP statuses end, without being errors."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = statuses
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        return isinstance(error, ApiError) and error.status in self._statuses
 
 
 def version_number(version: object) -> int:

@@ -11,11 +11,12 @@ import binascii
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final, Protocol, cast
 
 import yaml
 
-from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.answers import AcceptedRefusals, Json
 from kueue_fleet.settings.tokens import KUBECONFIG_KEY, WorkerToken
 
 TOKENS_MANAGER: Final = "kueue-fleet-tokens"
@@ -106,11 +107,8 @@ async def renew_token(
 
 async def void_first_token(worker: TokenApi, place: WorkerToken) -> None:
     """Delete the Secret of the first token, which revokes it; there may be none. Raises ApiError."""
-    try:
+    with AcceptedRefusals(HTTPStatus.NOT_FOUND):
         await worker.delete(f"/api/v1/namespaces/{place.account_namespace}/secrets/{place.first_secret}")
-    except ApiError as error:
-        if not error.is_not_found:
-            raise
 
 
 async def _request(worker: TokenApi, place: WorkerToken, lifetime: float) -> str:

@@ -10,10 +10,11 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from kueue_admission.read.printed import PrintedNode
 from kueue_fleet.gke.labels import TO_BE_DELETED
-from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
+from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, AcceptedRefusals, Json
 from kueue_rehearsal.cloud.node_removal import plan_retirement
 from kueue_rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon, used_node
@@ -140,12 +141,9 @@ class ClusterView:
 
     async def add_node(self, template: NodeTemplate) -> Json | None:
         """Creates the node; None when it is there already."""
-        try:
+        with AcceptedRefusals(HTTPStatus.CONFLICT):
             return await self.api.create("/api/v1/nodes", template.manifest())
-        except ApiError as error:
-            if error.is_conflict:
-                return None
-            raise
+        return None
 
     async def remove_node(self, name: str) -> None:
         """Deletes the node."""
@@ -204,12 +202,9 @@ class ClusterView:
         }
         metadata = pod["metadata"]
         path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
             await self.api.patch(path, body, STRATEGIC_MERGE_PATCH)
-        except ApiError as error:
-            if not (error.is_not_found or error.is_conflict):
-                raise
 
     async def drain(self, names: Collection[str]) -> None:
         """Closes nodes and evicts their pods, as GKE does before it deletes or upgrades them; call it repeatedly."""
@@ -230,21 +225,15 @@ class ClusterView:
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
             "deleteOptions": {"preconditions": {"uid": metadata["uid"]}},
         }
-        try:
+        # The last: a disruption budget does not allow it now.
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS):
             await self.api.create(f"{path}/eviction", eviction)
-        except ApiError as error:
-            # 429: a disruption budget does not allow it now.
-            if not (error.is_not_found or error.is_conflict or error.status == 429):
-                raise
 
     async def _patch_node(self, node: Json, spec: Json) -> None:
         metadata = node["metadata"]
         body = {"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}, "spec": spec}
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             await self.api.patch(f"/api/v1/nodes/{metadata['name']}", body)
-        except ApiError as error:
-            if not (error.is_conflict or error.is_not_found):
-                raise
 
     async def say(self, pod: Json, reason: str, message: str) -> None:
         """An Event of type Normal about a pod, as the cluster autoscaler writes them."""

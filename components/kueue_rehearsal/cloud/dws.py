@@ -13,12 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import yaml
 
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection
 from kueue_fleet.gke.labels import NODE_POOL, QUEUED_PROVISIONING_CLASS, RESIZE_REQUEST
-from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.answers import AcceptedRefusals, ApiError, Json
 from kueue_fleet.kube.api import PROVISIONING_REQUESTS
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, ClusterView
 from kueue_rehearsal.cloud.dws_decisions import (
@@ -194,13 +195,9 @@ class QueuedProvisioning:
         }
         namespace, _, name = request.key.partition("/")
         path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{namespace}/provisioningrequests/{name}/status"
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             await self._view.api.patch(path, body)
-        except ApiError as error:
-            if not (error.is_conflict or error.is_not_found):
-                raise
-            return
-        log.info("%s: %s: %s=%s %s", self._store.place.cluster, request.key, step.type, step.status, step.message)
+            log.info("%s: %s: %s=%s %s", self._store.place.cluster, request.key, step.type, step.status, step.message)
 
     async def _create(self, request: Request, step: CreateNodes, snapshot: _Pass) -> None:
         for name, amount in demand(step.templates).items():

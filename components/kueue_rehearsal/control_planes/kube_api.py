@@ -12,13 +12,14 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 
 import aiohttp
 
-from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, ApiError, Json, refusal, watch_events
+from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, AcceptedRefusals, ApiError, Json, refusal, watch_events
 from kueue_fleet.kube.api import Identity, Opened, ask_identity, nothing
 from kueue_fleet.kube.watching import PAGE, Watch
 
@@ -97,12 +98,9 @@ class ControlPlaneApi:
 
     async def find(self, path: str) -> Json | None:
         """The object at `path`, or None when there is none."""
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND):
             return await self.get(path)
-        except ApiError as error:
-            if error.is_not_found:
-                return None
-            raise
+        return None
 
     async def create(self, path: str, body: Json, params: Mapping[str, str] | None = None) -> Json:
         """Creates the object in the collection at `path`; raises ApiError (409 when it exists)."""
@@ -133,13 +131,10 @@ class ControlPlaneApi:
             body["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             body["gracePeriodSeconds"] = grace_seconds
-        try:
+        with AcceptedRefusals(HTTPStatus.NOT_FOUND, *(() if uid is None else (HTTPStatus.CONFLICT,))):
             await self.request("DELETE", path, body=body)
-        except ApiError as error:
-            if error.is_not_found or (uid is not None and error.is_conflict):
-                return False
-            raise
-        return True
+            return True
+        return False
 
     async def identity(self) -> Identity:
         """See `kube.api`."""

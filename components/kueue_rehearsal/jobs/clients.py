@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from kubernetes import config
 
-from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
+from kueue_fleet.kube.answers import APPLY_PATCH, MERGE_PATCH, AcceptedRefusals, ApiError, Json
 from kueue_fleet.kube.lists import list_of
 from kueue_fleet.kube.requests import api_path, request
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_rehearsal.paths import RehearsalError
 
-_NOT_FOUND: Final = 404
 _BACKGROUND: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
 
 
@@ -72,24 +73,14 @@ class ClusterClients:
         path = f"{_path(*USED_KINDS[document['kind']], document)}/{document['metadata']['name']}"
         return self._write(cluster, document, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
 
-    def annotate(self, cluster: str, path: str, annotations: Mapping[str, str]) -> None:
-        """Add annotations to what is at PATH of the API.
-
-        Raises:
-            RehearsalError: the API server refused it.
-        """
-        self.merge(cluster, path, {"metadata": {"annotations": dict(annotations)}})
-
     def merge(self, cluster: str, path: str, change: Json) -> None:
         """Change fields of what is at PATH of the API: a merge patch.
 
         Raises:
             RehearsalError: the API server refused it.
         """
-        try:
-            request(self._clients[cluster], "PATCH", path, change, {}, "application/merge-patch+json")
-        except ApiError as error:
-            raise _failure(cluster, f"{path}: {cluster} refused it", error) from None
+        with _refusals(cluster, f"{path}: {cluster} refused it"):
+            request(self._clients[cluster], "PATCH", path, change, {}, MERGE_PATCH)
 
     def delete(self, cluster: str, job: Mapping[str, Any]) -> None:
         """Delete a job that was created, and what it made; it may be gone.
@@ -97,11 +88,7 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server refused it.
         """
-        try:
-            request(self._clients[cluster], "DELETE", _path_of(job), dict(_BACKGROUND))
-        except ApiError as error:
-            if error.status != _NOT_FOUND:
-                raise _failure(cluster, f"{job_name(job)}: {cluster} does not delete it", error) from None
+        self._ask_about(cluster, "DELETE", job, "does not delete it", dict(_BACKGROUND))
 
     def has(self, cluster: str, job: Mapping[str, Any]) -> bool:
         """Whether a job that was created is there.
@@ -109,22 +96,22 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server does not answer.
         """
-        try:
-            request(self._clients[cluster], "GET", _path_of(job))
-        except ApiError as error:
-            if error.status == _NOT_FOUND:
-                return False
-            raise _failure(cluster, f"{job_name(job)}: {cluster} does not show it", error) from None
-        return True
+        return self._ask_about(cluster, "GET", job, "does not show it")
+
+    def _ask_about(
+        self, cluster: str, method: str, job: Mapping[str, Any], refusal: str, body: Json | None = None
+    ) -> bool:
+        """Whether the job that the request is about was there."""
+        with _refusals(cluster, f"{job_name(job)}: {cluster} {refusal}"), AcceptedRefusals(HTTPStatus.NOT_FOUND):
+            request(self._clients[cluster], method, _path_of(job), body)
+            return True
+        return False
 
     def _write(self, cluster: str, body: Mapping[str, Any], method: str, path: str, params: Mapping[str, str]) -> Json:
         content = APPLY_PATCH if method == "PATCH" else "application/json"
         params = {**params, "fieldValidation": "Strict"}
-        try:
+        with _refusals(cluster, f"{body['kind']} {_namespace(body)}/{job_name(body)}: {cluster} refused it"):
             return request(self._clients[cluster], method, path, dict(body), params, content)
-        except ApiError as error:
-            what = f"{body['kind']} {_namespace(body)}/{job_name(body)}: {cluster} refused it"
-            raise _failure(cluster, what, error) from None
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[Json]:
         """All objects of a kind in all namespaces of CLUSTER; the core's group is "".
@@ -132,10 +119,8 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server does not answer, or not with a list.
         """
-        try:
+        with _refusals(cluster, f"{cluster}: its {plural} cannot be listed"):
             return list_of(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}"))
-        except ApiError as error:
-            raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
 
 
 def _path_of(job: Mapping[str, Any]) -> str:
@@ -155,7 +140,12 @@ def _namespace(body: Mapping[str, Any]) -> str:
     return str(body["metadata"].get("namespace") or "default")
 
 
-def _failure(cluster: str, what: str, error: ApiError) -> RehearsalError:
-    if not error.status:
-        return RehearsalError(f"{cluster}: its API server does not answer ({error}); run it again")
-    return RehearsalError(f"{what}: {error.message or error}")
+@contextmanager
+def _refusals(cluster: str, what: str) -> Iterator[None]:
+    """Raises RehearsalError, which begins with `what`, where a request in this block is refused or not answered."""
+    try:
+        yield
+    except ApiError as error:
+        if not error.status:
+            raise RehearsalError(f"{cluster}: its API server does not answer ({error}); run it again") from None
+        raise RehearsalError(f"{what}: {error.message or error}") from None

@@ -13,13 +13,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 
 import aiohttp
 
 from kueue_admission.kernel.names import HOSTNAME_LABEL
 from kueue_admission.read.printed_pods import PrintedPod
-from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
+from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, AcceptedRefusals, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.addresses import claim_address
 from kueue_rehearsal.node_agent.leases import leases_of, release_leases
@@ -197,11 +198,8 @@ class NodeAgent:
             "metadata": {"name": NODE_NAME, "labels": labels},
             "spec": {"taints": [{"key": NODE_LABEL, "value": "true", "effect": "NoSchedule"}]},
         }
-        try:
+        with AcceptedRefusals(HTTPStatus.CONFLICT):
             await self._api.create("/api/v1/nodes", node)
-        except ApiError as error:
-            if not error.is_conflict:
-                raise
         await self._report_node()
         await self._renew_lease()
 
