@@ -6,7 +6,7 @@ exactly these, each replaced in one step, so that a program that reads during an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -44,16 +44,20 @@ class TokenProjection:
 
 def volume_sources(volume: Manifest) -> set[Source]:
     """The ConfigMaps and Secrets that the volume refers to."""
-    if "configMap" in volume:
-        return {Source("configmaps", volume["configMap"]["name"])}
-    if "secret" in volume:
-        return {Source("secrets", volume["secret"]["secretName"])}
-    return {
-        Source(kind, part[key]["name"])
-        for part in (volume.get("projected") or {}).get("sources") or ()
-        for key, kind in (("configMap", "configmaps"), ("secret", "secrets"))
-        if key in part
-    }
+    return {source for part in _parts(volume) if (source := _source_of(part)) is not None}
+
+
+def _parts(volume: Manifest) -> Sequence[Manifest]:
+    """What a volume is made of: the sources of a projected one, each of the form of a volume; else itself."""
+    return (volume["projected"] or {}).get("sources") or () if "projected" in volume else [volume]
+
+
+def _source_of(part: Manifest) -> Source | None:
+    """The ConfigMap or Secret that a part is of; a volume calls the second one's name otherwise."""
+    if "configMap" in part:
+        return Source("configmaps", part["configMap"]["name"])
+    secret = part.get("secret")
+    return None if secret is None else Source("secrets", secret.get("secretName") or secret["name"])
 
 
 def token_projections(volume: Manifest) -> list[TokenProjection]:
@@ -64,7 +68,7 @@ def token_projections(volume: Manifest) -> list[TokenProjection]:
             part["serviceAccountToken"].get("audience"),
             part["serviceAccountToken"].get("expirationSeconds", 3600),
         )
-        for part in ((volume.get("projected") or {}).get("sources") or ())
+        for part in _parts(volume)
         if "serviceAccountToken" in part
     ]
 
@@ -77,21 +81,13 @@ def volume_files(
     tokens: Mapping[TokenProjection, str],
 ) -> dict[str, VolumeFile]:
     """Path within the volume → file. Raises PodError when a source or a key that must exist does not."""
-    if "configMap" in volume:
-        return _from_source("configmaps", volume["configMap"]["name"], volume["configMap"], sources)
-    if "secret" in volume:
-        return _from_source("secrets", volume["secret"]["secretName"], volume["secret"], sources)
-    if "downwardAPI" in volume:
-        return _from_downward(pod, volume["downwardAPI"], facts)
     files: dict[str, VolumeFile] = {}
-    for part in (volume.get("projected") or {}).get("sources") or ():
-        if "configMap" in part:
-            files |= _from_source("configmaps", part["configMap"]["name"], part["configMap"], sources)
-        elif "secret" in part:
-            files |= _from_source("secrets", part["secret"]["name"], part["secret"], sources)
+    for part in _parts(volume):
+        if (source := _source_of(part)) is not None:
+            files |= _from_source(source, part.get("configMap") or part["secret"], sources)
         elif "downwardAPI" in part:
             files |= _from_downward(pod, part["downwardAPI"], facts)
-        elif "serviceAccountToken" not in part:
+        elif "projected" in volume and "serviceAccountToken" not in part:
             raise PodError(f"volume {volume['name']}: projected {next(iter(part), 'source')} is not known on this node")
     for projection in token_projections(volume):
         files[_safe(projection.path)] = VolumeFile(tokens[projection].encode(), _SECRET_MODE)
@@ -99,11 +95,11 @@ def volume_files(
 
 
 def _from_source(
-    kind: str, name: str, reference: Manifest, sources: Mapping[Source, Mapping[str, bytes] | None]
+    source: Source, reference: Manifest, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, VolumeFile]:
     optional = bool(reference.get("optional"))
-    data = source_content(sources, Source(kind, name), optional, "ContainerCreating")
-    mode = _SECRET_MODE if kind == "secrets" else _PUBLIC_MODE
+    data = source_content(sources, source, optional, "ContainerCreating")
+    mode = _SECRET_MODE if source.kind == "secrets" else _PUBLIC_MODE
     items = reference.get("items")
     if not items:
         return {_safe(key): VolumeFile(content, mode) for key, content in data.items()}
@@ -112,7 +108,7 @@ def _from_source(
         if item["key"] in data:
             files[_safe(item["path"])] = VolumeFile(data[item["key"]], mode)
         elif not optional:
-            raise PodError(f"{kind[:-1]} {name} has no key {item['key']}", "ContainerCreating")
+            raise PodError(f"{source.kind[:-1]} {source.name} has no key {item['key']}", "ContainerCreating")
     return files
 
 
