@@ -120,16 +120,19 @@ def plugin_containers(fleet: FleetSpec) -> list[dict[str, Any]]:
             "command": ["cp", f"/{PLUGIN}"],
             "args": [f"{PLUGIN_FOLDER}/{PLUGIN}"],
             "resources": {"requests": resources, "limits": {"memory": "32Mi"}},
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": NONROOT_USER,
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            },
+            "securityContext": {"runAsNonRoot": True, "runAsUser": NONROOT_USER, **unprivileged()},
             "volumeMounts": [{"name": PLUGIN_VOLUME, "mountPath": PLUGIN_FOLDER}],
         }
     ]
+
+
+def unprivileged() -> dict[str, Any]:
+    """The security context of a container that needs no right on its node, and writes nothing but into volumes."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
 
 
 def plugin_volumes(fleet: FleetSpec) -> list[dict[str, Any]]:

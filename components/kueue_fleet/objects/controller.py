@@ -27,7 +27,13 @@ from kueue_fleet.fleet_file.worker_tokens import (
     worker_tokens,
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
+from kueue_fleet.objects.cluster_profiles import (
+    NONROOT_USER,
+    plugin_containers,
+    plugin_mount,
+    plugin_volumes,
+    unprivileged,
+)
 from kueue_fleet.objects.controller_values import asks_for_nodes, controller_configuration
 from kueue_fleet.objects.egress import api_server_egress
 from kueue_fleet.objects.grants import (
@@ -387,11 +393,7 @@ def _container(fleet: FleetSpec) -> dict[str, Any]:
             "requests": {"cpu": "250m", "memory": f"{mebibytes}Mi", "ephemeral-storage": "64Mi"},
             "limits": {"memory": f"{2 * mebibytes}Mi"},
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": unprivileged(),
         "volumeMounts": [
             {"name": "configuration", "mountPath": f"{_FOLDER}/configuration", "readOnly": True},
             {"name": "workers", "mountPath": f"{_FOLDER}/workers", "readOnly": True},

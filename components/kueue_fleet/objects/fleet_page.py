@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPage, FleetPageIap
-from kueue_fleet.objects.cluster_profiles import NONROOT_USER
+from kueue_fleet.objects.cluster_profiles import NONROOT_USER, unprivileged
 from kueue_fleet.objects.egress import api_server_egress
 from kueue_fleet.objects.gpu_direct import GKE_NETWORKING_API
 from kueue_fleet.objects.grants import (
@@ -198,11 +198,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
             "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
             "limits": {"memory": "512Mi"},
         },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": unprivileged(),
         "volumeMounts": [{"name": "configuration", "mountPath": _FOLDER, "readOnly": True}],
     }
     pod = {
