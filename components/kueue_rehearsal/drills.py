@@ -58,18 +58,6 @@ class Fault:
 
 
 @contextmanager
-def _worker_lost(scene: Scene) -> Iterator[None]:
-    with _without_api_server(scene, scene.worker):
-        yield
-
-
-@contextmanager
-def _manager_lost(scene: Scene) -> Iterator[None]:
-    with _without_api_server(scene, scene.fleet.home):
-        yield
-
-
-@contextmanager
 def _without_api_server(scene: Scene, cluster: str) -> Iterator[None]:
     client = scene.session.client
     lose_api_server(client, cluster)
@@ -181,8 +169,18 @@ def _no_controller(fleet: FleetSpec) -> str:
 FAULTS: Final = {
     fault.name: fault
     for fault in (
-        Fault("worker-lost", "{worker} does not answer; what runs there goes on", _worker_lost, _no_worker),
-        Fault("manager-lost", "the manager does not answer; what runs on workers goes on", _manager_lost, _no_worker),
+        Fault(
+            "worker-lost",
+            "{worker} does not answer; what runs there goes on",
+            lambda scene: _without_api_server(scene, scene.worker),
+            _no_worker,
+        ),
+        Fault(
+            "manager-lost",
+            "the manager does not answer; what runs on workers goes on",
+            lambda scene: _without_api_server(scene, scene.fleet.home),
+            _no_worker,
+        ),
         Fault("stock-out", "DWS has no GPU and no TPU left anywhere", _stock_out, _no_dws),
         Fault("spot-reclaim", "every Spot node is taken back", _spot_reclaim, _no_spot, lasts=False),
         Fault(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Explanation
     from kueue_admission.releases import Release
-    from kueue_admission.simulate.records import Record
 
     RoomOf = Callable[[Snapshot, str], Mapping[tuple[str, str], int]]
 
@@ -220,7 +219,11 @@ def _explain_moment(
 
     if any(cluster.keys(workload_text) for cluster in moment.clusters):
         return explain_clusters(moment.clusters, workload_text, with_nodes=with_nodes, room_of=room_of)
-    gone = [r for r in moment.result.records if workload_text in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
+    gone = [
+        record
+        for record in moment.result.records
+        if workload_text in (record.key, record.key.partition("/")[2], f"{record.namespace}/{record.name}", record.name)
+    ]
     if len(gone) == 1:
         seconds = moment.result.seconds
         if gone[0].finished_at is None:
@@ -232,10 +235,6 @@ def _explain_moment(
         message = f"It ran from second {admission_time:g} to second {finish_time:g}"
         return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
     return explain_clusters(moment.clusters, workload_text)
-
-
-def _bare(record: Record) -> str:
-    return record.key.partition("/")[2]
 
 
 def explain_clusters(

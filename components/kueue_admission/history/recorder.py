@@ -26,21 +26,12 @@ class Known(Protocol):
         """The first event of everything that has not ended and is not said to be gone."""
 
 
-class _Nothing:
-    """Nothing was written before."""
-
-    def keys(self, uids: set[str], since: float) -> Mapping[str, set[str]]:
-        return {}
-
-    def open(self, cluster: str) -> Iterable[Event]:
-        return ()
-
-
 class Recorder:
     """One cluster. What it keeps grows with what is in the cluster, not with the history."""
 
     def __init__(self, place: Place, known: Known | None = None) -> None:
-        self._place, self._known = place, known or _Nothing()
+        self._place, self._known = place, known
+        """None: nothing was written before."""
         self._first: dict[str, Event] = {}
         """The first event of each Workload and node that is in the cluster, by its path."""
         self._requests: dict[str, str] = {}
@@ -92,7 +83,9 @@ class Recorder:
         `events` is what was known: `Known.open` of the cluster, by default asked here.
         """
         there = {event.uid for event in self._first.values()}
-        for first in self._known.open(self._place.cluster) if events is None else events:
+        if events is None:
+            events = () if self._known is None else self._known.open(self._place.cluster)
+        for first in events:
             if first.kind is FIRST[kind] and first.uid not in there:
                 self._end(first, now)
 
@@ -104,7 +97,7 @@ class Recorder:
         """The new events, each once."""
         uids, since = self.unknown()
         if uids:
-            self.learn(uids, self._known.keys(uids, since))
+            self.learn(uids, {} if self._known is None else self._known.keys(uids, since))
         return self.take_known()
 
     def unknown(self, begun: float = math.inf) -> tuple[set[str], float]:

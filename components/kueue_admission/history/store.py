@@ -365,9 +365,6 @@ class Store:
             [("time", "ascending"), ("key", "ascending")]
         )
 
-    def _since(self, day: str, columns: Sequence[str] | None = None) -> Any:
-        return self._table(self._paths_since(day), columns)
-
     def _paths_since(self, day: str) -> list[str]:
         return [file.path for file_day, files in self._by_day().items() if file_day >= day for file in files]
 
@@ -404,7 +401,7 @@ class Store:
 
     def read(self, since: float = 0.0, kinds: Collection[Kind] = tuple(Kind)) -> list[Event]:
         """The events of these kinds from the day of a time on, in the order of time."""
-        return self._events(self._once(self._of_kinds(self._since(day_of(since)), kinds)))
+        return self._events(self._once(self._of_kinds(self._table(self._paths_since(day_of(since))), kinds)))
 
     def _of_kinds(self, table: Any, kinds: Collection[Kind]) -> Any:
         return table.filter(self._is_in(table["kind"], kinds))

@@ -175,7 +175,7 @@ def read_raw(
             ]
     if problems or readable_objects is None:
         raise SimulationError(problems)
-    times = [time for item in items if (time := _created(item.data)) is not None]
+    times = [time for item in items if (time := Printed.of(item.data).created) is not None]
     origin = min(times, default=0.0)
     moment = max([origin, *(time for item in items_left if item.kind == "Workload" for time in _transitions(item))])
     arrivals = tuple(_arrivals(readable_objects, items_left, stories, moment))
@@ -228,11 +228,6 @@ def named_workloads(job: Manifest, workload: Workload, name: str) -> Iterator[tu
         yield f"{name}-{number}", replace(workload, name=f"{workload.name}-{number}", uid=uid)
 
 
-def _owner(item: _Item) -> tuple[str, str] | None:
-    """Kind and key of the job that owns the object."""
-    return next((owner for owner in owners_of(item.data) if owner[0] in JOBS), None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Story:
     """What the core does not read of a workload: the name of its job, its run time, and when it was over."""
@@ -268,7 +263,8 @@ def _stories(items: Iterable[_Item]) -> tuple[dict[str, _Story], dict[str, tuple
     for item in by_key.values():
         if item.kind != "Workload" and not is_job(item.data):
             continue
-        owner = _owner(item) if item.kind == "Workload" else None
+        owners = owners_of(item.data) if item.kind == "Workload" else ()
+        owner = next((owner for owner in owners if owner[0] in JOBS), None)
         job = by_key.get(owner) if owner else None
         problems: list[Problem] = []
         seconds = _run_seconds(item, problems)
@@ -334,10 +330,6 @@ def _finished_at(item: _Item) -> float | None:
     return PrintedJob.of(item.data).ended_at
 
 
-def _created(data: Manifest) -> float | None:
-    return Printed.of(data).created
-
-
 def _transitions(item: _Item) -> Iterator[float]:
     """The times in the status of a Workload."""
     printed_workload = PrintedWorkload.of(item.data)
@@ -358,7 +350,7 @@ def _arrivals(
     arrivals: list[Arrival] = []
     for item, workload in zip(in_order, fleet_objects.workloads, strict=True):
         story = stories[item.label]
-        creation_time = workload.created if _created(item.data) is not None else moment
+        creation_time = workload.created if Printed.of(item.data).created is not None else moment
         name = workload.name if workload.key not in keys else f"{item.kind.lower()}-{workload.name}"
         workload = replace(workload, created=creation_time, name=name)
         keys.add(workload.key)

@@ -48,12 +48,8 @@ STUCK_EVICTION: Final = "StuckEviction"
 """Reason of the event about a job of the manager whose status was corrected."""
 HELD_EVICTION: Final = "HeldEviction"
 """Reason of the event about an eviction that waits for a worker where pods of the job may still run."""
-
-
 ENDED_SUSPENDED: Final = "EndedSuspended"
 """Reason of the event about a job of the manager that had ended, and was suspended all the same."""
-
-
 LOST_COPY: Final = "LostCopy"
 """Reason of the event about a job that was taken back from a worker that has no copy of it any more."""
 LOST_END: Final = "LostEnd"

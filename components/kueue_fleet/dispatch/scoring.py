@@ -36,8 +36,6 @@ _REFUSED: Final[Mapping[FitKind, FilterReason]] = {
     FitKind.INACTIVE: FilterReason.QUEUE_INACTIVE,
     FitKind.NEVER: FilterReason.MISCONFIGURED,
 }
-
-
 _UNGUARDED: Final = f"its queue has no admission check {ASSIGNMENT_CHECK}; deploy the fleet again"
 _NEVER: Final[Mapping[str, FilterReason]] = {reason.value: reason for reason in FilterReason}
 

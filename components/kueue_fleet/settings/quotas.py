@@ -57,12 +57,8 @@ class FleetResourceQuota(ResourceQuota):
         other = self.per_cluster.get(cluster)
         if other is None:
             return self
-        return ResourceQuota.model_construct(
-            name=self.name,
-            nominal_quota=self.nominal_quota if other.nominal_quota is None else other.nominal_quota,
-            borrowing_limit=self.borrowing_limit if other.borrowing_limit is None else other.borrowing_limit,
-            lending_limit=self.lending_limit if other.lending_limit is None else other.lending_limit,
-        )
+        amounts = {name: getattr(self, name) for name in QuotaAmounts.model_fields}
+        return ResourceQuota.model_construct(name=self.name, **{**amounts, **_own_amounts(other)})
 
 
 def _own_amounts(other: QuotaAmounts | None) -> dict[str, Quantity]:

@@ -177,7 +177,7 @@ class Cluster:
             "name": self.name,
             **asdict(parameters),
             "endpoint": address,
-            "caCertificate": self._certificate_base64(),
+            "caCertificate": base64.b64encode(self.plan.ca_file.read_bytes()).decode(),
             # A name under gke.goog would lead off this machine; the address answers for it.
             "dnsEndpoint": address,
             "version": self._version,
@@ -197,9 +197,6 @@ class Cluster:
             "processes": self._children.status(),
             "services": dict(self._service_states),
         }
-
-    def _certificate_base64(self) -> str:
-        return base64.b64encode(self.plan.ca_file.read_bytes()).decode()
 
     def _access(self) -> ClusterAccess:
         return ClusterAccess(

@@ -17,8 +17,6 @@ from kueue_rehearsal.processes.child_process import ProcessSpec
 
 STAGES = Path(__file__).with_name("kwok_stages.yaml")
 """The stages that kwok runs; the annotation kueue-fleet.dev/exit-code of a pod says how it ends."""
-
-
 _LOG_LINE: Final = "This pod is simulated: its containers run nothing, and print only this line."
 
 

@@ -65,7 +65,7 @@ class ClusterClients:
         return self._write(cluster, job, "POST", _path(kind.group, kind.version, kind.plural, job), params)
 
     def apply(self, cluster: str, document: Mapping[str, Any]) -> Json:
-        """Create what jobs use, or make it what USED says.
+        """Create what jobs use, or make it what DOCUMENT says.
 
         Raises:
             RehearsalError: the API server refused it; its own words are in the text.

@@ -94,8 +94,7 @@ class SupervisorClient:
 
     def clusters(self) -> list[dict[str, Any]]:
         """All clusters, as `get_cluster` has them."""
-        answer: list[dict[str, Any]] = self._request("GET", "/clusters")["clusters"]
-        return answer
+        return list(self._request("GET", "/clusters")["clusters"])
 
     def delete_cluster(self, name: str) -> None:
         """Stops the cluster and removes all of it."""
@@ -124,8 +123,7 @@ class SupervisorClient:
     def reclaim_spot(self, cluster: str, count: int = 1, pool: str | None = None) -> list[str]:
         """Takes up to `count` Spot nodes away, of one pool if it is given; returns their names."""
         body: dict[str, object] = {"count": count, **({} if pool is None else {"pool": pool})}
-        node_names: list[str] = self._request("POST", f"{_cluster(cluster)}/reclaims", body)["nodes"]
-        return node_names
+        return list(self._request("POST", f"{_cluster(cluster)}/reclaims", body)["nodes"])
 
     def delete_node_pool(self, cluster: str, pool: str) -> None:
         """Removes a node pool and its nodes."""
@@ -133,18 +131,15 @@ class SupervisorClient:
 
     def processes(self) -> list[dict[str, Any]]:
         """Every living process, the supervisor first: name, cluster (None: shared), pid, rssBytes, cpuSeconds."""
-        answer: list[dict[str, Any]] = self._request("GET", "/processes")["processes"]
-        return answer
+        return list(self._request("GET", "/processes")["processes"])
 
     def refused_pods(self) -> list[dict[str, Any]]:
         """The pods that cannot run here, all clusters': see `refused_pods.RefusedPod`."""
-        answer: list[dict[str, Any]] = self._request("GET", "/refusedPods")["pods"]
-        return answer
+        return list(self._request("GET", "/refusedPods")["pods"])
 
     def late_pods(self) -> list[str]:
         """The pods of all clusters' own nodes that are not ready, each with why, in words."""
-        pod_names: list[str] = self._request("GET", "/latePods")["pods"]
-        return pod_names
+        return list(self._request("GET", "/latePods")["pods"])
 
     def kill(self, cluster: str | None, process: str, signal_name: str = "SIGKILL") -> int:
         """Signals a process as a fault would, of the rehearsal itself when `cluster` is None; returns its pid."""
