@@ -140,8 +140,8 @@ def decide_assignment(
     """The next step for a job that its manager has not admitted.
 
     Args:
-        assigned: the worker of the assignment; empty: there is none.
-        nominated: the nominated workers, in their order.
+        assigned_name: the worker of the assignment; empty: there is none.
+        nominated_names: the nominated workers, in their order.
         views: every worker that the fleet has, whether the job's queue has it or not.
     """
     if assigned_name:

@@ -21,10 +21,10 @@ _WATCH_SECONDS: Final = 300
 
 
 class FollowedList(Generic[T]):
-    """The objects at `path`, listed by the first call and then followed; each is given as what `made` makes of it."""
+    """The objects at `path`, listed by the first call and then followed, as `read_item` reads each."""
 
     def __init__(self, client: ApiClient, path: str, read_item: Callable[[Json], T]) -> None:
-        self._client, self._path, self._made = client, path, read_item
+        self._client, self._path, self._read_item = client, path, read_item
         self._known: dict[str, T] | None = None
         """None: it has to be listed."""
         self._lock = Lock()
@@ -76,4 +76,4 @@ class FollowedList(Generic[T]):
 
     def _entry(self, item: Json) -> T:
         item["metadata"].pop("managedFields", None)  # As large as the rest, and of interest to no reader.
-        return self._made(item)
+        return self._read_item(item)
