@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from kueue_admission.decide.amounts import is_unlimited
 from kueue_admission.decide.model import Objects
+from kueue_admission.read.goals import Judged
 from kueue_admission.simulate.clock import End, EndReason
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.contention import Contended
@@ -69,17 +70,6 @@ class UsedBudget(Protocol):
         """Its fields, as in the result."""
 
 
-class JudgedGoal(Protocol):
-    """How it is with a goal; as text, a sentence. `goals` makes these."""
-
-    @property
-    def standing(self) -> str:
-        """Met, at risk, missed or not known."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Its fields, as in the result."""
-
-
 class Snapshot(NamedTuple):
     """What `kubectl get clusterqueues` and `kubectl get nodes` print at a time of the clock.
 
@@ -114,7 +104,7 @@ class Result:
     """All of them again, from each second on at which some change."""
     begin: datetime | None = None
     """What time second 0 is; None: not known."""
-    goals: tuple[JudgedGoal, ...] = ()
+    goals: tuple[Judged, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     accelerator_usd: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What a GPU or TPU chip costs for an hour, by cluster and flavor, as far as it is known."""

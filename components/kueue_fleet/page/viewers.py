@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
@@ -48,19 +48,11 @@ class RefusedError(Exception):
         self.status = status
 
 
-class SignIn(Protocol):
-    """How viewers say who they are."""
-
-    async def viewer(self, request: web.Request) -> Viewer:
-        """Who sends a request. Raises RefusedError."""
-        ...
-
-
 class TokenSignIn:
     """Viewers give their own token, which is sent on: the API server says what they may see."""
 
     async def viewer(self, request: web.Request) -> Viewer:
-        """See `SignIn.viewer`. Raises RefusedError: it gives no such token, or one that is not for it."""
+        """Who sends a request. Raises RefusedError: it gives no such token, or one that is not for it."""
         match = _TOKEN.fullmatch(request.headers.get("Authorization", ""))
         if match is None:
             raise RefusedError(401, "give your token of the cluster")
@@ -84,7 +76,7 @@ class IapSignIn:
         self._read_at = float("-inf")
 
     async def viewer(self, request: web.Request) -> Viewer:
-        """See `SignIn.viewer`. Raises RefusedError: it gives no such token, or one that is not for it."""
+        """Who sends a request. Raises RefusedError: it gives no such token, or one that is not for it."""
         if not self._audience:
             raise RefusedError(403, "fleetPage.iap.audience is not set, so the page refuses everybody")
         user = await self._verified(request.headers.get(IAP_HEADER, ""))
@@ -129,3 +121,7 @@ class IapSignIn:
         if key_id not in self._keys:
             raise RefusedError(401, "signed by an unknown key")
         return {key_id: self._keys[key_id]}
+
+
+SignIn = TokenSignIn | IapSignIn
+"""How viewers say who they are."""

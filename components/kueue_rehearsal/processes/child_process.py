@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -45,14 +44,6 @@ class ProcessSpec:
     """The current folder; default: the folder of the log."""
     stop_seconds: float = 5.0
     """How long the process may take to end after SIGTERM, before SIGKILL."""
-
-
-class Spawn(Protocol):
-    """Starts a process that the supervisor owns: it is listed in `GET /processes` and stopped with its cluster."""
-
-    def __call__(self, spec: ProcessSpec) -> ChildProcess:
-        """Raises RehearsalError when the program cannot be started."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +141,11 @@ class ChildProcess:
         for listener in self._listeners:
             listener(self)
         self._listeners.clear()
+
+
+Spawn = Callable[[ProcessSpec], ChildProcess]
+"""Starts a process that the supervisor owns: it is listed in `GET /processes` and stopped with its cluster. Raises
+RehearsalError when the program cannot be started."""
 
 
 def die_with_parent(death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
