@@ -18,7 +18,8 @@ import base64
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Final
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
@@ -29,6 +30,15 @@ log = logging.getLogger(__name__)
 
 _DEFAULT_PORT = 443
 _RETRY_SECONDS = 1.0
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+CLIENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    f"{_ADMISSION}/mutatingwebhookconfigurations": (),
+    f"{_ADMISSION}/validatingwebhookconfigurations": (),
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": ("spec", "conversion", "webhook", "clientConfig"),
+    "/apis/apiregistration.k8s.io/v1/apiservices": ("spec",),
+}
+"""The objects that name a Service, by the path of their collection: in which fields; empty: in each of its webhooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,8 @@ class ClientConfig:
 
     resource: str
     """The object's API path."""
-    kind: str
-    """`webhooks`, `crd` or `apiservice`: decides how the port is patched."""
+    fields: tuple[str, ...]
+    """Where in the object it is; empty for one of a list of webhooks."""
     service: str
     """namespace/name."""
     port: int
@@ -77,61 +87,33 @@ def project_service(service: Json) -> Json:
     return {"metadata": {"name": service["metadata"]["name"]}, "spec": kept_fields}
 
 
-def project_webhooks(configuration: Json) -> Json:
-    """The fields of a Mutating- or ValidatingWebhookConfiguration that matter here."""
-    return {
-        "webhooks": [
-            {"name": hook["name"], "clientConfig": hook["clientConfig"]} for hook in configuration.get("webhooks") or ()
-        ]
-    }
+def project_clients(item: Json, fields: tuple[str, ...]) -> Json:
+    """The client configurations in an object, one below `fields` or those of its webhooks. A CRD's schemas are
+    megabytes."""
+    if fields:
+        clients = [reduce(lambda part, field: part.get(field) or {}, fields, item)]
+    else:
+        clients = [{"name": hook["name"], **hook["clientConfig"]} for hook in item.get("webhooks") or ()]
+    return {"clients": [{key: one[key] for key in ("name", "service", "caBundle") if key in one} for one in clients]}
 
 
-def project_crd(crd: Json) -> Json:
-    """A CustomResourceDefinition's conversion; its schemas are megabytes."""
-    webhook = (crd["spec"].get("conversion") or {}).get("webhook") or {}
-    return {"clientConfig": webhook.get("clientConfig") or {}}
-
-
-def project_apiservice(apiservice: Json) -> Json:
-    """The Service that an APIService names, if any."""
-    return {"service": apiservice["spec"].get("service")}
-
-
-def client_configs(
-    webhooks: Mapping[str, Mapping[str, Json]], crds: Mapping[str, Json], apiservices: Mapping[str, Json]
-) -> list[ClientConfig]:
-    """All places that name a Service. `webhooks` maps the resource (`mutatingwebhookconfigurations` …) to its
-    objects."""
-    configs = []
-    for resource, objects in webhooks.items():
-        for name, configuration in objects.items():
-            path = f"/apis/admissionregistration.k8s.io/v1/{resource}/{name}"
-            for index, hook in enumerate(configuration["webhooks"]):
-                config = hook["clientConfig"]
-                if config.get("service"):
-                    configs.append(_config(path, "webhooks", config["service"], config, index, hook["name"]))
-    for name, crd in crds.items():
-        config = crd["clientConfig"]
-        if config.get("service"):
-            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-            configs.append(_config(path, "crd", config["service"], config))
-    for name, apiservice in apiservices.items():
-        if apiservice["service"]:
-            path = f"/apis/apiregistration.k8s.io/v1/apiservices/{name}"
-            configs.append(_config(path, "apiservice", apiservice["service"], {}))
-    return configs
-
-
-def _config(path: str, kind: str, service: Json, config: Json, index: int = 0, name: str = "") -> ClientConfig:
-    return ClientConfig(
-        resource=path,
-        kind=kind,
-        service=f"{service['namespace']}/{service['name']}",
-        port=service.get("port") or _DEFAULT_PORT,
-        ca_bundle=config.get("caBundle") or "",
-        index=index,
-        name=name,
-    )
+def client_configs(collections: Mapping[str, Mapping[str, Json]]) -> list[ClientConfig]:
+    """All places that name a Service, in what `project_clients` has left of the objects of each of CLIENTS."""
+    return [
+        ClientConfig(
+            resource=f"{path}/{name}",
+            fields=CLIENTS[path],
+            service=f"{service['namespace']}/{service['name']}",
+            port=service.get("port") or _DEFAULT_PORT,
+            ca_bundle=client.get("caBundle") or "",
+            index=index,
+            name=client.get("name", ""),
+        )
+        for path, items in collections.items()
+        for name, item in items.items()
+        for index, client in enumerate(item["clients"])
+        if (service := client.get("service"))
+    ]
 
 
 def pick_backend(namespace: str, selector: Mapping[str, str], backends: Sequence[Backend]) -> Backend | None:
@@ -227,15 +209,15 @@ def plan_routes(
 
 
 def _client_config_patch(config: ClientConfig, port: int | None, ca_bundle: str | None) -> Patch:
-    if config.kind == "apiservice":
-        return Patch(config.resource, MERGE_PATCH, {"spec": {"service": {"port": port}}})
-    if config.kind == "crd":
-        client: Json = {}
+    if config.fields:
+        body: Json = {}
         if port is not None:
-            client["service"] = {"port": port}
+            body["service"] = {"port": port}
         if ca_bundle is not None:
-            client["caBundle"] = ca_bundle
-        return Patch(config.resource, MERGE_PATCH, {"spec": {"conversion": {"webhook": {"clientConfig": client}}}})
+            body["caBundle"] = ca_bundle
+        for field in reversed(config.fields):
+            body = {field: body}
+        return Patch(config.resource, MERGE_PATCH, body)
     base = f"/webhooks/{config.index}"
     steps: list[Json] = [{"op": "test", "path": f"{base}/name", "value": config.name}]
     if port is not None:
@@ -263,15 +245,16 @@ class ServiceRoutes:
         def watched(path: str, project: Callable[[Json], Json], page: int = 200) -> Watched:
             return Watched(api, path, project=project, on_change=lambda *_: self._changed.set(), page=page)
 
-        admission = "/apis/admissionregistration.k8s.io/v1"
         self._services = watched("/api/v1/services", project_service)
-        self._webhooks = {
-            name: watched(f"{admission}/{name}", project_webhooks)
-            for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-        }
         # One page of ten definitions is a few megabytes of JSON while it is read.
-        self._crds = watched("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", project_crd, page=10)
-        self._apiservices = watched("/apis/apiregistration.k8s.io/v1/apiservices", project_apiservice)
+        self._clients = {
+            path: watched(
+                path,
+                partial(project_clients, fields=fields),
+                page=10 if path.endswith("customresourcedefinitions") else 200,
+            )
+            for path, fields in CLIENTS.items()
+        }
 
     def changed(self) -> None:
         """To be called when a pod has become ready or has ceased to be."""
@@ -279,7 +262,7 @@ class ServiceRoutes:
 
     async def run(self) -> None:
         """Runs until cancelled."""
-        watches = (self._services, *self._webhooks.values(), self._crds, self._apiservices)
+        watches = (self._services, *self._clients.values())
         try:
             async with asyncio.TaskGroup() as group:
                 for watch in watches:
@@ -296,7 +279,7 @@ class ServiceRoutes:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            configs = self._configs()
+            configs = client_configs({path: watch.objects for path, watch in self._clients.items()})
             self._claim_addresses(configs)
             patches = plan_routes(
                 self._services.objects, configs, self._backends(), self._idle_ip, self.authorities, self._own_addresses
@@ -335,10 +318,3 @@ class ServiceRoutes:
             log.info("relay: %s; trying again", error)
             return False
         return True
-
-    def _configs(self) -> list[ClientConfig]:
-        return client_configs(
-            {name: watch.objects for name, watch in self._webhooks.items()},
-            self._crds.objects,
-            self._apiservices.objects,
-        )

@@ -7,6 +7,7 @@ import pytest
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH
 from kueue_rehearsal.node_agent.services import (
+    CLIENTS,
     Backend,
     ClientConfig,
     Patch,
@@ -14,9 +15,7 @@ from kueue_rehearsal.node_agent.services import (
     pick_backend,
     plan_relays,
     plan_routes,
-    project_apiservice,
-    project_crd,
-    project_webhooks,
+    project_clients,
     routed_services,
     target_port,
 )
@@ -24,8 +23,9 @@ from kueue_rehearsal.node_agent.services import (
 IDLE = "127.70.0.1"
 OWN = {"ks/hook": "127.71.0.1"}
 SERVICE_PATH = "/api/v1/namespaces/ks/services/hook"
-WEBHOOK_PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/v"
-CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/c"
+_, WEBHOOKS, CRDS, APISERVICES = CLIENTS
+WEBHOOK_PATH = f"{WEBHOOKS}/v"
+CRD_PATH = f"{CRDS}/c"
 
 
 def service(**spec: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def backend(name: str = "p", ip: str = "127.70.1.2", ready_since: float = 1.0, *
 
 
 def webhook(port: int = 443, ca: str = "") -> ClientConfig:
-    return ClientConfig(WEBHOOK_PATH, "webhooks", "ks/hook", port, ca, index=2, name="w.kb.io")
+    return ClientConfig(WEBHOOK_PATH, (), "ks/hook", port, ca, index=2, name="w.kb.io")
 
 
 def plan(services: dict[str, Any], configs: list[ClientConfig], *backends: Backend, **ca: bytes) -> list[Patch]:
@@ -101,8 +101,8 @@ def test_the_authority_of_a_certificate_made_here_is_written_once() -> None:
 
 
 def test_conversions_and_aggregated_apis_are_patched_in_their_own_place() -> None:
-    crd = ClientConfig(CRD_PATH, "crd", "ks/hook", 443)
-    api = ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443)
+    crd = ClientConfig(CRD_PATH, CLIENTS[CRDS], "ks/hook", 443)
+    api = ClientConfig(f"{APISERVICES}/a", CLIENTS[APISERVICES], "ks/hook", 443)
     settled = service(type="ExternalName", externalName="127.70.1.2")
     assert [patch.body for patch in plan({"ks/hook": settled}, [crd, api], backend())] == [
         {"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"port": 9443}}}}}},
@@ -138,29 +138,31 @@ def test_a_port_name_waits_for_a_pod() -> None:
 
 def test_every_place_that_names_a_service_is_found() -> None:
     reference = {"namespace": "ks", "name": "hook"}
-    hooks = project_webhooks(
-        {
-            "webhooks": [
-                {"name": "url", "clientConfig": {"url": "https://x"}, "rules": ["big"]},
-                {"name": "svc", "clientConfig": {"service": reference, "caBundle": "Q0E="}},
-            ]
-        }
-    )
-    crds = {
-        "c": project_crd(
-            {"spec": {"conversion": {"webhook": {"clientConfig": {"service": {**reference, "port": 9443}}}}}}
-        ),
-        "plain": project_crd({"spec": {"conversion": {"strategy": "None"}}}),
+    hooks = {
+        "webhooks": [
+            {"name": "url", "clientConfig": {"url": "https://x"}, "rules": ["big"]},
+            {"name": "svc", "clientConfig": {"service": reference, "caBundle": "Q0E="}},
+        ]
     }
-    apis = {
-        "a": project_apiservice({"spec": {"service": reference}}),
-        "local": project_apiservice({"spec": {}}),
+    conversion = {"webhook": {"clientConfig": {"service": {**reference, "port": 9443}}}}
+    objects: dict[str, dict[str, Any]] = {
+        WEBHOOKS: {"v": hooks},
+        CRDS: {
+            "c": {"spec": {"conversion": conversion, "versions": ["big"]}},
+            "plain": {"spec": {"conversion": {"strategy": "None"}}},
+        },
+        APISERVICES: {"a": {"spec": {"service": reference}}, "local": {"spec": {}}},
     }
-    result = client_configs({"validatingwebhookconfigurations": {"v": hooks}}, crds, apis)
+    kept = {
+        path: {name: project_clients(item, CLIENTS[path]) for name, item in items.items()}
+        for path, items in objects.items()
+    }
+    assert "big" not in str(kept)
+    result = client_configs(kept)
     assert result == [
-        ClientConfig(WEBHOOK_PATH, "webhooks", "ks/hook", 443, "Q0E=", index=1, name="svc"),
-        ClientConfig(CRD_PATH, "crd", "ks/hook", 9443),
-        ClientConfig("/apis/apiregistration.k8s.io/v1/apiservices/a", "apiservice", "ks/hook", 443),
+        ClientConfig(WEBHOOK_PATH, (), "ks/hook", 443, "Q0E=", index=1, name="svc"),
+        ClientConfig(CRD_PATH, CLIENTS[CRDS], "ks/hook", 9443),
+        ClientConfig(f"{APISERVICES}/a", CLIENTS[APISERVICES], "ks/hook", 443),
     ]
 
 
@@ -186,6 +188,6 @@ def test_without_a_ready_pod_nothing_is_relayed() -> None:
 
 def test_only_services_with_pods_that_somebody_names_are_routed() -> None:
     services = {"ks/hook": service(), "ks/headless": service(selector=None), "ks/other": service()}
-    headless = ClientConfig(CRD_PATH, "crd", "ks/headless", 443)
-    absent = ClientConfig(CRD_PATH, "crd", "ks/absent", 443)
+    headless = ClientConfig(CRD_PATH, CLIENTS[CRDS], "ks/headless", 443)
+    absent = ClientConfig(CRD_PATH, CLIENTS[CRDS], "ks/absent", 443)
     assert routed_services(services, [webhook(), webhook(), headless, absent]) == ["ks/hook"]
