@@ -351,13 +351,8 @@ class Session:
             RehearsalError: one of them cannot be started.
         """
         with_pools = {name for pool in fleet.node_pools if pool.existing for name in fleet.clusters_of(pool)}
-        for entry in (
-            there := [
-                gke_cluster
-                for gke_cluster in fleet.gke_clusters
-                if gke_cluster.existing or gke_cluster.name in with_pools
-            ]
-        ):
+        there = [cluster for cluster in fleet.gke_clusters if cluster.existing or cluster.name in with_pools]
+        for entry in there:
             autopilot = entry.mode == "Autopilot"
             place = {"project": fleet.project, "location": entry.region}
             self.client.put_cluster(entry.name, **place, autopilot=autopilot)
@@ -386,9 +381,8 @@ class Session:
     def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
         from kueue_fleet.google.node_pools import node_pool_properties
 
-        existing = {pool.name for pool in fleet.node_pools if pool.existing}
         for pool in fleet.node_pools_on(cluster.name):
-            if pool.name in existing:
+            if pool.entry.existing:
                 nodes = node_pool_properties(
                     pool,
                     service_account="",

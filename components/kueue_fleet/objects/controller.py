@@ -295,11 +295,10 @@ def _network_policy(namespace: str, fleet: FleetSpec, home: ClusterEntry) -> Man
 
 def _disruption_budget(namespace: str, replicas: int) -> Manifest:
     """One replica may be away at a time; of a single one, that one too, or its node could never be drained."""
-    spec = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABELS)}}
-    budget = manifest("policy/v1", "PodDisruptionBudget", CONTROLLER_NAME, namespace, spec=spec)
+    spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": dict(_LABELS)}}
     if replicas > 1:
         spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    return budget
+    return manifest("policy/v1", "PodDisruptionBudget", CONTROLLER_NAME, namespace, spec=spec)
 
 
 def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
