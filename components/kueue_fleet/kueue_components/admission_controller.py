@@ -44,13 +44,9 @@ class AdmissionController(Component):
             SpecError: the controller's Deployment is not among the objects, or the kubeconfig of a worker is missing.
         """
         super().__init__(name, opts)
-        pod_objects = [
-            manifest_there
-            for manifest_there in objects
-            if _is_controller(manifest_there) and "namespace" in manifest_there["metadata"]
-        ]
-        if len(pod_objects) != 1:
-            wrong = f"{len(pod_objects)} Deployments in a namespace are given"
+        controllers = [item for item in objects if _is_controller(item) and "namespace" in item["metadata"]]
+        if len(controllers) != 1:
+            wrong = f"{len(controllers)} Deployments in a namespace are given"
             fix = "give what render_controller returns for a manager"
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
@@ -59,8 +55,8 @@ class AdmissionController(Component):
             if _is_controller(item):
                 self.workers = self._secrets(name, item, kubeconfigs)
                 last.extend(self.workers.values())
-            manifest_there = _with_image(item, image) if item["kind"] == "Deployment" and image is not None else item
-            resource = declare_object(self, f"{name}/{label}", manifest_there, depends_on=last)
+            declared = _with_image(item, image) if item["kind"] == "Deployment" and image is not None else item
+            resource = declare_object(self, f"{name}/{label}", declared, depends_on=last)
             self.objects[label] = resource
             last = [resource]
         self._give_out()

@@ -177,16 +177,14 @@ class WorkerAccess(Component):
         elif objects is None:
             objects = google_access(google_account, namespaces, frameworks)
         super().__init__(name, opts)
-        grants = [manifest_there for manifest_there in objects if manifest_there["kind"] != "Secret"]
-        secrets = [manifest_there for manifest_there in objects if manifest_there["kind"] == "Secret"]
+        grants = [item for item in objects if item["kind"] != "Secret"]
+        secrets = [item for item in objects if item["kind"] == "Secret"]
         if len(secrets) > 1 or any(secret.get("type") != TOKEN_SECRET_TYPE for secret in secrets):
             wrong = f"{len(secrets)} Secrets were given"
             raise SpecError([COMPONENT.at(f"{where}.objects", wrong, f"give one of type {TOKEN_SECRET_TYPE}, or none")])
         declared_objects: list[KubernetesObject] = []
-        for label, manifest_there in zip(object_labels(grants), grants, strict=True):
-            declared_objects.append(
-                declare_object(self, f"{name}/{label}", manifest_there, depends_on=declared_objects[-1:])
-            )
+        for label, item in zip(object_labels(grants), grants, strict=True):
+            declared_objects.append(declare_object(self, f"{name}/{label}", item, depends_on=declared_objects[-1:]))
         if not secrets:
             self.kubeconfig = pulumi.Output.all(endpoint, authority, tls_server_name, proxy_url).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)

@@ -55,10 +55,10 @@ class Namespaces(Component):
         judge((*self._others(f"{name}.spec", namespaces), *repeated_names), opts)
         super().__init__(name, opts)
         self.objects = {}
-        for namespace, namespace_manifest_there in zip(names, namespaces, strict=True):
+        for namespace, item in zip(names, namespaces, strict=True):
             # Kubernetes makes this one, and never lets it be deleted.
             patch = namespace == "default"
-            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", namespace_manifest_there, patch=patch)
+            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", item, patch=patch)
         self._give_out()
 
 
@@ -103,11 +103,7 @@ class Team(Component):
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
-        namespaces_by_name = {
-            manifest_there["metadata"]["name"]: manifest_there
-            for manifest_there in objects
-            if manifest_there["kind"] == "Namespace"
-        }
+        namespaces_by_name = {item["metadata"]["name"]: item for item in objects if item["kind"] == "Namespace"}
         labels = namespace_labels(spec.name, spec.pod_security)
         for namespace in spec.namespace_names:
             resource_manifest = namespaces_by_name.get(namespace) or namespace_manifest(namespace, labels)
@@ -135,16 +131,16 @@ class Team(Component):
                         self, f"{name}/{namespace}/Secret/{secret}", resource_manifest, depends_on=[place]
                     )
         self.objects = []
-        for manifest_there in (manifest_there for manifest_there in objects if manifest_there["kind"] != "Namespace"):
-            metadata = manifest_there["metadata"]
+        for item in objects:
+            if item["kind"] == "Namespace":
+                continue
+            metadata = item["metadata"]
             namespace = metadata.get("namespace")
-            label = (namespace, manifest_there["kind"], metadata["name"]) if namespace else (manifest_there["kind"],)
+            label = (namespace, item["kind"], metadata["name"]) if namespace else (item["kind"],)
             if namespace and namespace not in self.namespaces:
                 raise SpecError([COMPONENT.at(f"Team {name}.objects", f"one is in {namespace}", "give the team's own")])
             needed_resources = [self.namespaces[namespace]] if namespace else self.objects[-1:]
-            self.objects.append(
-                declare_object(self, "/".join((name, *label)), manifest_there, depends_on=needed_resources)
-            )
+            self.objects.append(declare_object(self, "/".join((name, *label)), item, depends_on=needed_resources))
         self._give_out()
 
 
