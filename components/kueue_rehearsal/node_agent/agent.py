@@ -23,6 +23,7 @@ from kueue_admission.read.printed_pods import PrintedPod
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, AcceptedRefusals, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi, Watched
 from kueue_rehearsal.node_agent.addresses import claim_address
+from kueue_rehearsal.node_agent.containers import PodNode
 from kueue_rehearsal.node_agent.leases import leases_of, release_leases
 from kueue_rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_rehearsal.node_agent.programs import CertificateNeed, Program
@@ -133,18 +134,17 @@ class NodeAgent:
         assert self._client is not None
         assert self._routes is not None
         metadata = pod["metadata"]
-        worker = PodWorker(
+        node = PodNode(
             api=self._api,
-            pod=pod,
-            folder=self._folder / "pods" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid'][:8]}",
-            node_name=NODE_NAME,
-            host_ip=self._host_ip,
+            name=NODE_NAME,
+            ip=self._host_ip,
             programs=self._programs,
             spawn=self._spawn,
             client=self._client,
             ensure_certificate=self._ensure_certificate,
-            on_ready_change=self._routes.changed,
         )
+        folder = self._folder / "pods" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid'][:8]}"
+        worker = PodWorker(node, pod, folder, self._routes.changed)
         self._workers[worker.uid] = worker
         task = asyncio.create_task(self._run_worker(worker), name=f"pod {metadata['namespace']}/{metadata['name']}")
         self._tasks.add(task)

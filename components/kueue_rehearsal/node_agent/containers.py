@@ -19,6 +19,7 @@ import aiohttp
 
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.kube.answers import ApiError
+from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes, build_root, write_kubeconfig
 from kueue_rehearsal.node_agent.pods import (
     HostFacts,
@@ -50,26 +51,34 @@ _CONFIG_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class PodNode:
+    """What pods and their containers need from their node."""
+
+    api: ControlPlaneApi
+    name: str
+    ip: str
+    programs: Mapping[str, Program]
+    spawn: Spawn
+    client: aiohttp.ClientSession
+    """For probes."""
+    ensure_certificate: Callable[[str, CertificateNeed], Awaitable[None]]
+    """Ensures that a Secret has a serving certificate before the container starts."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerHost:
     """What a container needs from its pod and node."""
 
+    node: PodNode
     pod: Mapping[str, Any]
     facts: HostFacts
     volumes: PodVolumes
     folder: Path
     """The pod's folder, 0700."""
-    programs: Mapping[str, Program]
-    spawn: Spawn
-    client: aiohttp.ClientSession
-    """For probes."""
-    api_server: str
-    ca_file: Path
     fetch: Callable[[Source], Awaitable[Mapping[str, bytes] | None]]
     """Reads a ConfigMap or Secret of the pod's namespace."""
     google_account: Callable[[], Awaitable[str]]
     """Address of the Google account that the pod acts as; empty for none."""
-    ensure_certificate: Callable[[str, CertificateNeed], Awaitable[None]]
-    """Ensures that a Secret has a serving certificate before the container starts."""
 
 
 class Container:
@@ -132,7 +141,7 @@ class Container:
         while True:
             try:
                 spec = await self._prepare()
-                child = self._host.spawn(spec)
+                child = self._host.node.spawn(spec)
                 break
             except (ApiError, PodError, RehearsalError) as error:
                 # An API server that is unreachable comes back; a kubelet keeps trying too.
@@ -164,7 +173,7 @@ class Container:
     async def _prepare(self) -> ProcessSpec:
         """Everything up to the start of the process. Raises ApiError and PodError."""
         host, container = self._host, self._container
-        program = find_program(host.programs, container, host.pod["metadata"].get("labels"))
+        program = find_program(host.node.programs, container, host.pod["metadata"].get("labels"))
         if host.volumes.problem is not None:
             raise host.volumes.problem
         root = host.folder / "containers" / container["name"]
@@ -214,7 +223,7 @@ class Container:
             for note in adaptation.notes:
                 log.info("%s: %s: %s", self._host.pod["metadata"]["name"], mount, note)
             if adaptation.certificate is not None:
-                await self._host.ensure_certificate(place.namespace, adaptation.certificate)
+                await self._host.node.ensure_certificate(place.namespace, adaptation.certificate)
             here = root / "configuration" / file.name
             here.parent.mkdir(exist_ok=True, mode=0o700)
             write_private(here, adaptation.content)
@@ -239,8 +248,8 @@ class Container:
             kubeconfig = host.folder / "kubeconfig"
             write_kubeconfig(
                 kubeconfig,
-                server=host.api_server,
-                ca_file=host.ca_file,
+                server=host.node.api.server,
+                ca_file=host.node.api.ca_file,
                 token_file=f"{account}/token",
                 namespace=host.volumes.namespace,
             )
@@ -263,7 +272,7 @@ class Container:
         threshold = probe.threshold()
         next_count = child.started_at + probe.initial_delay_seconds
         while threshold.verdict is None:
-            success = await run_probe(self._host.client, probe)
+            success = await run_probe(self._host.node.client, probe)
             if success or time.time() >= next_count:
                 next_count = time.time() + probe.period_seconds
                 threshold.observe(success)
@@ -275,7 +284,7 @@ class Container:
     async def _watch_readiness(self, child: ChildProcess, probe: ProbeSpec) -> None:
         threshold = probe.threshold()
         while True:
-            success = await run_probe(self._host.client, probe)
+            success = await run_probe(self._host.node.client, probe)
             if threshold.observe(success) and child.returncode is None:
                 self._set(replace(self.state, ready=bool(threshold.verdict)))
             await asyncio.sleep(probe.period_seconds if threshold.verdict else EAGER_SECONDS)
@@ -284,7 +293,7 @@ class Container:
         threshold = probe.threshold()
         await asyncio.sleep(probe.initial_delay_seconds)
         while True:
-            threshold.observe(await run_probe(self._host.client, probe))
+            threshold.observe(await run_probe(self._host.node.client, probe))
             if threshold.verdict is False:
                 await self._kill(child, "liveness")
                 return

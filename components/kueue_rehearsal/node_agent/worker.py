@@ -7,24 +7,20 @@ import contextlib
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
-from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent.addresses import AddressError, ClaimedAddress, claim_address, taken_ports
-from kueue_rehearsal.node_agent.containers import Container, ContainerHost
+from kueue_rehearsal.node_agent.containers import Container, ContainerHost, PodNode
 from kueue_rehearsal.node_agent.mounts import PodVolumes, source_data
 from kueue_rehearsal.node_agent.pods import HostFacts, PodError, Source, container_ports, unsupported
-from kueue_rehearsal.node_agent.programs import IMAGE_REASON, CertificateNeed, Program, find_program
+from kueue_rehearsal.node_agent.programs import IMAGE_REASON, find_program
 from kueue_rehearsal.node_agent.services import Backend
 from kueue_rehearsal.node_agent.status import ContainerState, pod_status
 from kueue_rehearsal.private_files import make_private
-from kueue_rehearsal.processes.child_process import Spawn
 
 log = logging.getLogger(__name__)
 
@@ -37,29 +33,10 @@ _NODE_STOP_SECONDS = 3.0
 class PodWorker:
     """Runs one pod. `update` tells it what the API server says of it, `removed` that it is not there any more."""
 
-    def __init__(
-        self,
-        *,
-        api: ControlPlaneApi,
-        pod: Json,
-        folder: Path,
-        node_name: str,
-        host_ip: str,
-        programs: Mapping[str, Program],
-        spawn: Spawn,
-        client: aiohttp.ClientSession,
-        ensure_certificate: Callable[[str, CertificateNeed], Awaitable[None]],
-        on_ready_change: Callable[[], None],
-    ) -> None:
-        self._api = api
+    def __init__(self, node: PodNode, pod: Json, folder: Path, on_ready_change: Callable[[], None]) -> None:
+        self._node = node
         self._pod = pod
         self._folder = folder
-        self._node_name = node_name
-        self._host_ip = host_ip
-        self._programs = programs
-        self._spawn = spawn
-        self._client = client
-        self._ensure_certificate = ensure_certificate
         self._on_ready_change = on_ready_change
         self._address: ClaimedAddress | None = None
         self._init: list[Container] = []
@@ -212,7 +189,7 @@ class PodWorker:
         volumes."""
         for container in self._pod["spec"]["containers"]:
             with contextlib.suppress(PodError):
-                find_program(self._programs, container, self._pod["metadata"].get("labels"))
+                find_program(self._node.programs, container, self._pod["metadata"].get("labels"))
                 return True
         return False
 
@@ -225,31 +202,26 @@ class PodWorker:
                 f"{self._address.ip}: port {ports} is taken; a program on this machine listens on it on all "
                 "addresses, stop it or let it listen on 127.0.0.1 only"
             )
-        facts = HostFacts(self._address.ip, self._host_ip, self._node_name)
+        facts = HostFacts(self._address.ip, self._node.ip, self._node.name)
         make_private(self._folder)
         return ContainerHost(
+            node=self._node,
             pod=self._pod,
             facts=facts,
-            volumes=PodVolumes(self._api, self._pod, facts, self._folder / "volumes"),
+            volumes=PodVolumes(self._node.api, self._pod, facts, self._folder / "volumes"),
             folder=self._folder,
-            programs=self._programs,
-            spawn=self._spawn,
-            client=self._client,
-            api_server=self._api.server,
-            ca_file=self._api.ca_file,
             fetch=self._fetch,
             google_account=self._google_account,
-            ensure_certificate=self._ensure_certificate,
         )
 
     async def _fetch(self, source: Source) -> Mapping[str, bytes] | None:
         namespace = self._pod["metadata"]["namespace"]
-        item = await self._api.find(f"/api/v1/namespaces/{namespace}/{source.kind}/{source.name}")
+        item = await self._node.api.find(f"/api/v1/namespaces/{namespace}/{source.kind}/{source.name}")
         return None if item is None else source_data(item)
 
     async def _google_account(self) -> str:
         namespace, name = self._pod["metadata"]["namespace"], self._pod["spec"].get("serviceAccountName", "default")
-        item = await self._api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
+        item = await self._node.api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}") or {"metadata": {}}
         return str((item["metadata"].get("annotations") or {}).get(WORKLOAD_IDENTITY_ANNOTATION, ""))
 
     def _refuse(self, error: PodError) -> None:
@@ -286,13 +258,13 @@ class PodWorker:
             init_containers=[container.state for container in self._init],
             initialized=self._initialized,
             pod_ip=self._address.ip if self._address else None,
-            host_ip=self._host_ip,
+            host_ip=self._node.ip,
             start_time=self.since,
             now=time.time(),
         )
         body: dict[str, Any] = {"metadata": {"uid": self.uid}, "status": status}
         try:
-            await self._api.patch(f"{self.path}/status", body, STRATEGIC_MERGE_PATCH)
+            await self._node.api.patch(f"{self.path}/status", body, STRATEGIC_MERGE_PATCH)
         except ApiError as error:
             # A conflict is another pod of this name, which `removed` says too, or another writer at the same moment.
             if error.is_not_found:
@@ -320,7 +292,7 @@ class PodWorker:
         while not self._gone:
             await self._report()
             try:
-                await self._api.delete(self.path, uid=self.uid, grace_seconds=0)
+                await self._node.api.delete(self.path, uid=self.uid, grace_seconds=0)
                 break
             except ApiError as error:
                 log.info("%s: final deletion: %s; trying again", self.path, error)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import aiohttp
@@ -16,7 +17,7 @@ from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.control_planes.kube_api import ControlPlaneApi
 from kueue_rehearsal.node_agent import containers, status
 from kueue_rehearsal.node_agent.addresses import ClaimedAddress, claim_address
-from kueue_rehearsal.node_agent.containers import Container, ContainerHost
+from kueue_rehearsal.node_agent.containers import Container, ContainerHost, PodNode
 from kueue_rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes
 from kueue_rehearsal.node_agent.pods import HostFacts, Source
 from kueue_rehearsal.node_agent.programs import CertificateNeed, Program, default_programs
@@ -64,22 +65,19 @@ class Pod:
             },
         }
         facts = HostFacts(self.address.ip, "127.0.0.1", "system-0")
-        volumes = PodVolumes(cast("ControlPlaneApi", None), pod, facts, self.folder / "volumes")
-        volumes.problem = None
-        host = ContainerHost(
-            pod=pod,
-            facts=facts,
-            volumes=volumes,
-            folder=self.folder,
+        server = SimpleNamespace(server="https://127.0.0.1:1", ca_file=self.folder / "ca.crt")
+        node = PodNode(
+            api=cast("ControlPlaneApi", server),
+            name=facts.node_name,
+            ip=facts.host_ip,
             programs=programs or {"test/python": Program((sys.executable, "-c", code))},
             spawn=start_process,
             client=self.client,
-            api_server="https://127.0.0.1:1",
-            ca_file=self.folder / "ca.crt",
-            fetch=self._fetch,
             ensure_certificate=self._ensure_certificate,
-            google_account=self._google_account,
         )
+        volumes = PodVolumes(node.api, pod, facts, self.folder / "volumes")
+        volumes.problem = None
+        host = ContainerHost(node, pod, facts, volumes, self.folder, self._fetch, self._google_account)
         container = Container(host, spec, policy, self.changed.set)
         self.running.append((container, asyncio.create_task(container.run())))
         return container

@@ -13,6 +13,7 @@ import pytest
 from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.node_agent import worker as worker_module
 from kueue_rehearsal.node_agent.addresses import AddressError
+from kueue_rehearsal.node_agent.containers import PodNode
 from kueue_rehearsal.node_agent.programs import default_programs
 from kueue_rehearsal.node_agent.worker import PodWorker
 from kueue_rehearsal.paths import RehearsalPaths
@@ -44,11 +45,9 @@ def pod(image: str = "nginx:1", **spec: Any) -> Json:
 async def running(made: Json, folder: Path) -> AsyncIterator[PodWorker]:
     anything: Any = None
     api: Any = Api()
-    worker = PodWorker(
-        api=api, pod=made, folder=folder, node_name="system-0", host_ip="127.0.0.1",
-        programs=default_programs(lambda name: Path("/bin/true"), RehearsalPaths(folder)),
-        spawn=anything, client=anything, ensure_certificate=anything, on_ready_change=lambda: None,
-    )  # fmt: skip
+    programs = default_programs(lambda name: Path("/bin/true"), RehearsalPaths(folder))
+    node = PodNode(api, "system-0", "127.0.0.1", programs, anything, anything, anything)
+    worker = PodWorker(node, made, folder, lambda: None)
     task = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(DEADLINE_SECONDS):
