@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -17,6 +18,7 @@ from kueue_admission.kernel import SpecError
 from kueue_fleet import Fleet, KubernetesCluster
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.google.resources import resources_on
+from kueue_fleet.program.handed_out import FOLDER_VARIABLE, handed_out
 from mocked_fleets import run
 from plain_fleets import alone, mixed, mixed_data
 from pulumi_mocks import Recording
@@ -152,6 +154,13 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused(changes: dict[str, Any], sa
     cluster = KubernetesCluster(kubeconfig=json.dumps(KUBECONFIG | changes))
     with pytest.raises(Exception, match=said):
         run(parse_fleet(data), kubernetes_clusters={"paris": cluster})
+
+
+def test_commands_read_a_fleet_without_gke_from_its_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    run(alone())
+    [fleet] = handed_out(tmp_path)
+    assert parse_fleet(fleet.data) == alone()
 
 
 def test_a_fleet_without_gke_is_declared_without_googles_provider() -> None:
