@@ -178,15 +178,9 @@ STARTER_PROGRAM: Final = '''\
 
 import pulumi
 
-from kueue_fleet import Fleet
-from kueue_fleet.fleet_file import parse_fleet
-from kueue_admission.kernel import SpecError
+import kueue_fleet as kf
 
-try:
-    spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
-except SpecError as error:
-    raise pulumi.RunError(str(error)) from None
-fleet = Fleet(spec.name, spec)
+fleet = kf.Fleet.from_config()
 pulumi.export("kubeconfig", fleet.kubeconfig)
 '''
 """The Pulumi program of a new project."""
