@@ -39,6 +39,18 @@ def test_it_fits_80_columns(command: list[str]) -> None:
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
 
 
+@pytest.mark.parametrize("command", [[], ["simulate"], ["rehearse"], *LEAVES], ids=" ".join)
+def test_it_names_values_and_not_their_types_in_python(command: list[str]) -> None:
+    text = shown(*command)
+    assert re.findall(r"<(?:str|int|float|path|list|datetime|%).*?>|[{]", text.replace("${", "")) == []
+
+
+@pytest.mark.parametrize("command", ["simulate", "rehearse"])
+def test_a_group_has_examples_and_a_whole_line_for_each_command(command: str) -> None:
+    assert examples(command)
+    assert "..." not in shown(command).partition("Commands:\n")[2]
+
+
 PROGRAM = (
     *("check", "cost", "diff", "preflight", "rehearse run", "render", "rotate"),
     *("simulate fleet", "status", "top", "upgrade", "when"),

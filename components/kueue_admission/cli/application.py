@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from kueue_admission.cli import console
@@ -67,6 +67,20 @@ class Command(TyperCommand):
                     f"{path}: {typed_as(option)} is given {params.count(option)} times; give it once"
                 )
         return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command's name: what is optional in brackets, and nothing else in any."""
+        arguments = (param for param in self.get_params(ctx) if isinstance(param, TyperArgument))
+        return [self.options_metavar or "", *map(_usage_of, arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and options, each with a word for its value, where typer has its type in Python."""
+        for kind, heading in ((TyperArgument, "Arguments"), (TyperOption, "Options")):
+            params = [param for param in self.get_params(ctx) if isinstance(param, kind)]
+            rows = [(_spelling(param), record[1]) for param in params if (record := param.get_help_record(ctx))]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
     def _refuse_options_as_values(self, args: list[str]) -> None:
         """Raises CommandError where the value of an option was forgotten, so that the next option became its value."""
@@ -156,6 +170,39 @@ def load_command(name: str, listed: Listed) -> Any:
     group = get_group(own)
     group.name = name
     return group
+
+
+def _usage_of(argument: TyperArgument) -> str:
+    """An argument in the line of usage."""
+    name = argument.display_name_raw
+    name = name if argument.required or name.startswith("[") else f"[{name}]"
+    return f"{name}..." if argument.nargs != 1 and not name.endswith("...") else name
+
+
+def _spelling(param: TyperArgument | TyperOption) -> str:
+    """How an argument or an option is written, with a word for its value."""
+    if isinstance(param, TyperArgument):
+        return param.display_name_raw
+    spellings = ", ".join(sorted(param.opts, key=len))
+    if param.secondary_opts:
+        return f"{spellings} / {', '.join(param.secondary_opts)}"
+    return spellings if param.is_flag else f"{spellings} {_word(param)}"
+
+
+def _word(option: TyperOption) -> str:
+    """What stands for the value of an option: what its command says, the choices, a unit, or else its own name."""
+    value = option.type_descriptor
+    if option.metavar is not None:
+        return option.metavar
+    if value.is_choice:
+        return "|".join(str(getattr(choice, "value", choice)) for choice in value.choices or ())
+    if value.is_datetime:
+        return "TIME"
+    if value.is_path:
+        return "PATH"
+    if value.annotation is int:
+        return "N"
+    return "SECONDS" if value.annotation is float else max(option.opts, key=len).strip("-").upper()
 
 
 def _own(args: list[str]) -> list[str]:

@@ -55,10 +55,10 @@ COMMANDS: Final = {
 app = application.application(
     PRODUCT,
     COMMANDS,
-    "One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied.",
+    "Describe a GPU batch fleet in one file; check, simulate, rehearse and run it. Begin with `kueue-fleet init`. "
+    "`kueue-fleet COMMAND --help` has examples.",
     "Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command line is "
-    "not valid; 3 a goal is missed; 130 interrupted. Output is plain text where NO_COLOR is set or it is not a "
-    "terminal. Not in the list: controller, schema, rotate, evidence, exec.",
+    "not valid; 3 a goal is missed; 130 interrupted. Not in the list: controller, schema, rotate, evidence, exec.",
 )
 """The command line as typer knows it."""
 

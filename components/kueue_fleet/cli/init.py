@@ -48,7 +48,7 @@ _DEFAULTS = Starter("gpu-fleet", "", ("us-central1",), "nvidia-l4", 8, ("team-a"
 
 def init(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the fleet and of its stack; asked for if left out.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the fleet and of its stack; asked for if left out.")
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="Google Cloud project id.")] = None,
     region: Annotated[
@@ -62,6 +62,7 @@ def init(
         str | None,
         typer.Option(
             "--accelerator",
+            metavar="KIND",
             help=f"Kind of GPU: {', '.join(sorted(gpus()))}.",
             show_default="nvidia-l4",
         ),
@@ -75,6 +76,7 @@ def init(
         str | None,
         typer.Option(
             "--kubernetes",
+            metavar="CONTEXT",
             help="Context of one cluster of any Kubernetes, instead of new ones of GKE: no project, no Google Cloud.",
         ),
     ] = None,

@@ -66,10 +66,12 @@ def plan(
     begin: FromOption = None,
     end: ToOption = None,
     hold_out: Annotated[
-        int, typer.Option("--hold-out", min=0, help="The last weeks, by which only the answer is judged.")
+        int,
+        typer.Option("--hold-out", min=0, metavar="WEEKS", help="The last weeks, by which only the answer is judged."),
     ] = 1,
     budget: Annotated[
-        float | None, typer.Option("--budget", min=1, help="USD a month at most.", show_default="plan.budget of FILE")
+        float | None,
+        typer.Option("--budget", min=1, metavar="USD", help="A month, at most.", show_default="plan.budget of FILE"),
     ] = None,
     growth: GrowthOption = None,
     queue: QueueOption = None,

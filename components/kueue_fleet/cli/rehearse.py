@@ -41,6 +41,11 @@ app = typer.Typer(
     etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the cache); Google Cloud, the
     nodes and their GPUs are simulated. The stack file says, under kueue-fleet:rehearsal, how much capacity DWS has, how
     long nodes take and how often Spot nodes are taken back; see docs/rehearse.md.
+
+    \b
+    Examples:
+      kueue-fleet rehearse run --stack dws-multikueue
+      kueue-fleet rehearse up examples/plain-cluster/fleet.yaml
     """,
 )
 """The subcommands."""
@@ -181,7 +186,7 @@ def reclaim_spot(
         _reclaim(stack_name, nodes)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, short_help="Cause a fault while jobs run, and report what came of it.")
 def drill(
     file: _File = None,
     fault: Annotated[

@@ -19,7 +19,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    help=of_one_cluster.ABOUT.replace("when each job", "when and where each job"),
+    help=of_one_cluster.ABOUT.replace("when each job", "when and where each job")
+    + """
+
+\b
+Examples:
+  kueue-fleet simulate fleet fleet.yaml --jobs jobs.yaml
+  kueue-fleet simulate objects dump/""",
 )
 """The subcommands, one for each kind of input."""
 
@@ -60,7 +66,7 @@ def fleet(
     report: options.Report = None,
     output: OutputOption = Output.text,
 ) -> None:
-    """Simulate the manager and all workers of a fleet together, with jobs from files.
+    """Simulate the manager and all workers of a fleet together.
 
     Jobs come from the workload file (see examples/*/workload.yaml), checks become Ready after the waits it declares,
     and what MultiKueue dispatches runs on the first worker that admits it. A job runs as many seconds as its annotation

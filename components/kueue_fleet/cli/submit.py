@@ -63,7 +63,7 @@ def submit(
     ] = None,
     template: Annotated[
         str | None,
-        typer.Option("--template", help="A team's template of the file, for what is not given: [TEAM/]NAME."),
+        typer.Option("--template", metavar="[TEAM/]NAME", help="A team's template, for what is not given."),
     ] = None,
     nodes: Annotated[
         int | None,
@@ -78,7 +78,8 @@ def submit(
         typer.Option("--memory", help="Memory of each pod, as 64Gi.", show_default="what goes with its GPUs"),
     ] = None,
     priority: Annotated[
-        str | None, typer.Option("--priority", "-p", help="WorkloadPriorityClass.", show_default="none")
+        str | None,
+        typer.Option("--priority", "-p", metavar="CLASS", help="WorkloadPriorityClass.", show_default="none"),
     ] = None,
     run_limit: Annotated[
         str | None,
@@ -89,10 +90,13 @@ def submit(
     tasks: Annotated[
         int | None, typer.Option("--array", min=1, help="Run it so many times, JOB_COMPLETION_INDEX counts from 0.")
     ] = None,
-    env: Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE; may be given again.")] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="A variable of its environment; repeatable."),
+    ] = None,
     mount: Annotated[
         list[str] | None,
-        typer.Option("--mount", help="CLAIM:/PATH or gs://BUCKET:/PATH; may be given again."),
+        typer.Option("--mount", metavar="CLAIM:/PATH", help="A claim, or a bucket as gs://BUCKET:/PATH; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the checked manifest and submit nothing.")] = False,
     estimate: Annotated[bool, typer.Option("--estimate/--no-estimate", help="Say first when it would start.")] = True,
