@@ -306,9 +306,13 @@ def test_a_cluster_of_gke_needs_one(dumps: dict[str, Path]) -> None:
     assert str(failure(*arguments, "--name=lab")).startswith("--project: is missing, and ")
 
 
-def test_a_cluster_without_a_path_is_read_live(tmp_path: Path) -> None:
+def test_a_cluster_without_a_path_is_read_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("{apiVersion: v1, kind: Config, clusters: [], users: [], contexts: []}")
     live = ("lab", "--name=lab", "--kubernetes=lab", f"--kubeconfig={kubeconfig}")
     assert "has no context lab" in str(failure(*live))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab").mkdir()
+    assert "lab: is also a file or a folder here; write lab=lab to read that" in str(failure(*live))
+    (tmp_path / "lab").rmdir()
     assert "no cluster is read live" in str(failure("lab=x", *live[1:]))

@@ -85,6 +85,7 @@ _RotateBy = Annotated[
     typer.Option(
         "--rotate-by",
         formats=["%Y-%m-%d"],
+        metavar="YYYY-MM-DD",
         help="Day by which worker credentials are to be replaced.",
         show_default="90 days from now",
     ),
@@ -208,7 +209,11 @@ def import_(
 
 def _paths(values: list[str]) -> dict[str, str]:
     """The path of each cluster's objects; empty: they are read live."""
-    live = {value: "" for value in values if gke_cluster_name(value) is None and not is_there(Path(value))}
+    names = [value for value in values if gke_cluster_name(value) is None]
+    if name := next((name for name in names if is_there(Path(name))), None):
+        fix = f"write {name}={name} to read that, or read the cluster from another folder"
+        raise console.mistyped(f"{name}: is also a file or a folder here; {fix}")
+    live = dict.fromkeys(names, "")
     return _named("CLUSTER=PATH", [f"{value}=-" if value in live else value for value in values]) | live
 
 
