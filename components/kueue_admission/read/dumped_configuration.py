@@ -83,6 +83,8 @@ def dumped_configuration(
         by_image = () if is_asked else (f"The image of Kueue's Deployment says its release: {decision_note}",)
         return DumpedConfiguration(read, (*notes, *by_image))
     strategies = ", ".join(read.fair_sharing or ())
+    if not strategies and not decision_note:
+        return DumpedConfiguration(read, ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
     state_text = f"{state}, and {decision_note}" if decision_note else state
     return DumpedConfiguration(
