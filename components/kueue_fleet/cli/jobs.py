@@ -273,6 +273,7 @@ def cancel(
         try:
             sure = typer.confirm(f"Delete {job_name} ({status.state}{where}) on {live_job.home}?")
         except typer.Abort:
+            console.line()  # The question is there without an end.
             raise console.mistyped("cancel: asks first, and there is no answer; give --yes") from None
         if not sure:
             console.line("nothing is deleted")

@@ -17,7 +17,7 @@ PROJECT_FILE: Final = "Pulumi.yaml"
 """What makes a folder a project."""
 NO_SECRET: Final = "not-decrypted"  # noqa: S105  (none)
 """In the place of each encrypted value: no key is asked for."""
-_OTHERS: Final = "give the file of its fleet: of programs, those in Python and YAML alone are read here"
+_OTHERS: Final = "give the file of its fleet: only programs in Python and YAML are read"
 
 
 class ProjectError(Exception):
