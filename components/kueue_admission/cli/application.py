@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from kueue_admission.cli import console
@@ -70,16 +70,17 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What follows the command's name: what is optional in brackets, and nothing else in any."""
-        arguments = (param for param in self.get_params(ctx) if isinstance(param, TyperArgument))
+        arguments = (param for param in self.get_params(ctx) if param.param_type_name == "argument")
         return [self.options_metavar or "", *map(_usage_of, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments and options, each with a word for its value, where typer has its type in Python."""
-        for kind, heading in ((TyperArgument, "Arguments"), (TyperOption, "Options")):
-            params = [param for param in self.get_params(ctx) if isinstance(param, kind)]
-            rows = [(_spelling(param), record[1]) for param in params if (record := param.get_help_record(ctx))]
+        params: list[Any] = self.get_params(ctx)
+        for kind in ("argument", "option"):
+            own = (param for param in params if param.param_type_name == kind)
+            rows = [(_spelling(param), record[1]) for param in own if (record := param.get_help_record(ctx))]
             if rows:
-                with formatter.section(heading):
+                with formatter.section(f"{kind.capitalize()}s"):
                     formatter.write_dl(rows)
 
     def _refuse_options_as_values(self, args: list[str]) -> None:
@@ -172,28 +173,28 @@ def load_command(name: str, listed: Listed) -> Any:
     return group
 
 
-def _usage_of(argument: TyperArgument) -> str:
+def _usage_of(argument: Any) -> str:
     """An argument in the line of usage."""
-    name = argument.display_name_raw
+    name = str(argument.display_name_raw)
     name = name if argument.required or name.startswith("[") else f"[{name}]"
     return f"{name}..." if argument.nargs != 1 and not name.endswith("...") else name
 
 
-def _spelling(param: TyperArgument | TyperOption) -> str:
+def _spelling(param: Any) -> str:
     """How an argument or an option is written, with a word for its value."""
-    if isinstance(param, TyperArgument):
-        return param.display_name_raw
+    if param.param_type_name == "argument":
+        return str(param.display_name_raw)
     spellings = ", ".join(sorted(param.opts, key=len))
     if param.secondary_opts:
         return f"{spellings} / {', '.join(param.secondary_opts)}"
     return spellings if param.is_flag else f"{spellings} {_word(param)}"
 
 
-def _word(option: TyperOption) -> str:
+def _word(option: Any) -> str:
     """What stands for the value of an option: what its command says, the choices, a unit, or else its own name."""
     value = option.type_descriptor
     if option.metavar is not None:
-        return option.metavar
+        return str(option.metavar)
     if value.is_choice:
         return "|".join(str(getattr(choice, "value", choice)) for choice in value.choices or ())
     if value.is_datetime:
@@ -202,7 +203,7 @@ def _word(option: TyperOption) -> str:
         return "PATH"
     if value.annotation is int:
         return "N"
-    return "SECONDS" if value.annotation is float else max(option.opts, key=len).strip("-").upper()
+    return "SECONDS" if value.annotation is float else str(max(option.opts, key=len)).strip("-").upper()
 
 
 def _own(args: list[str]) -> list[str]:
