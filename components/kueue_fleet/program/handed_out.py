@@ -39,9 +39,11 @@ def hand_out(name: str, spec: FleetSpec | Mapping[str, Any], project: object) ->
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return
-    data = spec.wire() if isinstance(spec, FleetSpec) else spec
-    if isinstance(spec, FleetSpec) and not spec.project:
-        del data["project"]  # No cluster is of GKE, and no file has an empty id.
+    data: Any = spec
+    if isinstance(spec, FleetSpec):
+        data = spec.wire()
+        if not spec.project:
+            del data["project"]  # No cluster is of GKE, and no file has an empty id.
     fleet = {"name": name, "spec": data, "project": project if isinstance(project, str) else None}
     number = len(os.listdir(folder))
     part_file = Path(folder, f"{number:04}.part")
