@@ -190,7 +190,7 @@ def test_a_cluster_outside_gke_that_refuses(monkeypatch: pytest.MonkeyPatch, tmp
     assert result.exit_code == 1, result.output
     assert re.search("paris: API server +reachable +v1.30.1 +fits", result.stdout)
     assert re.search("paris: rights .*unknown +the API server says: ", result.stdout)
-    assert result.stdout.endswith("does not fit into its clusters outside GKE as it is: 1 not known\n")
+    assert result.stdout.endswith("it is not known whether the fleet fits into its clusters outside GKE: 1 not known\n")
 
 
 @pytest.mark.parametrize("missing", ["credentials", "client"])
@@ -209,7 +209,7 @@ def test_clusters_outside_gke_are_asked_where_google_is_not(
     fix = {"credentials": "gcloud auth application-default login", "client": r"pip install 'kueue-fleet\[preflight\]'"}
     assert re.search(rf"mixed-project +Google Cloud .*unknown .*run: {fix[missing]}", completed.stdout)
     assert re.search("paris: API server +reachable +v1.30.1 +fits", completed.stdout)
-    assert "the fleet does not fit into project mixed-project as it is: 1 not known\n" in completed.stdout
+    assert "it is not known whether the fleet fits into project mixed-project: 1 not known\n" in completed.stdout
 
 
 @pytest.mark.parametrize("content", [None, "- a\n"])

@@ -183,7 +183,9 @@ def _verdict(project: str, found: list[Finding]) -> str:
     where = f"project {project}" if project else "its clusters outside GKE"
     if not asks and not unknown:
         return f"the fleet fits into {where}"
-    counts = [f"{asks} to ask for" if asks else "", f"{unknown} not known" if unknown else ""]
+    if not asks:
+        return f"it is not known whether the fleet fits into {where}: {unknown} not known"
+    counts = [f"{asks} to ask for", f"{unknown} not known" if unknown else ""]
     return f"the fleet does not fit into {where} as it is: {', '.join(filter(None, counts))}"
 
 
