@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 import pytest
 from pulumi.output import UNKNOWN
@@ -149,3 +150,14 @@ def test_functions() -> None:
     answer, failures = Mocks().call(call)
     assert (answer["projectId"], failures) == ("p-1", [])
     assert Mocks().call(pulumi.runtime.MockCallArgs("gcp:other/f:f", {}, "")) == ({}, [])
+
+
+def test_a_secret_of_secret_manager_is_text() -> None:
+    def test() -> Any:
+        token = gcp.secretmanager.get_secret_version_output(secret="token").secret_data
+        team = kf.TeamEntry("vision", local_queues=[], secrets=["hf"])
+        return kf.Team("vision", team, secrets={"hf": {"token": token}}).secrets["vision", "hf"].urn
+
+    mocks = Mocks()
+    test_of(mocks, test)
+    assert mocks.of_type("Secret")

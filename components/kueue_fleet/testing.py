@@ -62,6 +62,8 @@ class Mocks(pulumi.runtime.Mocks):
     def call(self, args: MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
         """What a function of a provider returns."""
         answer: dict[Any, Any] = function_answer(args.token, args.args, WHERE, "mock-access-token") or {}
+        if args.token.startswith("gcp:secretmanager/get") and "SecretVersion" in args.token:
+            answer = {"secretData": "mock-secret"}
         if self._own is None:
             return answer, []
         # Pulumi also accepts the answer alone, as its own pages show.
