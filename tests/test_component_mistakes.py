@@ -431,6 +431,10 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
             lambda: kf.ReservedCapacity("r", **PROJECT, future_reservations=[PAST]),
             "futureReservations[r].start: 2020-01-01 is not in the future, and nothing was asked of Google yet",
         ),
+        (
+            lambda: kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"])),
+            "Team t.secrets: is missing, so token of the entry is not made; give what is in it, or remove it",
+        ),
         (lambda: access(), "WorkerAccess w: has no effect on jobs, since the manager may make them in no namespace"),
         (
             lambda: kf.AdmissionCheck("a", {"controllerName": "provisioning-request"}),

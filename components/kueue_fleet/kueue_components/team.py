@@ -99,7 +99,8 @@ class Team(Component):
         to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
         without it, none are made.
         """
-        judge(chain(check_alone("teams", spec), _led_nowhere(spec, cluster_queues)), opts)
+        unfilled = [] if secrets is not None else _unfilled(name, spec)
+        judge(chain(check_alone("teams", spec), _led_nowhere(spec, cluster_queues), unfilled), opts)
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
@@ -142,6 +143,13 @@ class Team(Component):
             needed_resources = [self.namespaces[namespace]] if namespace else self.objects[-1:]
             self.objects.append(declare_object(self, "/".join((name, *label)), item, depends_on=needed_resources))
         self._give_out()
+
+
+def _unfilled(name: str, team: TeamEntry) -> Iterator[Problem]:
+    """Secrets that are not made, since nothing is given for them."""
+    if team.secrets:
+        wrong = f"is missing, so {', '.join(team.secrets)} of the entry is not made"
+        yield COMPONENT.at(f"Team {name}.secrets", wrong, "give what is in it, or remove it from the entry", "warning")
 
 
 def _led_nowhere(team: TeamEntry, queues: Mapping[str, ClusterQueue] | None) -> Iterator[Problem]:
