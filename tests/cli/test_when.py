@@ -89,6 +89,17 @@ def test_a_workload_that_cannot_be_used_ends_no_answer(dump: Path, odd: dict[str
     assert f": {why}" in result.stderr
 
 
+@pytest.mark.parametrize("path", ["spec.priority", "metadata.creationTimestamp"])
+def test_a_workload_that_cannot_be_read_is_nothing_but_named(dump: Path, path: str) -> None:
+    odd, (part, field) = workload("odd"), path.split(".")
+    odd[part][field] = "high"
+    (dump / "odd.yaml").write_text(yaml.safe_dump(odd))
+    result = when("--job", "of-b", "--objects", str(dump), "--run-time", "60", "--seeds", "1")
+    assert result.exit_code == 0, result.output
+    assert "number 2 of 2 pending" in result.stdout
+    assert f"- nothing of Workload team-vision/odd, which cannot be read: {path}: " in result.stdout
+
+
 def test_a_job_that_is_not_submitted_yet_on_live_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with serve([MANAGER, *WORKERS], monkeypatch, tmp_path / "kubeconfig") as fleet:
         fleet.tables[MANAGER]["/apis/kueue.x-k8s.io/v1beta2/workloads"] = state()

@@ -18,7 +18,13 @@ from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.manifest import Manifest, inside
 from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.kernel.problem import Problem
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.kueue_objects import LeftOut
+from kueue_admission.read.manifests import label_of
 from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.readable import why
+from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Distribution, as_seconds, constant
 from kueue_admission.simulate.documents import Document
@@ -136,7 +142,14 @@ def forecast(
     here = [workload for workload in map(PrintedWorkload.of, workloads) if workload.local_queue in queues]
     live = [workload for workload in here if not workload.is_true("Finished") and workload.is_active]
     submissions = [] if isinstance(job, str) else _submitted(fleet, job)
-    objects, jobs = _read(fleet, live, submissions)
+    unread: Sequence[str] = ()
+    try:
+        objects, jobs = _read(fleet, live, submissions)
+    except SimulationError:
+        live, unread = _readable(live, job)
+        if not unread:
+            raise
+        objects, jobs = _read(fleet, live, submissions)
     target = job if isinstance(job, str) else jobs[-1].key
     times = RunTimes(file, (workload for workload in here if workload.is_true("Finished")), usual)
     plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submissions[0].data if submissions else {})
@@ -166,7 +179,7 @@ def forecast(
     ]
     place = waiting.index(target) + 1 if target in waiting else None
     estimate = Forecast(
-        target, queue, place, len(waiting), starts, tuple(_rests_on(fleet, queue, plan, file)), own, objects
+        target, queue, place, len(waiting), starts, (*_rests_on(fleet, queue, plan, file), *unread), own, objects
     )
     if why is None:
         return estimate
@@ -205,6 +218,21 @@ def _submitted(fleet: FleetSpec, job: Document) -> list[Document]:
     if problems:
         raise SimulationError(problems)
     return name_documents([job])
+
+
+def _readable(live: Iterable[PrintedWorkload], job: Document | str) -> tuple[list[PrintedWorkload], list[str]]:
+    """The Workloads that can be read, and that of the job itself, and a sentence about each of the others."""
+    context, workloads, notes = Context(), list[PrintedWorkload](), list[str]()
+    for workload in live:
+        manifest = {**workload.fields.data, "kind": "Workload", "status": {}}
+        problems: list[Problem] = []
+        parse_workload(PrintedWorkload(Fields(manifest, label_of(manifest), problems)), context)
+        if problems and workload.key != job:
+            reason = why(LeftOut(manifest, tuple(problems)))
+            notes.append(f"nothing of {label_of(manifest)}, which cannot be read: {reason}")
+        else:
+            workloads.append(workload)
+    return workloads, notes
 
 
 def _read(
