@@ -371,7 +371,7 @@ def test_a_job_with_concurrent_admission_moves_to_the_better_flavor(tmp_path: Pa
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ({"cpu": "1 core"}, "left out: jobs.yaml:1: Job team-vision/bad.spec.template.spec.containers[0].resources"),
+        ({"cpu": "1 core"}, "Job team-vision/bad.spec.template.spec.containers[0].resources"),
         ({"queue-name": "gone"}, "left out: jobs.yaml:1: workload team-vision/bad: there is no LocalQueue"),
     ],
     ids=["quantity", "queue"],
