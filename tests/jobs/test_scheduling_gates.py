@@ -1,4 +1,5 @@
-"""What Kueue does not see of jobs that it admits: gates of others, RuntimeClasses, and pods that count for nothing."""
+"""What Kueue does not see of jobs that it admits: gates of others, RuntimeClasses, Spot nodes, pods that count for
+nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_simulation.fleet import prepare_fleet
 from kueue_fleet.fleet_simulation.job_findings import check_manifests
+from kueue_fleet.gke.labels import NODE_POOL
 
 BARE = [{"name": "main", "image": "busybox"}]
 
@@ -43,6 +45,23 @@ def test_autopilot_has_one_runtime_class() -> None:
         return any("runtimeClassName" in str(item) for item in result.warnings)
 
     assert (named("gvisor"), named("kata")) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pod", "warned"),
+    [
+        ({"backoffLimit": 0}, {}, True),
+        ({"backoffLimit": 1}, {}, False),
+        ({"backoffLimit": 0}, {"nodeSelector": {NODE_POOL: "on-demand"}}, False),
+    ],
+    ids=["no pod may fail", "one may", "other nodes"],
+)
+def test_a_spot_node_that_is_taken_back_ends_a_job(spec: dict[str, Any], pod: dict[str, Any], warned: bool) -> None:
+    [document] = documents(**TEAM, **pod)
+    document.data["spec"] |= spec
+    result = check_manifests(parse_fleet(pools_data()), [document])
+    said = "has backoffLimit 0, and nodes of flavor spot are Spot VMs: it fails when Google takes one back"
+    assert [said in str(item) for item in result.warnings] == [True] * warned
 
 
 def test_pods_without_requests_are_not_counted() -> None:

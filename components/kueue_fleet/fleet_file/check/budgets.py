@@ -21,14 +21,16 @@ from kueue_fleet.settings.budgets import TeamBudget
 @entry_check("teams")
 def _enforced(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, budget, path = scope.fleet, team.budget, f"{scope.path(team)}.budget"
+    names = {
+        spec.cluster_queue for namespace, _, spec in local_queues(fleet) if fleet.team_of.get(namespace) == team.name
+    }
+    if budget is not None:
+        yield from _without_price(scope, budget, f"{path}.usd", names)
     if budget is None or budget.enforce is None:
         return
     if fleet.controller is None:
         wrong = "set, but only the fleet's controller holds jobs back"
         yield BUDGET.at(f"{path}.enforce", wrong, "add the section controller, or remove it")
-    names = {
-        spec.cluster_queue for namespace, _, spec in local_queues(fleet) if fleet.team_of.get(namespace) == team.name
-    }
     queues = [queue for queue in fleet.cluster_queues if queue.name in names]
     for queue in queues:
         away = [name for name in fleet.clusters_of(queue) if name != fleet.controller_cluster]
@@ -43,7 +45,6 @@ def _enforced(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
             yield BUDGET.at(f"{scope.path(queue)}.concurrentAdmissionPolicy", wrong, "remove one of the two")
     for gate in without_gate(scope) if budget.enforce == "interruptibleOnly" else ():
         yield BUDGET.at(gate, f"false, and the budget of team {team.name} needs this feature gate", "remove it")
-    yield from _without_price(scope, budget, f"{path}.usd", names)
 
 
 def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str]) -> Iterator[Problem]:
@@ -64,5 +65,6 @@ def _without_price(scope: Scope, budget: TeamBudget, path: str, names: set[str])
     costs = ((name, accelerator_hour(fleet, place, name, prices)) for name, place in places)
     unpriced_names = dict.fromkeys(name for name, cost in costs if isinstance(cost, Unpriced))
     if budget.usd is not None and unpriced_names:
-        wrong = f"hours of {', '.join(unpriced_names)} have no price, so they hold no job back"
+        then = "hold no job back" if budget.enforce else "do not count"
+        wrong = f"hours of {', '.join(unpriced_names)} have no price, so they {then}"
         yield BUDGET_COUNT.at(path, wrong, "set gpuHours too")

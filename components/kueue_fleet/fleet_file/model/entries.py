@@ -38,7 +38,17 @@ ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
 
 
-class FlavorEntry(ResourceFlavorSpec):
+class _OfObject:
+    """An entry for what is an object of Kubernetes."""
+
+    @classmethod
+    def not_here(cls, name: str) -> tuple[str, str] | None:
+        """The parts of the object as kubectl takes it."""
+        fix = "write name, and the fields of spec, in their place"
+        return ("is of an object for kubectl", fix) if name in ("apiVersion", "kind", "metadata", "spec") else None
+
+
+class FlavorEntry(_OfObject, ResourceFlavorSpec):
     """A ResourceFlavor and the clusters where it exists."""
 
     name: DnsSubdomain = Field(kw_only=False)
@@ -63,7 +73,7 @@ class FlavorEntry(ResourceFlavorSpec):
                 yield EXCLUDED.at(field, f"set, but {giver} gives it", f"remove it, or remove {giver}")
 
 
-class TopologyEntry(TopologySpec):
+class TopologyEntry(_OfObject, TopologySpec):
     """A Topology and the clusters where it exists."""
 
     name: DnsSubdomain = Field(kw_only=False)
@@ -72,7 +82,7 @@ class TopologyEntry(TopologySpec):
     """Default: every cluster that runs jobs."""
 
 
-class CohortEntry(CohortSpec):
+class CohortEntry(_OfObject, CohortSpec):
     """A Cohort; it exists wherever a queue, or a cohort, below it does."""
 
     name: DnsSubdomain = Field(kw_only=False)
@@ -81,7 +91,7 @@ class CohortEntry(CohortSpec):
     """Quota of the cohort itself, for all of its queues."""
 
 
-class ClusterQueueEntry(ClusterQueueSpec):
+class ClusterQueueEntry(_OfObject, ClusterQueueSpec):
     """A ClusterQueue and the clusters where it exists."""
 
     name: DnsSubdomain = Field(kw_only=False)
@@ -134,7 +144,7 @@ class ProvisioningRequestCheckArgs(ProvisioningRequestConfigSpec):
         return whole_number((self.parameters or {}).get(MAX_RUN_PARAMETER))
 
 
-class AdmissionCheckEntry(RuledModel):
+class AdmissionCheckEntry(_OfObject, RuledModel):
     """An AdmissionCheck and the clusters where it exists: either a ProvisioningRequest or somebody's controller."""
 
     removed: ClassVar[Mapping[str, str]] = {"retryDelayMinutes": "remove it: the check's controller sets the delay"}
@@ -197,7 +207,7 @@ class AdmissionCheckEntry(RuledModel):
             )
 
 
-class PriorityClassEntry(PriorityClassFields):
+class PriorityClassEntry(_OfObject, PriorityClassFields):
     """A PriorityClass, on every cluster."""
 
     name: DnsSubdomain = Field(kw_only=False)
@@ -210,14 +220,14 @@ class PriorityClassEntry(PriorityClassFields):
             yield NAME_TAKEN.at("name", f"{self.name} begins with system-, which is reserved", "use another name")
 
 
-class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):
+class WorkloadPriorityClassEntry(_OfObject, WorkloadPriorityClassFields):
     """A WorkloadPriorityClass, on every cluster."""
 
     name: DnsSubdomain = Field(kw_only=False)
     """Name of the WorkloadPriorityClass, as jobs give it."""
 
 
-class LocalQueueEntry(LocalQueueSpec):
+class LocalQueueEntry(_OfObject, LocalQueueSpec):
     """A LocalQueue outside of any team. Its namespace is created too, unless it is `default`."""
 
     name: DnsSubdomain = Field(kw_only=False)
