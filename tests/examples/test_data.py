@@ -338,6 +338,14 @@ def test_refused(case: str) -> None:
     assert problems(changed(DATA, changes)) == [expected]
 
 
+def test_an_instance_is_paid_for_where_its_teams_run_nothing() -> None:
+    changes = {"teams/0/localQueues": [{"name": "l4", "clusterQueue": "elsewhere"}]}
+    said = (
+        "storage[scratch].clusters: no queue of its teams is on batch, where data-scratch would be paid for; name the"
+    )
+    assert [text for text in problems(changed(DATA, changes)) if said in text]
+
+
 def test_data_stays_in_the_regions_of_its_team() -> None:
     result = [item for item in problems(changed(DATA, IN_EUROPE)) if item.startswith("storage[")]
     assert len(result) == 5

@@ -124,6 +124,13 @@ def test_a_typing_error_in_a_region_makes_no_false_errors() -> None:
     assert result.startswith("clusters[batch].region: us-centrall1 is not a known region; did you mean us-central1?")
 
 
+def test_an_object_as_kubectl_takes_it_is_no_entry() -> None:
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "vision"}, "spec": {}}
+    said = problems(changed(fleet_data(), {"clusterQueues/0": queue}))
+    fix = "is of an object for kubectl; write name, and the fields of spec, in their place"
+    assert [f"clusterQueues[0].{key}: {fix}" in said for key in queue] == [True] * 3
+
+
 def test_limits_of_a_pool_get_the_nearest_field() -> None:
     data = changed(pools_data(), {"nodePools/0/nodeCount": REMOVED, "nodePools/0/autoscaling": {"min": 0, "max": 4}})
     name = data["nodePools"][0]["name"]

@@ -79,3 +79,12 @@ def test_the_check_is_the_controllers_own() -> None:
     result = data()
     result["admissionChecks"] = [{"name": BUDGET_CHECK, "controllerName": "example.com/other"}]
     assert any("is the fleet's own check of that name" in str(item) for item in read_fleet(result).problems)
+
+
+def test_hours_without_a_price_are_said_of_a_budget_that_holds_nothing_back() -> None:
+    made = data(usd=10)
+    del made["teams"][0]["budget"]["enforce"]
+    for flavor in made["flavors"]:
+        flavor["nodeLabels"] = {"cloud.google.com/gke-accelerator": "nvidia-of-tomorrow"}
+    [(path, wrong)] = problems(made)
+    assert (path, wrong.endswith("have no price, so they do not count")) == (f"{AT}.usd", True)

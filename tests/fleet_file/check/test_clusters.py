@@ -246,6 +246,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
 }
 
+REFUSED["no queue is dispatched"] = (
+    {"multiKueue/queues": []},
+    [
+        "warning: multiKueue.queues: is empty, so that the manager dispatches no queue; name queues, or remove it for "
+        "all that are on a worker"
+    ],
+)
+
 ACCEPTED: dict[str, dict[str, Any]] = {
     "a newer region": {"clusters/1/region": "moon-base1", "network": {"ranges": {"moon-base1": "10.250.0.0/20"}}},
     "workers in another order": {"multiKueue/workers": ["worker-b", "worker-a"]},

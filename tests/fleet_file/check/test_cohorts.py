@@ -105,6 +105,22 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "nothing in common": (
+        {
+            "clusterQueues/1/resourceGroups/0/flavors/0/name": "t4",
+            "clusterQueues/1/clusters": ["worker-b"],
+            "clusterQueues/0/resourceGroups/0/flavors/1": REMOVED,
+            "clusterQueues/0/admissionChecksStrategy": REMOVED,
+            "admissionChecks": REMOVED,
+        },
+        [
+            (
+                f"warning: clusterQueues[{name}].cohortName: nothing else in cohort research has a flavor of {name}, "
+                "so that it neither borrows nor lends; give such a flavor to another queue there, or remove cohortName"
+            )
+            for name in ("vision", "language")
+        ],
+    ),
     "unknown flavor": (
         {
             "cohorts/0/resourceGroups": [

@@ -364,6 +364,29 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "{type: ACCELERATOR, acceleratorType: nvidia-l4, amount: ...}, or remove it"
             ),
             "commitments[c].reservations[1]: there is no reservation l5; use one of the reservations: l4",
+            (
+                "warning: commitments[c].region: no cluster of the fleet is in us-east1, so that it is paid for and "
+                "nothing uses it; write one of us-central1"
+            ),
+        ],
+    ),
+    "memory of a commitment in GB": (
+        {
+            "commitments": [
+                {
+                    "name": "c",
+                    "region": "us-central1",
+                    "plan": "TWELVE_MONTH",
+                    "confirm": "I-accept-the-cost",
+                    "resources": [{"type": "VCPU", "amount": 96}, {"type": "MEMORY", "amount": 384}],
+                }
+            ]
+        },
+        [
+            (
+                "warning: commitments[c].resources[1].amount: 384 is counted in MB, and machines with 96 vCPUs have "
+                "more; write 393216 for 384 GB"
+            )
         ],
     ),
     "reservation name twice": (

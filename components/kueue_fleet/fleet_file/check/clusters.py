@@ -24,7 +24,7 @@ from kueue_fleet.fleet_file.rules.clusters import (
     TOO_MANY_WORKERS,
     UNLISTED_WORKER,
 )
-from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION
+from kueue_fleet.fleet_file.rules.files import UNKNOWN_REGION, UNUSED
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
 
 MAX_WORKERS = 100
@@ -155,6 +155,9 @@ def _unlisted_worker(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
 def _dispatched(scope: Scope) -> Iterator[Problem]:
     """multiKueue.queues: queues of the fleet, each on some worker; none on more than a MultiKueueConfig can name."""
     settings = scope.fleet.multi_kueue
+    if settings is not None and settings.queues is not None and not settings.queues:
+        wrong = "is empty, so that the manager dispatches no queue"
+        yield UNUSED.at("multiKueue.queues", wrong, "name queues, or remove it for all that are on a worker")
     for index, name in enumerate(settings.queues or () if settings else ()):
         path = f"multiKueue.queues[{index}]"
         yield from scope.unknown("clusterQueues", name, path)

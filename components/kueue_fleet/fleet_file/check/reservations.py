@@ -9,7 +9,7 @@ https://cloud.google.com/compute/docs/instances/signing-up-committed-use-discoun
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_admission.kernel import suggest
 from kueue_admission.kernel.problem import Problem, where_read
@@ -43,12 +43,14 @@ from kueue_fleet.fleet_file.rules.clusters import (
     UNKNOWN_MACHINE,
 )
 from kueue_fleet.fleet_file.rules.files import NAME_TAKEN, UNUSED
+from kueue_fleet.fleet_file.rules.queues import UNIT
 from kueue_fleet.gke.labels import RESERVATION_NAME
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_type, nearest_machine
 from kueue_fleet.gke.pool import Gpus, Pool
 from kueue_fleet.gke.zones import is_unknown_zone, region_of
 
+_MB_OF_VCPU: Final = 512
 _Made = ReservationEntry | FutureReservationEntry
 
 
@@ -394,6 +396,23 @@ def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
         at = f"{scope.path(commitment)}.reservations[{index}]"
         yield from scope.unknown("reservations", name, at)
         yield from _paid_for(scope, commitment, name, at)
+
+
+@entry_check("commitments")
+def _unit_and_place(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
+    """Machines have half a GB of memory for a vCPU at least, and some are in the region."""
+    cpus = sum(resource.amount for resource in commitment.resources if resource.type == "VCPU")
+    for index, resource in enumerate(commitment.resources):
+        if resource.type == "MEMORY" and resource.amount < cpus * _MB_OF_VCPU:
+            yield UNIT.at(
+                f"{scope.path(commitment)}.resources[{index}].amount",
+                f"{resource.amount} is counted in MB, and machines with {cpus} vCPUs have more",
+                f"write {resource.amount * 1024} for {resource.amount} GB",
+            )
+    regions = dict.fromkeys(cluster.region for cluster in scope.fleet.gke_clusters)
+    if regions and commitment.region not in regions:
+        wrong = f"no cluster of the fleet is in {commitment.region}, so that it is paid for and nothing uses it"
+        yield UNUSED.at(f"{scope.path(commitment)}.region", wrong, f"write one of {', '.join(regions)}")
 
 
 @where_read

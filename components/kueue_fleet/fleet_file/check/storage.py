@@ -119,6 +119,7 @@ def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     for place in places:
         yield from _new_volume(path, place)
         yield from _allowed(scope, place)
+        yield from _used(scope, place)
         for cluster in place.clusters:
             yield from _mounted(scope, entry, cluster)
 
@@ -156,6 +157,18 @@ def _new_volume(path: str, place: StoragePlace) -> Iterator[Problem]:
     if not (place.zones if isinstance(volume, HyperdiskMl) else place.location):
         wrong = f"not set, and the zones of {place.region} are not known"
         yield NEEDED.at(f"{path}.volume.zones", wrong, f"name a zone of {place.region}")
+
+
+def _used(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
+    """An instance or disk is paid for where no job mounts it."""
+    fleet, names = scope.fleet, {cluster.name for cluster in place.clusters}
+    queues = {
+        spec.cluster_queue for team in fleet.teams if team.name in place.entry.teams for spec in team.local_queues
+    }
+    there = [queue for queue in fleet.cluster_queues if queue.name in queues and names & set(fleet.clusters_of(queue))]
+    if place.made and not isinstance(place.entry.volume, Bucket) and queues and not there:
+        wrong = f"no queue of its teams is on {', '.join(sorted(names))}, where {place.name} would be paid for"
+        yield UNUSED.at(f"{scope.path(place.entry)}.clusters", wrong, "name the clusters where their jobs run")
 
 
 def _allowed(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
