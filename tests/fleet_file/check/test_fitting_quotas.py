@@ -79,7 +79,7 @@ def test_a_queue_that_its_cohort_gives_nothing(more: dict[str, Any], fix: str) -
 
 
 MIXED = {"nodePools/1/machineType": "a3-highgpu-8g"}
-TWO = "a node of on-demand has 8 nvidia.com/gpu, and one of reserved 2: a pod that asks for more than that can get"
+TWO = "a pod gets 8 nvidia.com/gpu of a node of on-demand, and 2 of one of reserved: one that asks for more than that"
 
 
 def mixed(changes: dict[str, Any]) -> list[str]:
@@ -94,6 +94,12 @@ def test_nodes_of_two_sizes_in_one_queue() -> None:
 def test_what_tells_nodes_of_one_kind_apart() -> None:
     [text] = mixed({"nodePools/1/machineType": "g2-standard-96"})
     assert text.endswith("or let such pods select cloud.google.com/gke-nodepool: on-demand")
+
+
+def test_a_container_gets_one_of_the_shares_of_a_node() -> None:
+    shared = {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    [text] = mixed({"nodePools/0/accelerator": shared})
+    assert "a pod gets 2 nvidia.com/gpu of a node of on-demand, and 1 of one of reserved" in text
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Final
 from kueue_admission.api import ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.kernel import suggest
+from kueue_admission.kernel.if_known import if_known
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.pool_quotas import amount_text
@@ -127,8 +128,8 @@ def _mixed_nodes(scope: Scope, queue: ClusterQueueEntry, most: _Most) -> Iterato
             select = f"let such pods select {label}" if label else f"put {largest} before it"
             yield MIXED_NODES.at(
                 f"{scope.path(queue)}.resourceGroups[{g}].flavors",
-                f"a node of {largest} has {size_of_largest} {resource}, and one of {name} {size}: a pod that asks for "
-                f"more than that can get the quota of {name}, where it never starts",
+                f"a pod gets {size_of_largest} {resource} of a node of {largest}, and {size} of one of {name}: one "
+                f"that asks for more than that can get the quota of {name}, where it never starts",
                 f"put {name} into a queue of its own, or {select}",
             )
 
@@ -140,7 +141,7 @@ def _smaller_first(
     names = [flavor.name for flavor in group.flavors]
     sizes = dict.fromkeys(names, 0)
     for name, on in product(names, most):
-        amounts = [pool.amount_on_node(resource) for pool in _nodes(fleet, name, on, resource)]
+        amounts = [_most_of_pod(pool, resource) for pool in _nodes(fleet, name, on, resource)]
         sizes[name] = max([sizes[name], *(amount for amount in amounts if amount < NO_LIMIT)])
     largest = max(names, key=lambda name: sizes[name], default="")
     for name in names:
@@ -191,6 +192,12 @@ def _pools(fleet: FleetSpec, name: str, cluster: str) -> Sequence[ResolvedNodePo
 def _nodes(fleet: FleetSpec, name: str, cluster: str, resource: str) -> Sequence[ResolvedNodePool]:
     """Those of them with GPUs; for CPUs, those without."""
     return [pool for pool in _pools(fleet, name, cluster) if bool(pool.devices_per_node) == (resource == GPU_RESOURCE)]
+
+
+def _most_of_pod(pool: ResolvedNodePool, resource: str) -> int:
+    """What a pod gets of a node; of shared GPUs, what a container gets."""
+    of_gpus = if_known(lambda: pool.sharing.most_in_container(pool.accelerator, pool.gpus_per_node))
+    return of_gpus if resource == GPU_RESOURCE and of_gpus else pool.amount_on_node(resource)
 
 
 def _takes_larger(
