@@ -17,9 +17,10 @@ def p(index: int, field: str) -> str:
 def mixed(name: str, gpus: int, kind: str) -> str:
     """The warning of a pool with larger nodes than the reserved ones, whose flavor comes first."""
     return (
-        f"warning: clusterQueues[gpu].resourceGroups[0].flavors: a node of {name} has {gpus} nvidia.com/gpu, and one "
-        "of reserved 2: a pod that asks for more than that can get the quota of reserved, where it never starts; put "
-        f"reserved into a queue of its own, or let such pods select cloud.google.com/gke-accelerator: {kind}"
+        f"warning: clusterQueues[gpu].resourceGroups[0].flavors: a pod gets {gpus} nvidia.com/gpu of a node of "
+        f"{name}, and 2 of one of reserved: one that asks for more than that can get the quota of reserved, where it "
+        f"never starts; put reserved into a queue of its own, or let such pods select "
+        f"cloud.google.com/gke-accelerator: {kind}"
     )
 
 

@@ -146,13 +146,15 @@ def _alone(scope: Scope) -> Iterator[Problem]:
 
 @entry_check("clusterQueues")
 def _nothing_in_common(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    """A queue of whose flavors the rest of its tree has none."""
+    """A queue of whose flavors the rest of its tree has none; flavors that are missing are said elsewhere."""
     fleet, parents = scope.fleet, scope.fleet.cohort_parents
     root = root_of(queue.cohort_name, parents)
     queues = [one for one in fleet.cluster_queues if one is not queue and root_of(one.cohort_name, parents) == root]
     cohorts = [one for one in fleet.cohorts if root_of(one.name, parents) == root]
     quotas = [quota for one in (*queues, *cohorts) for quota in by_flavor(one.resource_groups)]
-    if root is not None and queues and queue.flavor_names and not {name for name, _ in quotas} & {*queue.flavor_names}:
+    elsewhere, own = {name for name, _ in quotas}, {*queue.flavor_names}
+    known = all(fleet.flavor(name) for name in elsewhere | own) and all(one.resource_groups for one in queues)
+    if root is not None and queues and own and known and not elsewhere & own:
         yield COHORT_ALONE.at(
             f"{scope.path(queue)}.cohortName",
             f"nothing else in cohort {root} has a flavor of {queue.name}, so that it neither borrows nor lends",
