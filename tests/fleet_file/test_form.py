@@ -131,6 +131,12 @@ def test_an_object_as_kubectl_takes_it_is_no_entry() -> None:
     assert [f"clusterQueues[0].{key}: {fix}" in said for key in queue] == [True] * 3
 
 
+@pytest.mark.parametrize("key", ["fleet", "spec"])
+def test_a_fleet_one_level_too_deep_is_said_so(key: str) -> None:
+    said = problems({key: fleet_data()})
+    assert f"{key}: is no field of a fleet, but the fleet; write its fields here" in said
+
+
 def test_limits_of_a_pool_get_the_nearest_field() -> None:
     data = changed(pools_data(), {"nodePools/0/nodeCount": REMOVED, "nodePools/0/autoscaling": {"min": 0, "max": 4}})
     name = data["nodePools"][0]["name"]

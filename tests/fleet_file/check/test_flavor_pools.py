@@ -195,6 +195,7 @@ def test_nothing_to_say() -> None:
 
 
 HOST = "kubernetes.io/hostname"
+FIXED = {p(1, "autoscaling"): REMOVED, p(1, "nodeCount"): 8}
 
 
 @pytest.mark.parametrize(
@@ -209,12 +210,39 @@ HOST = "kubernetes.io/hostname"
 )
 def test_levels_of_a_topology_are_labels_of_nodes(levels: list[str], said: str | None) -> None:
     topology = {"name": "racks", "levels": [{"nodeLabel": level} for level in levels]}
-    result = problems(changed(pools_data(), {"topologies": [topology], "flavors/1/topologyName": "racks"}))
+    result = problems(changed(pools_data(), {**FIXED, "topologies": [topology], "flavors/1/topologyName": "racks"}))
     begin = (
         f"warning: topologies[racks].levels[0].nodeLabel: {levels[0]} is a label that no node of pool on-demand has, "
         "by GKE or this file, and Kueue starts no job of flavor on-demand on such nodes"
     )
     assert result == ([begin + said] if said else [])
+
+
+@pytest.mark.parametrize(("least", "warned"), [(0, True), (8, True), (24, False)])
+def test_a_topology_has_the_nodes_that_are_there(least: int, warned: bool) -> None:
+    topology = {"name": "hosts", "levels": [{"nodeLabel": HOST}]}
+    limits = {p(1, "autoscaling"): {"totalMinNodeCount": least, "totalMaxNodeCount": 24}}
+    result = problems(changed(pools_data(), {**limits, "topologies": [topology], "flavors/1/topologyName": "hosts"}))
+    assert (
+        result
+        == [
+            "warning: flavors[on-demand].topologyName: hosts: Kueue admits jobs of this flavor only onto nodes that "
+            f"are there, so that pool on-demand stays at its minimum, {least} of 24 nodes; write nodeCount, or "
+            "totalMinNodeCount as high as totalMaxNodeCount, or remove topologyName"
+        ]
+        * warned
+    )
+
+
+def test_a_check_asks_for_the_nodes_of_a_topology() -> None:
+    topology = {"name": "hosts", "levels": [{"nodeLabel": HOST}]}
+    assert problems(changed(pools_data(), {"topologies": [topology], "flavors/4/topologyName": "hosts"})) == []
+
+
+def test_labels_of_the_system_pool_lead_to_it() -> None:
+    changes = {"flavors/1": {"name": "on-demand", "nodeLabels": {"cloud.google.com/gke-nodepool": "system"}}}
+    said = problems(changed(pools_data(), changes))
+    assert any("nodeLabels: lead to the system pool of batch, which is for Kueue and the like" in text for text in said)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
 
+PLACED = (
+    "warning: flavors[l4].topologyName: rack: Kueue admits jobs of this flavor only onto nodes that are there, and GKE "
+    "makes none on"
+)
+BEFORE = "before there are pods; remove topologyName, or write nodePool"
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown cluster": (
         {"flavors/1/clusters": ["worker-x"]},
@@ -35,8 +41,16 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             (
                 "flavors[l4].topologyName: topology rack does not exist on worker-b, where the flavor does; add "
                 "worker-b to topologies[rack].clusters, or leave worker-b out of the flavor's"
-            )
+            ),
+            f"{PLACED} worker-a {BEFORE}",
         ],
+    ),
+    "topology of nodes that GKE makes": (
+        {
+            "flavors/0/topologyName": "rack",
+            "topologies": [{"name": "rack", "levels": [{"nodeLabel": "example.com/rack"}]}],
+        },
+        [f"{PLACED} worker-a and worker-b {BEFORE}"],
     ),
     "topology on unknown cluster": (
         {
@@ -129,10 +143,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 ACCEPTED: dict[str, dict[str, Any]] = {
-    "topology with its flavor": {
-        "flavors/0/topologyName": "rack",
-        "topologies": [{"name": "rack", "levels": [{"nodeLabel": "example.com/rack"}]}],
-    },
     "seven days": {"admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSeconds": "604800"}},
     "another class": {
         "admissionChecks/0/provisioningRequest/provisioningClassName": "capacity.example.com",

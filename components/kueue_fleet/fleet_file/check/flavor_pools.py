@@ -18,8 +18,9 @@ from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import leads_to
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.rules.clusters import NOT_OFFERED, UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.rules.files import NOT_THERE, UNUSED
 from kueue_fleet.fleet_file.rules.queues import (
@@ -224,6 +225,13 @@ def _shares(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
 def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Problem:
     """The problem of labels that no pool has, with the pool that comes closest."""
     here = scope.fleet.nodes_on(cluster.name)
+    made = not cluster.outside_gke and not cluster.existing
+    if made and flavor.node_labels and leads_to(flavor, resolve_pool(system_pool_entry(cluster), cluster)):
+        return FLAVOR_WITHOUT_NODES.at(
+            f"{scope.path(flavor)}.nodeLabels",
+            "lead to the system pool of {cluster}, which is for Kueue and the like",
+            "add a node pool for jobs",
+        ).on(cluster.name)
     if not here:
         return FLAVOR_WITHOUT_NODES.at(
             scope.path(flavor),

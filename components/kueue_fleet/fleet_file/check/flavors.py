@@ -117,6 +117,42 @@ def _may_have(pool: ResolvedNodePool, label: str) -> bool:
     return label in pool.labels or has_level(pool.machine_type, label) or (unknown and "/" in label)
 
 
+@entry_check("flavors")
+def _nodes_for_pods(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    """Kueue places jobs of a flavor with a topology on nodes that are there; GKE makes others for their pods alone.
+
+    With a ProvisioningRequest it places them once there are nodes.
+    Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/.
+    """
+    fleet = scope.fleet
+    topology = next((topology for topology in fleet.topologies if topology.name == flavor.topology_name), None)
+    there = fleet.clusters_of(topology) if topology is not None else ()
+    for cluster in fleet.clusters_of(flavor):
+        if cluster not in fleet.cluster_names or cluster not in there or _provisions(fleet, flavor, cluster):
+            continue
+        pools, platform = fleet.flavor_nodes(flavor, cluster), fleet.cluster(cluster)
+        grows = next((pool for pool in pools if pool.autoscaling and pool.min_nodes < pool.full_nodes), None)
+        if grows is not None:
+            then = f"so that pool {grows.name} stays at its minimum, {grows.min_nodes} of {grows.full_nodes} nodes"
+            fix = "write nodeCount, or totalMinNodeCount as high as totalMaxNodeCount, or remove topologyName"
+        elif not pools and not platform.outside_gke:
+            then, fix = (
+                "and GKE makes none on {cluster} before there are pods",
+                "remove topologyName, or write nodePool",
+            )
+        else:
+            continue
+        wrong = f"{flavor.topology_name}: Kueue admits jobs of this flavor only onto nodes that are there, {then}"
+        yield TOPOLOGY_LEVEL.at(f"{scope.path(flavor)}.topologyName", wrong, fix).on(cluster)
+
+
+def _provisions(fleet: FleetSpec, flavor: FlavorEntry, cluster: str) -> bool:
+    """Whether a check asks for nodes of the flavor."""
+    rules = [rule for queue in fleet.cluster_queues if flavor.name in queue.flavor_names for rule in queue.check_rules]
+    checks = [fleet.check(rule.name) for rule in rules if not rule.on_flavors or flavor.name in rule.on_flavors]
+    return any(check and check.provisioning_request and cluster in fleet.clusters_of(check) for check in checks)
+
+
 @entry_check("admissionChecks")
 def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):

@@ -109,6 +109,11 @@ class FleetFields(SpecModel):
     plan: PlanLimits | None = None
     """What `kueue-fleet plan` may change; no resource depends on it."""
 
+    @classmethod
+    def not_here(cls, name: str) -> tuple[str, str] | None:
+        """A name for the whole."""
+        return ("is no field of a fleet, but the fleet", "write its fields here") if name in ("fleet", "spec") else None
+
     @property
     def network_name(self) -> str:
         """Name of the VPC network."""
