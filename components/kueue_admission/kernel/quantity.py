@@ -224,7 +224,8 @@ def _explain(text: str) -> FaultError:
         if text.endswith(wrong) and _PATTERN.fullmatch(text[: -len(wrong)]):
             return FaultError(f"ends in {wrong!r}, which is not a suffix of a quantity", f"write {right}")
     if "," in text and _PATTERN.fullmatch(text.replace(",", "")):
-        return FaultError("has a comma in it", "write the number without")
+        decimal = re.match(r"[0-9]+,(?![0-9]{3})[0-9]+[A-Za-z]*$|0,", text)
+        return FaultError("has a comma in it", f"write {text.replace(',', '.') if decimal else 'the number without'}")
     return FaultError(*_NOT_VALID)
 
 
