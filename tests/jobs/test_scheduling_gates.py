@@ -3,7 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.fleet_file.builders import changed, standalone_data
@@ -58,7 +58,7 @@ def test_autopilot_has_one_runtime_class() -> None:
 )
 def test_a_spot_node_that_is_taken_back_ends_a_job(spec: dict[str, Any], pod: dict[str, Any], warned: bool) -> None:
     [document] = documents(**TEAM, **pod)
-    document.data["spec"] |= spec
+    cast("dict[str, Any]", document.data["spec"]).update(spec)
     result = check_manifests(parse_fleet(pools_data()), [document])
     said = "has backoffLimit 0, and nodes of flavor spot are Spot VMs: it fails when Google takes one back"
     assert [said in str(item) for item in result.warnings] == [True] * warned

@@ -151,8 +151,8 @@ def _nothing_in_common(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Probl
     root = root_of(queue.cohort_name, parents)
     queues = [one for one in fleet.cluster_queues if one is not queue and root_of(one.cohort_name, parents) == root]
     cohorts = [one for one in fleet.cohorts if root_of(one.name, parents) == root]
-    quotas = [quota for one in (*queues, *cohorts) for quota in by_flavor(one.resource_groups)]
-    elsewhere, own = {name for name, _ in quotas}, {*queue.flavor_names}
+    groups = [*(one.resource_groups for one in queues), *(one.resource_groups for one in cohorts)]
+    elsewhere, own = {name for some in groups for name, _ in by_flavor(some)}, {*queue.flavor_names}
     known = all(fleet.flavor(name) for name in elsewhere | own) and all(one.resource_groups for one in queues)
     if root is not None and queues and own and known and not elsewhere & own:
         yield COHORT_ALONE.at(
