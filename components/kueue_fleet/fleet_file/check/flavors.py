@@ -12,6 +12,7 @@ from kueue_admission.kernel import suggest
 from kueue_admission.kernel.names import MAX_RUN_PARAMETER
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check
+from kueue_fleet.fleet_file.check.settings import merged_configuration
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -125,12 +126,15 @@ def _nodes_for_pods(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/.
     """
     fleet = scope.fleet
-    topology = next((topology for topology in fleet.topologies if topology.name == flavor.topology_name), None)
-    there = fleet.clusters_of(topology) if topology is not None else ()
+    topologies = [topology for topology in fleet.topologies if topology.name == flavor.topology_name]
+    there = fleet.clusters_of(topologies[0]) if len(topologies) == 1 else ()
     for cluster in fleet.clusters_of(flavor):
         if cluster not in fleet.cluster_names or cluster not in there or _provisions(fleet, flavor, cluster):
             continue
         pools, platform = fleet.flavor_nodes(flavor, cluster), fleet.cluster(cluster)
+        gates = merged_configuration(scope, platform).feature_gates
+        if not fleet.kueue_on(cluster).release.gate_is_on("TopologyAwareScheduling", gates):
+            continue
         grows = next((pool for pool in pools if pool.autoscaling and pool.min_nodes < pool.full_nodes), None)
         if grows is not None:
             then = f"so that pool {grows.name} stays at its minimum, {grows.min_nodes} of {grows.full_nodes} nodes"
