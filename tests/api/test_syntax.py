@@ -54,7 +54,11 @@ BAD = {
         "us": "is not a region",
         "US-EAST4": "is not a region",
     },
-    google_syntax.zone: {"us-east4": "is not a zone", "a": "is not a zone"},
+    google_syntax.zone: {
+        "us-east4": "is not a zone",
+        "a": "is not a zone of Google Cloud; write one such as",
+        "europe-west-2a": "is not a zone of Google Cloud; did you mean europe-west2-a?",
+    },
     google_syntax.gke_cluster_name: {
         "1worker": "has characters",
         "a" * 41: "is 41 characters long; use at most 40",

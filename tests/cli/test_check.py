@@ -114,6 +114,10 @@ def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
             "spec.template.spec.containers: is missing or empty; write a list of them",
         ),
         (("kueue.x-k8s.io/queue-name", "queue"), "/train.metadata.labels: has no kueue.x-k8s.io/queue-name; name a"),
+        (
+            ("  labels:\n    kueue", "  annotations:\n    kueue"),
+            "has no kueue.x-k8s.io/queue-name; move it there from metadata.annotations",
+        ),
     ],
 )
 def test_what_kubernetes_would_refuse_is_seen(tmp_path: Path, wrong: tuple[str, str], message: str) -> None:

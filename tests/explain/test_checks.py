@@ -93,7 +93,7 @@ class TestFailedChecks:
         assert result.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
         assert result.next_step == "Do what that says, then set spec.active to true."
         [change] = result.changes
-        assert change.outcome == "admitted if what that says does not happen again"
+        assert change.outcome == "admitted if that does not happen again"
 
     def test_one_that_was_deactivated_by_hand_is_admitted(self) -> None:
         [change] = explained(objects(queue()), job("a", active=False)).changes
@@ -104,6 +104,7 @@ MANY = (AdmissionCheck("ask", PROVISIONING_CONTROLLER), *(AdmissionCheck(n, MULT
 INACTIVE: dict[str, tuple[ClusterQueue, str]] = {
     "stopped": (queue(stop_policy="Hold"), "set its stopPolicy to None"),
     "no flavor": (queue(groups=(cpu_group(absent=10),)), "create ResourceFlavor absent"),
+    "another flavor": (queue(groups=(cpu_group(othr=10),)), "create ResourceFlavor othr, or name other instead"),
     "no check": (queue(checks=(rule("absent"),)), "create AdmissionCheck absent"),
     "no topology": (queue(groups=(cpu_group(placed=10),)), "create Topology absent"),
     "two checks of MultiKueue": (queue(checks=(rule("a"), rule("b"))), "keep one of its AdmissionChecks a, b"),

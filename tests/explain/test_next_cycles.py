@@ -101,6 +101,14 @@ class TestItsQueue:
         results = explained(result, stopping, waits, job("a", 2, priority=9, created=2.0))
         assert in_the_way(results) == [("ns/big", "isHead", "")]
 
+    def test_nobody_waits_for_the_end_of_a_head_that_never_starts(self) -> None:
+        result = explained(objects(queue(queueing_strategy="StrictFIFO")), job("huge", 80), job("a", 1, created=1.0))
+        assert result.headline.endswith(
+            "is the head of the queue and stays that, as it never gets quota (ExceedsMaxQuota)."
+        )
+        assert "delete ns/huge, or let it ask for what the queue can have" in helps(result)
+        assert not any("have run and finished" in what or "has run and finished" in what for what in helps(result))
+
     def test_those_ahead_get_quota_and_it_does_too(self) -> None:
         result = explained(
             objects(queue()), job("b", 4, created=1.0), job("c", 2, created=2.0), job("a", 4, created=3.0)

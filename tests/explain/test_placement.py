@@ -250,6 +250,12 @@ class TestRoom:
         assert results.headline.endswith(f"2 of its 4 pods fit into one {HOSTNAME_LABEL}, and it asks for {slices}.")
         assert "podset-slice-required-topology" in admitting(results)["level"]
 
+    def test_pods_beyond_whole_slices(self) -> None:
+        result = cluster(*(node(f"a{index}", "a") for index in range(3)))
+        results = explained(result, pods(5, TopologyRequest(slices=(SliceConstraint(HOSTNAME_LABEL, 2),))))
+        over = "But Kueue gives no node to 1 of the 5 pods of main: they come in slices of 2."
+        assert results.headline.endswith(f"the next cycle admits it. {over}")
+
     def test_room_that_a_workload_of_another_tree_holds(self) -> None:
         result = cluster(node("a1", "a"))
         other = replace(result.cluster_queues[0], name="other")

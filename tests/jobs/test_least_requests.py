@@ -15,12 +15,13 @@ from kueue_fleet.fleet_simulation.job_findings import check_manifests
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 
 
-def raised(accelerator: str, **requests: Any) -> list[str]:
+def raised(accelerator: str, said: str = "which Kueue counts", **requests: Any) -> list[str]:
     [job] = documents(nodeSelector={ACCELERATOR: accelerator})
     [container] = job.data["spec"]["template"]["spec"]["containers"]
-    container["resources"]["requests"] |= requests
+    for amounts in container["resources"].values():
+        amounts |= requests
     result = check_manifests(parse_fleet(standalone_data()), [Document(job.where, job.data)])
-    return [item.wrong for item in result.warnings if "which Kueue counts" in item.wrong]
+    return [item.wrong for item in result.warnings if said in item.wrong]
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,28 @@ def test_a_pod_below_the_least_of_its_gpu(requests: dict[str, str], said: str) -
 )
 def test_a_pod_of_which_nothing_is_said(accelerator: str, cpu: str) -> None:
     assert raised(accelerator, cpu=cpu) == []
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "requests", "said"),
+    [
+        ("nvidia-tesla-a100", {"cpu": "12"}, "requests 12 cpu with 1 nvidia-tesla-a100 for each pod, and Autopilot"),
+        ("nvidia-l4", {"nvidia.com/gpu": "3"}, "requests 3 nvidia.com/gpu for each pod, and no machine with nvidia-l4"),
+        ("nvidia-tesla-t4", {"nvidia.com/gpu": "3"}, "no machine with nvidia-tesla-t4 has that many"),
+    ],
+)
+def test_a_pod_beyond_all_machines_with_its_gpus(accelerator: str, requests: dict[str, str], said: str) -> None:
+    assert len(raised(accelerator, said, **requests)) == 1
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "requests"),
+    [
+        ("nvidia-tesla-a100", {"cpu": "11"}),
+        ("nvidia-l4", {"cpu": "31", "nvidia.com/gpu": "1"}),
+        ("nvidia-tesla-t4", {"cpu": "40", "nvidia.com/gpu": "4"}),
+        ("nvidia-new", {"cpu": "999", "nvidia.com/gpu": "3"}),
+    ],
+)
+def test_a_pod_that_a_machine_may_hold(accelerator: str, requests: dict[str, str]) -> None:
+    assert raised(accelerator, "for each pod, and", **requests) == []

@@ -57,6 +57,16 @@ JOB = "j.yaml:1: Job team-a/j: "
             "you mean kueue.x-k8s.io/podset-required-topology?",
         ),
         (
+            {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}},
+            "has the annotation kueue.x-k8s.io/podset-required-topology on what makes pods, and Kueue reads it on the "
+            "pods' own template; move it to metadata.annotations of the pod template",
+        ),
+        (
+            {"of_pods": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "3600"}},
+            "pod set main has the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds, which Kueue reads on the "
+            "job only; move it to its metadata.annotations",
+        ),
+        (
             {"annotations": {"kueue.x-k8s.io/elastic-job": "yes"}},
             "has the annotation kueue.x-k8s.io/elastic-job with the value yes, which Kueue takes for false; write "
             '"true"',
@@ -96,3 +106,11 @@ def test_a_word_that_is_no_region_is_named() -> None:
         "them; did you mean europe-west4? (_ joins several)"
     ]
     assert said(data, labels={"kueue-fleet.dev/regions": "eu_us-east4"}) == []
+
+
+def test_a_kind_of_gpu_that_gke_does_not_have() -> None:
+    data = job()
+    data["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-a100-40gb"}
+    findings = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", data)])
+    [warning] = [str(one) for one in findings.warnings if "gke-accelerator" in str(one)]
+    assert "selects cloud.google.com/gke-accelerator: nvidia-a100-40gb is not a known accelerator of GKE" in warning

@@ -85,6 +85,8 @@ WHOLE: list[tuple[str, Json, str]] = [
     ("JobSet", {"apiVersion": "jobset.x-k8s.io/v1alpha1"}, "manages those of jobset.x-k8s.io/v1alpha2 alone; write"),
     ("JobSet", {"annotations": {ELASTIC: "true"}}, "and Kueue refuses a JobSet with it; remove it"),
     ("JobSet", {"names": [f"w{number}" for number in range(19)]}, "has 19 pod sets, and Kueue 0.19.2 makes no"),
+    ("JobSet", {"names": ["w" * 60]}, "makes Jobs and pods with names such as j-wwwwww"),
+    ("JobSet", {"names": ["w", "w"]}, "has w twice in replicatedJobs, and Kubernetes refuses it"),
 ]  # fmt: skip
 
 

@@ -137,3 +137,11 @@ def test_a_refused_job_keeps_its_quota_in_the_simulation() -> None:
         (results,) = result.as_json()["workloads"]
         assert results["state"] == name
         assert ("single PodSet per request" in results["message"]) is (policy is None)
+
+
+def test_a_volume_whose_claim_comes_with_the_pod() -> None:
+    fleet = parse_fleet(standalone_data())
+    for ephemeral, count in (({"volumeClaimTemplate": {}}, 1), (None, 0)):
+        volume = {"name": "scratch", **({"ephemeral": ephemeral} if ephemeral else {"emptyDir": {}})}
+        findings = check_manifests(fleet, [Document("j.yaml:1", job_set(role("workers", volumes=[volume])))])
+        assert len([one for one in findings.warnings if "generic ephemeral volume scratch" in one.wrong]) == count

@@ -210,6 +210,15 @@ def test_a_kind_that_kueue_manages_and_nothing_here_reads_is_not_refused() -> No
     assert "is an AppWrapper" in str(unmanaged)
 
 
+def test_a_kind_that_multikueue_has_no_adapter_for() -> None:
+    metadata = {"name": "s", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu"}}
+    spark = {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "metadata": metadata, "spec": {}}
+    data = dispatched_data()
+    data["kueue"] = {"configuration": {"integrations": {"frameworks": ["sparkoperator.k8s.io/sparkapplication"]}}}
+    [warning] = check_manifests(parse_fleet(data), [Document("j.yaml:1", spark)]).warnings
+    assert warning.wrong == "is of a kind that MultiKueue rejects"
+
+
 @pytest.mark.parametrize(
     ("labels", "gpus", "said"),
     [

@@ -73,10 +73,16 @@ def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
 
 
 def _remove_waiting(trials: Trials, blockers: Iterable[Blocker]) -> None:
-    """Those that wait themselves have started and ended, or are deleted."""
+    """Those that wait themselves have started and ended, or are deleted: those that never start."""
     holders = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
     keys = [blocker.workload for blocker in blockers if blocker.workload not in holders]
-    if keys:
+    never = [blocker.workload for blocker in blockers if blocker.never_starts]
+    if never:
+        what = (
+            f"delete {', '.join(never)}, or let {'it' if len(never) == 1 else 'them'} ask for what the queue can have"
+        )
+        _offer_if_admitted(trials, "turn", what, without(never))
+    elif keys:
         one = len(keys) == 1
         what = f"wait until {', '.join(keys)}, which wait{'s' * one} now, {'has' if one else 'have'} run and finished"
         trials.offer_if_admitted("turn", what, without(keys))

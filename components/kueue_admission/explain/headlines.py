@@ -53,14 +53,26 @@ def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
         bare = "It got no flavor, and its pods no node selector of one, as they request nothing that the queue covers."
         return f"{_STATES['Admitted']} {bare}"
     if explanation.state != "Pending":
-        return _STATES.get(explanation.state, diagnosis.message)
+        over = _left_over(explanation, diagnosis) if explanation.state == "Admitted" else ""
+        return f"{_STATES.get(explanation.state, diagnosis.message)}{over}"
     if explanation.reason == EvictionReason.DEACTIVATED and explanation.evicted_message:
         return f"{explanation.evicted_message.rstrip('.')}."
     if diagnosis.blocked or diagnosis.entry is None:
         return f"{diagnosis.message}."
     if diagnosis.outlook is not None and (diagnosis.fits or diagnosis.admits):
-        return about_turn(explanation, diagnosis.outlook)
+        return f"{about_turn(explanation, diagnosis.outlook)}{_left_over(explanation, diagnosis)}"
     return about_entry(explanation, diagnosis.entry)
+
+
+def _left_over(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    """The pods beyond whole slices: Kueue places slices (https://github.com/kubernetes-sigs/kueue/issues/15277)."""
+    info = diagnosis.engine.workloads.get(explanation.workload)
+    for pods in info.pod_sets if info is not None else ():
+        size = pods.pod_set.topology.slices[0].size if pods.pod_set.topology and pods.pod_set.topology.slices else 1
+        if pods.count % size:
+            over = f"{pods.count % size} of the {pods.count} pods of {pods.name}"
+            return f" But Kueue gives no node to {over}: they come in slices of {size}."
+    return ""
 
 
 def _never_dispatched(explanation: Explanation, diagnosis: Diagnosis) -> bool:

@@ -53,9 +53,9 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
         return
     if not workload.active:
         is_evicted = workload.status.evicted_message not in ("", DEACTIVATED_BY_HAND)
-        what = f"{'do what that says, then ' if is_evicted else ''}set spec.active to true"
+        what = f"{'remove the cause of that, then ' if is_evicted else ''}set spec.active to true"
         # A check or a limit of time may decide the same again.
-        then = " if what that says does not happen again" if is_evicted else ""
+        then = " if that does not happen again" if is_evicted else ""
         trials.offer("active", what, Edit(workload=_submitted_again), then=then)
         return
     queue_name = workload.local_queue
@@ -128,7 +128,9 @@ def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str,
         return "set its stopPolicy to None", edit_queue(name, lambda q: replace(q, stop_policy="None"))
     if reason is InactiveReason.FLAVOR_NOT_FOUND:
         missing_flavors = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
-        what = f"create ResourceFlavor {', '.join(missing_flavors)}"
+        near = nearest(missing_flavors[0], cache.flavors) if len(missing_flavors) == 1 else None
+        instead = f", or name {near} instead" if near else ""
+        what = f"create ResourceFlavor {', '.join(missing_flavors)}{instead}"
         return what, add_objects("flavors", map(ResourceFlavor, missing_flavors))
     if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
         lacking = sorted(set(queue.tas_flavors.values()).difference(cache.topology_specs))

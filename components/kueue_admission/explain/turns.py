@@ -55,7 +55,8 @@ def blocker_text(blocker: Blocker, flavors: Iterable[FlavorFigures]) -> str:
         f"{format_amount(resource, amount)} {resource}{'' if flavor in of_workers else f' of flavor {flavor}'}"
         for flavor, resource, amount in blocker.amounts
     )
-    does = _DOES[blocker.does].format(amounts=amounts or "what is free", first=_FIRST[blocker.first])
+    until = f", as it never gets quota ({blocker.reason})" if blocker.never_starts else " until it gets quota"
+    does = _DOES[blocker.does].format(amounts=amounts or "what is free", first=_FIRST[blocker.first], until=until)
     return f"{blocker.workload} of ClusterQueue {blocker.queue} {does}"
 
 
@@ -66,7 +67,7 @@ _DOES = {
     ),
     "preempts": "goes first{first}, and takes {amounts} when what it preempts has stopped",
     "preemptsTheSame": "goes first{first}, and preempts what this one would preempt",
-    "isHead": "is the head of the queue and stays that until it gets quota",
+    "isHead": "is the head of the queue and stays that{until}",
     "podsNotReady": "has pods that are not ready, and waitForPodsReady.blockAdmission is on",
 }
 _FIRST = {

@@ -395,7 +395,9 @@ def check_references(fleet_objects: Parsed) -> Iterator[tuple[tuple[str, str], P
             namespace, _, name = key.partition("/")
             here = [queue_key.partition("/")[2] for queue_key in local if queue_key.startswith(f"{namespace}/")]
             near = nearest(namespace, {queue_key.partition("/")[0] for queue_key in sorted(local)})
-            elsewhere = f"did you mean the namespace {near}?" if near else _ADD
+            owners = sorted(queue_key.partition("/")[0] for queue_key in local if queue_key.endswith(f"/{name}"))
+            other = f"submit it in {owners[0]}, which has {name}, or add it here" if owners else _ADD
+            elsewhere = f"did you mean the namespace {near}?" if near else other
             fix = instead(name, sorted(here), f"LocalQueues of {namespace}") if here else elsewhere
             path, wrong = f"workload {workloads[0]}{more}", f"there is no LocalQueue {key}"
             yield (QUEUED[0], workloads[0]), UNKNOWN_NAME.at(path, wrong, fix)

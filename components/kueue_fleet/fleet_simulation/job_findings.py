@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.api import PriorityClassFields, WorkloadPriorityClassFields
+from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.api.manifests import priority_class_manifest, workload_priority_class_manifest
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.kernel.form_rules import JOB_UNKNOWN, UNKNOWN_NAME, Fault
@@ -81,11 +82,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     unread = set[str]() if form_only else unread_kinds(fleet)
     warnings = [
         *warn_of_others(beside),
-        *(
-            of_job(each, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
-            for each in named_documents
-            if each.data["kind"] in unread
-        ),
+        *(_of_unread(fleet, each) for each in named_documents if each.data["kind"] in unread),
     ]
     named_documents = [each for each in named_documents if each.data["kind"] not in unread]
     problems += [*check_kinds(fleet, named_documents), *check_forms(named_documents), *check_twice(named_documents)]
@@ -134,6 +131,20 @@ def _never_started(
             yield faults[0]
         elif fault := uncounted(fleet, queue, dict(workload.requests)):
             yield of_job(document, fault.rule, fault.wrong, fault.fix, "warning")
+
+
+def _of_unread(fleet: FleetSpec, job: Document) -> Problem:
+    """What is known of a job whose pods are not read.
+
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (no adapter: the check is Rejected).
+    """
+    dispatched = {KINDS[name].kind for name in DISPATCHED_FRAMEWORKS}
+    queue = cluster_queue_of(fleet).get(queue_key(job.data), "")
+    if job.data["kind"] not in dispatched and fleet.is_dispatched(queue):
+        return of_job(
+            job, JOB, "is of a kind that MultiKueue rejects", "use a queue of a standalone cluster", "warning"
+        )
+    return of_job(job, JOB, "has pods that are not read here, so that nothing is known of it", _UNREAD, "warning")
 
 
 def readable_jobs(fleet: FleetSpec, manifests: Sequence[Document]) -> tuple[list[Document], JobFindings]:

@@ -144,7 +144,10 @@ def zone(text: str) -> Fault | None:
     """A zone of Google Cloud, such as europe-west4-a or us-central1-ai1a."""
     if _ZONE.fullmatch(text):
         return None
-    return Fault(f"is not a zone of Google Cloud{_strange(text)}", "write one such as europe-west4-a")
+    # What is meant has a dash at another place, as names of AWS have.
+    meant = re.fullmatch(r"([a-z]+-[a-z]+)-?(\d+)-?([a-z])", text.lower())
+    fix = "did you mean {}{}-{}?".format(*meant.groups()) if meant else "write one such as europe-west4-a"
+    return Fault(f"is not a zone of Google Cloud{_strange(text)}", fix)
 
 
 def _strange(text: str) -> str:

@@ -10,7 +10,7 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.form_rules import LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
 from kueue_admission.kernel.job_rules import JOB
-from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of
+from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of, maps_in
 from kueue_admission.kernel.names import QUEUE_LABEL
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.suggest import instead, nearest, with_article
@@ -144,6 +144,16 @@ def managed_version(framework: str) -> str:
     return "" if job_kind is None else f"{job_kind.group}/{job_kind.version}".removeprefix("/")
 
 
+def _named_in_vain(value: object, path: str = "") -> Iterator[str]:
+    """Where a job names a LocalQueue and Kueue does not look: in annotations, and on the templates of its pods."""
+    for name, part in value.items() if is_object(value) else ():
+        if name in ("labels", "annotations") and QUEUE_LABEL in inside(part):
+            yield f"{path}{name}"
+        yield from _named_in_vain(part, f"{path}{name}.")
+    for item in maps_in(value):
+        yield from _named_in_vain(item, path)
+
+
 def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
     """Names that Kubernetes refuses, jobs without pods, which would only be refused when they are submitted, and
     malformed times."""
@@ -163,7 +173,9 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
                     yield fault.rule.at(path, f'"{key}" {fault.wrong}', fault.fix).behind(where)
         if QUEUE_LABEL not in inside(metadata, "labels"):
             path = f"{label_of(data)}.metadata.labels"
-            yield JOB.at(path, f"has no {QUEUE_LABEL}", "name a LocalQueue there").behind(where)
+            there = next(_named_in_vain(data), "")
+            fix = f"move it there from {there}" if there else "name a LocalQueue there"
+            yield JOB.at(path, f"has no {QUEUE_LABEL}", fix).behind(where)
         steps = _PODS.get(kind, ("spec",))
         value: object = data
         for depth, field in enumerate(steps, 1):

@@ -27,6 +27,21 @@ def devices(name: str) -> Data:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "what becomes of a resource": (
+        {
+            "kueue/configuration": {
+                "resources": {
+                    "transformations": [{"input": "nvidia.com/gpu", "outputs": {"example.com/credits": "10"}}]
+                }
+            }
+        },
+        [
+            f"warning: clusterQueues[{name}].resourceGroups: no quota for example.com/credits, which Kueue makes of "
+            "nvidia.com/gpu, and a job that requests it is never admitted; cover example.com/credits too, or remove "
+            "the transformation"
+            for name in ("vision", "language")
+        ],
+    ),
     "unknown cluster": (
         {"clusterQueues/1/clusters": ["worker-a", "worker-bb"]},
         ["clusterQueues[language].clusters[1]: there is no cluster worker-bb; did you mean worker-b?"],

@@ -25,6 +25,13 @@ def backup(**fields: Any) -> dict[str, Any]:
 T4 = {"type": "nvidia-tesla-t4", "count": 2}
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nodes that are placed by another policy": (
+        {p(0, "compactPlacement"): True},
+        [
+            "warning: nodePools[reserved].compactPlacement: is set, and GKE places the nodes by a policy of its own, "
+            "which reservation l4 does not have; remove it, as no nodes come so"
+        ],
+    ),
     "zones that do not exist": (
         {
             "reservations/+": {"name": "r-a", "zone": "us-central1-z", "machineType": "g2-standard-24", "count": 1},

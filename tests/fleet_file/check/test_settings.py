@@ -13,6 +13,23 @@ BROKEN = (
     "one value"
 )
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a Trainer whose jobs Kueue cannot start": (
+        {"operators": {"trainer": {"version": "2.1.0"}}},
+        [
+            "warning: operators.trainer.version: 2.1.0, whose TrainJobs Kueue 0.19.2 on manager admits and cannot "
+            "start: they stay suspended; use 2.2.0 or a newer one"
+        ],
+    ),
+    "usage that does not count": (
+        {
+            "kueue/configuration": {"admissionFairSharing": {"usageSamplingInterval": "5m"}},
+            "clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+        },
+        [
+            "warning: kueue.configuration.admissionFairSharing: has no effect, since usageHalfLifeTime is 0s, the "
+            "default, with which past usage does not count; set usageHalfLifeTime, such as 168h"
+        ],
+    ),
     "namespace": (
         {"kueue/configuration": {"namespace": "kueue"}},
         [
@@ -290,6 +307,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             "integrations": {"frameworks": ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "kubeflow.org/mpijob", "pod"]}
         },
     },
+    "a new Trainer": {"operators": {"trainer": {"version": "2.2.0"}}},
     "Trainer with another JobSet": {
         "operators": {"trainer": {}, "installedElsewhere": ["jobset.x-k8s.io/jobset"]},
         "jobSet": {"enabled": False},

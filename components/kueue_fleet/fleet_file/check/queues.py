@@ -356,6 +356,22 @@ def _undispatched(scope: Scope) -> Iterator[Problem]:
         )
 
 
+@entry_check("clusterQueues")
+def _outputs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """What Kueue makes of a resource that the queue covers is covered too."""
+    resources = scope.fleet.kueue.configuration.resources
+    covered_names = {name for group in queue.resource_groups for name in group.covered_resources}
+    for transformation in (resources.transformations or ()) if resources is not None else ():
+        lacking = [name for name in transformation.outputs or () if name not in covered_names]
+        if lacking and transformation.input in covered_names and not _ignores(scope.fleet, queue):
+            yield NOT_COVERED.at(
+                f"{scope.path(queue)}.resourceGroups",
+                f"no quota for {', '.join(lacking)}, which Kueue makes of {transformation.input}, and a job that "
+                "requests it is never admitted",
+                f"cover {', '.join(lacking)} too, or remove the transformation",
+            )
+
+
 def _ignores(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
     """Whether Kueue ignores what the queue does not cover, on each of its clusters."""
     return all(ignores_undeclared(fleet, name) for name in fleet.queue_clusters(queue))

@@ -186,6 +186,10 @@ def _named(scope: Scope, pool: NodePoolEntry, node_pool: ResolvedNodePool) -> It
     fleet, at = scope.fleet, path_on(scope, pool, node_pool.cluster)
     name, calendar = _name_of(scope, node_pool), isinstance(node_pool.capacity, Calendar)
     yield from _elsewhere(scope, node_pool, at)
+    if node_pool.compact_placement and not node_pool.machine_type.startswith(TPU_MACHINES):
+        # Source: https://github.com/AI-Hypercomputer/xpk/pull/1073 (GKE makes a policy of its own for such a pool).
+        wrong = f"is set, and GKE places the nodes by a policy of its own, which reservation {name} does not have"
+        yield RESERVATION.at(f"{at}.compactPlacement", wrong, "remove it, as no nodes come so", "warning")
     kinds: list[dict[str, _Made]] = [
         {entry.name: entry for entry in fleet.reservations},
         {entry.name: entry for entry in fleet.future_reservations},

@@ -14,6 +14,7 @@ from kueue_admission.kernel.base import DEFER_RULES
 from kueue_admission.kernel.model_problems import problems_in
 from kueue_admission.kernel.problem import Problem, where_read
 from kueue_admission.kernel.quantity import ZERO, Quantity
+from kueue_admission.kernel.versions import numbers_of
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
@@ -32,6 +33,9 @@ _SET_BY_FLEET: Final = {
     "incremental_dispatcher_config": ("incrementalDispatcherConfig", "multiKueue.incremental"),
     "cluster_profile": ("clusterProfile", "multiKueue.credentials"),
 }
+_TRAINER: Final = (("0.20.0", "2.3.0"), ("0.17.0", "2.2.0"))
+"""The least Trainer from a release of Kueue on. Source: https://github.com/kubernetes-sigs/kueue/issues/11931 (Kueue
+writes runtimePatches, which older TrainJobs do not have), the release notes of 0.20.0."""
 
 
 @fleet_check
@@ -151,6 +155,13 @@ def _operators(scope: Scope, kueue_configurations: Mapping[str, KueueConfigurati
     if fleet.operators.trainer is not None and not job_set:
         fix = f"set jobSet.enabled to true, or add {JOBSET_FRAMEWORK} to operators.installedElsewhere"
         yield OPERATOR_NEEDED.at("operators.trainer", "makes JobSets, and the fleet does not install JobSet", fix)
+    for name in kueue_configurations if fleet.operators.trainer is not None else ():
+        own, version = fleet.operators.trainer.version, fleet.kueue_on(name).version
+        least = next((trainer for kueue, trainer in _TRAINER if numbers_of(version) >= numbers_of(kueue)), "")
+        if least and numbers_of(own) < numbers_of(least):
+            wrong = f"{own}, whose TrainJobs Kueue {version} on {name} admits and cannot start: they stay suspended"
+            yield OPERATOR.at("operators.trainer.version", wrong, f"use {least} or a newer one")
+            break
     there = {
         *BUILT_IN,
         *fleet.operators.installed_elsewhere,
@@ -206,6 +217,17 @@ def _unused_fields(scope: Scope, kueue_configurations: Mapping[str, KueueConfigu
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
     fair = any(configuration.fair_sharing is not None for configuration in kueue_configurations.values())
     usage = any(configuration.admission_fair_sharing is not None for configuration in kueue_configurations.values())
+    times = [
+        own.admission_fair_sharing.usage_half_life_time
+        for own in kueue_configurations.values()
+        if own.admission_fair_sharing
+    ]
+    if times and all(time is None or not time.nanoseconds for time in times):
+        yield NO_EFFECT.at(
+            "kueue.configuration.admissionFairSharing",
+            "has no effect, since usageHalfLifeTime is 0s, the default, with which past usage does not count",
+            "set usageHalfLifeTime, such as 168h",
+        )
     concurrent = any(
         not release.has_gate("ConcurrentAdmission") or release.gate_is_on("ConcurrentAdmission", own.feature_gates)
         for release, own in ((scope.fleet.kueue_on(name).release, own) for name, own in kueue_configurations.items())

@@ -12,13 +12,14 @@ kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validateCreate), pkg/contr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kueue_admission.kernel import syntax
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.job_rules import JOB
-from kueue_admission.kernel.manifest import Manifest, inside
+from kueue_admission.kernel.manifest import Manifest, inside, maps_in
 from kueue_admission.kernel.names import (
     ELASTIC_ANNOTATION,
     JOB_CONTROLLER,
@@ -30,6 +31,7 @@ from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
 from kueue_admission.kernel.syntax import whole_number
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.model.job_forms import LONGEST_JOB_NAME
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.jobs.check import job_check
 from kueue_fleet.jobs.check.amounts import requests_of
@@ -47,6 +49,7 @@ _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
+_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -83,11 +86,36 @@ def _of_whole(job: Manifest, *, elastic: bool) -> Iterator[Fault]:
         yield job_fault(
             f"has the annotation {ELASTIC_ANNOTATION}, and Kueue refuses a {job['kind']} with it", "remove it"
         )
+    if job["kind"] == "JobSet":
+        yield from _roles(job)
     if job["kind"] == "Job":
         yield from _completions(spec, annotations)
         if elastic and LEAST_PODS_ANNOTATION in annotations:
             both = f"{ELASTIC_ANNOTATION} and {LEAST_PODS_ANNOTATION}"
             yield job_fault(f"has the annotations {both}, and Kueue refuses both together", "keep one of the two")
+
+
+def _roles(job: Manifest) -> Iterator[Fault]:
+    """Names of a JobSet's roles, and of the Jobs and pods that it makes of them.
+
+    Source: jobset@v0.11.0 pkg/webhooks/jobset_webhook.go (ValidateCreate).
+    """
+    metadata, roles = inside(job, "metadata"), maps_in(inside(job, "spec").get("replicatedJobs"))
+    name = metadata.get("name") or f"{metadata.get('generateName')}xxxxx"
+    names = [role.get("name") for role in roles]
+    if twice := [role for role in dict.fromkeys(names) if names.count(role) > 1]:
+        yield job_fault(f"has {twice[0]} twice in replicatedJobs, and Kubernetes refuses it", "give each its own name")
+    for role in roles:
+        spec, last = inside(role, "template", "spec"), (whole_number(str(role.get("replicas", 1))) or 1) - 1
+        longest = f"{name}-{role.get('name')}-{last}"
+        completions = whole_number(str(spec.get("completions")))
+        if completions and spec.get("completionMode") != "NonIndexed":
+            longest += f"-{completions - 1}-abcde"
+        if not _LABEL_1035.fullmatch(longest) or len(longest) > LONGEST_JOB_NAME:
+            wrong = (
+                f"makes Jobs and pods with names such as {longest}, and JobSet refuses those of more than 63 characters"
+            )
+            yield job_fault(f"{wrong}, with a dot, or without a letter at the start", "write shorter or other names")
 
 
 def _autoscaled(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:

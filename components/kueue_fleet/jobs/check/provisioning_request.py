@@ -10,14 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.api import ProvisioningRequestConfigSpec
+from kueue_admission.kernel.form_rules import Fault
+from kueue_admission.kernel.job_rules import JOB
 from kueue_admission.kernel.known_messages import known_message
+from kueue_admission.kernel.manifest import maps_in
 from kueue_admission.kernel.names import SINGLE_POD_SET_REFUSAL
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.jobs.check import job_check
-from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, of_job
+from kueue_fleet.jobs.queued_job import PodSetTemplate, QueuedJob, of_job, of_pod_set
 
 _SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
 _SIMILAR: Final = "IdenticalWorkloadSchedulingRequirements"
@@ -44,6 +47,22 @@ def check_provisioning_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Pr
             break
 
 
+@job_check
+def warn_of_volumes(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem]:
+    """Volumes whose claims are made with the pods, which GKE asks for before it has nodes for them.
+
+    Source: https://github.com/kubernetes/autoscaler/issues/7321, https://github.com/kubernetes-sigs/kueue/issues/2389
+    """
+    for config in requests_of(fleet, job.queue):
+        for pod_set in _requested(config, job.pod_sets):
+            names = [volume.get("name") for volume in maps_in(_spec(pod_set).get("volumes")) if volume.get("ephemeral")]
+            if names and config.provisioning_class_name == QUEUED_PROVISIONING_CLASS:
+                wrong = f"has the generic ephemeral volume {names[0]}, whose claim is not there before the pod is"
+                fix = "use an emptyDir, or a claim that is bound"
+                fault = Fault(f"{wrong}: GKE provisions no nodes for it (NotSchedulableInNodepool)", fix, JOB)
+                yield of_pod_set(job, pod_set, fault, "warning")
+
+
 def requests_of(fleet: FleetSpec, queue: str) -> Iterator[ProvisioningRequestConfigSpec]:
     """How the admission checks of a ClusterQueue ask for capacity."""
     for entry in fleet.cluster_queues:
@@ -68,11 +87,8 @@ def _fix(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[PodSetTemplat
 
 def _merge(config: ProvisioningRequestConfigSpec, pod_sets: Iterable[PodSetTemplate]) -> list[list[PodSetTemplate]]:
     """The pod sets that the request asks for, those that Kueue makes one of together."""
-    managed_resources = frozenset(config.managed_resources)
     merged_sets: list[list[PodSetTemplate]] = []
-    for pod_set in pod_sets:
-        if pod_set.count < 1 or (managed_resources and not managed_resources & _resources(pod_set)):
-            continue
+    for pod_set in _requested(config, pod_sets):
         for group in merged_sets:
             if _can_merge(config.pod_set_merge_policy, group[0], pod_set):
                 group.append(pod_set)
@@ -80,6 +96,12 @@ def _merge(config: ProvisioningRequestConfigSpec, pod_sets: Iterable[PodSetTempl
         else:
             merged_sets.append([pod_set])
     return merged_sets
+
+
+def _requested(config: ProvisioningRequestConfigSpec, pod_sets: Iterable[PodSetTemplate]) -> Iterator[PodSetTemplate]:
+    """Those that are in the request."""
+    managed = frozenset(config.managed_resources)
+    return (pod_set for pod_set in pod_sets if pod_set.count and (not managed or managed & _resources(pod_set)))
 
 
 def _can_merge(policy: str | None, one: PodSetTemplate, other: PodSetTemplate) -> bool:
