@@ -91,7 +91,7 @@ class TestFailedChecks:
         )
         result = explained(objects(queue()), job("a", active=False, status=status))
         assert result.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
-        assert result.next_step == "Do what that says, then set spec.active to true."
+        assert result.next_step == "Remove the cause of that, then set spec.active to true."
         [change] = result.changes
         assert change.outcome == "admitted if that does not happen again"
 

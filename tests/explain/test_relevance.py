@@ -94,3 +94,11 @@ class TestRelevance:
 def explained(manifests: list[Any], key: str) -> str:
     parsed = parse_objects(manifests)
     return repr(explain(Snapshot(parsed.objects, parsed.workloads, 1795215600.0), key))
+
+
+def test_pods_that_are_not_ready_matter_to_every_queue_where_they_block_admission() -> None:
+    manifests = [*queues(), workload(1, "a", 1, 0, "held"), workload(2, "d", 1, 0, "pending")]
+    assert len(WorkloadIndex(manifests).relevant("ns/w2", "ns/lq-d")) == len(manifests) - 1
+    text = "kind: Configuration\nwaitForPodsReady: {blockAdmission: true}"
+    config = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"controller_manager_config.yaml": text}}
+    assert len(WorkloadIndex([config, *manifests]).relevant("ns/w2", "ns/lq-d")) == len(manifests) + 1

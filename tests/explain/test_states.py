@@ -22,6 +22,7 @@ from kueue_admission.decide.model import (
     ResourceGroup,
     ResourceQuota,
     Snapshot,
+    WaitForPodsReady,
     Workload,
     WorkloadStatus,
 )
@@ -245,3 +246,12 @@ def test_flavors_of_two_groups_that_contradict_each_other() -> None:
     assert text.startswith("Flavors cpu and gpu of pod set main have different values of the node label kind, cpu and")
     alone = PodSet(requests=(("cpu", 1000),))
     assert explained(result, job("a", pod_sets=(alone,))).nodes == ()
+
+
+def test_pods_that_are_not_ready_have_a_time() -> None:
+    waits = objects(queue(), configuration=Configuration(wait_for_pods_ready=WaitForPodsReady(timeout=600.0)))
+    starting = held("a", 1)
+    starting = replace(starting, status=replace(starting.status, pods_ready_since=1.0))
+    result = explained(waits, starting, now=101.0)
+    assert result.headline.endswith("Its pods are not ready, and Kueue evicts it in 500 seconds (waitForPodsReady).")
+    assert "not ready" not in explained(waits, held("a", 1), now=101.0).headline

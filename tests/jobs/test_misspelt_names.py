@@ -114,3 +114,13 @@ def test_a_kind_of_gpu_that_gke_does_not_have() -> None:
     findings = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", data)])
     [warning] = [str(one) for one in findings.warnings if "gke-accelerator" in str(one)]
     assert "selects cloud.google.com/gke-accelerator: nvidia-a100-40gb is not a known accelerator of GKE" in warning
+
+
+def test_a_cron_job_makes_a_job_for_the_queue() -> None:
+    data = job()
+    template = {"metadata": {"labels": data["metadata"].pop("labels")}, "spec": data["spec"]}
+    cron = {**data, "kind": "CronJob", "spec": {"schedule": "0 3 * * *", "jobTemplate": template}}
+    assert check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", cron)]).problems == []
+    template["metadata"]["labels"] = {}
+    [refused] = check_manifests(parse_fleet(fleet_data()), [Document("j.yaml:1", cron)]).problems
+    assert refused.wrong == "is a CronJob"

@@ -54,6 +54,7 @@ def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
         return f"{_STATES['Admitted']} {bare}"
     if explanation.state != "Pending":
         over = _left_over(explanation, diagnosis) if explanation.state == "Admitted" else ""
+        over += _not_ready(explanation, diagnosis) if explanation.state == "Admitted" else ""
         return f"{_STATES.get(explanation.state, diagnosis.message)}{over}"
     if explanation.reason == EvictionReason.DEACTIVATED and explanation.evicted_message:
         return f"{explanation.evicted_message.rstrip('.')}."
@@ -62,6 +63,21 @@ def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
     if diagnosis.outlook is not None and (diagnosis.fits or diagnosis.admits):
         return f"{about_turn(explanation, diagnosis.outlook)}{_left_over(explanation, diagnosis)}"
     return about_entry(explanation, diagnosis.entry)
+
+
+def _not_ready(explanation: Explanation, diagnosis: Diagnosis) -> str:
+    """That its pods are not ready, and when Kueue evicts it for that."""
+    engine = diagnosis.engine
+    info, settings = engine.workloads.get(explanation.workload), engine.cache.configuration.wait_for_pods_ready
+    if info is None or info.pods_ready or info.pods_ready_since is None:
+        return ""
+    limit = settings and (settings.recovery_timeout if info.waits_for_recovery else settings.timeout)
+    begin = info.pods_ready_since if info.waits_for_recovery else info.admitted_at
+    if limit is None or begin is None:
+        return " Its pods are not ready."
+    left = begin + limit - engine.now
+    when = f"in {left:.0f} seconds" if left > 0 else "now, as that takes too long"
+    return f" Its pods are not ready, and Kueue evicts it {when} (waitForPodsReady)."
 
 
 def _left_over(explanation: Explanation, diagnosis: Diagnosis) -> str:

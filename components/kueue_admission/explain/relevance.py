@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from kueue_admission.api.cohort_tree import roots_of
 from kueue_admission.kernel.manifest import Manifest, inside, is_object, key_of
 from kueue_admission.kernel.names import QUEUE_LABEL
+from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.job_pod_sets import PODS_FIELD
 from kueue_admission.read.manifests import is_job, owners_of
 from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload, WorkloadState
@@ -78,13 +79,15 @@ class WorkloadIndex:
     def tree(self, key: str, local_queue: str) -> set[str] | None:
         """The ClusterQueues of the cohort tree where the workload is, or would come to this LocalQueue.
 
-        None where that is not known, or where topologies let all of them share nodes.
+        None where that is not known, where topologies let all of them share nodes, or where pods that are not ready
+        block the admission of all.
         """
         roots = _roots(self.others)
         queue = self._targets().get(local_queue)
         if key in self.workloads:
             queue = PrintedWorkload.of(self.workloads[key]).cluster_queue or queue
-        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
+        blocks = (inside(text, "waitForPodsReady").get("blockAdmission") for _, text in configurations_in(self.others))
+        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others) or any(blocks):
             return None
         return {name for name, root in roots.items() if root == roots[queue]}
 
@@ -96,7 +99,7 @@ class WorkloadIndex:
     def relevant(self, key: str, local_queue: str) -> list[Manifest]:
         """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
 
-        All of them where the ClusterQueue is not known, or where topologies let all of them share nodes.
+        All of them where `tree` does not know it.
         """
         tree, targets = self.tree(key, local_queue), self._targets()
         if tree is None:

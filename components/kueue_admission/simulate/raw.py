@@ -20,7 +20,7 @@ from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.kernel.form_rules import UNKNOWN_NAME
 from kueue_admission.kernel.job_rules import CHECKS_EXCLUDE, JOB
 from kueue_admission.kernel.manifest import Manifest, inside, is_live, key_of
-from kueue_admission.kernel.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.kernel.names import QUEUE_LABEL, RUN_SECONDS_ANNOTATION
 from kueue_admission.kernel.problem import Problem, errors_of
 from kueue_admission.kernel.suggest import instead, nearest
 from kueue_admission.read.dumped_configuration import dumped_configuration
@@ -307,10 +307,20 @@ def name_documents(documents: Iterable[Document], left_out: list[Problem] | None
     `left_out` takes what is wrong with those that have none; without it that raises SimulationError.
     """
     problems: list[Problem] = [] if left_out is None else left_out
-    named_documents = [Document(item.where, item.data) for item in _items(documents, problems)]
+    named_documents = [Document(item.where, item.data) for item in _items(map(_scheduled, documents), problems)]
     if problems and left_out is None:
         raise SimulationError(problems)
     return named_documents
+
+
+def _scheduled(document: Document) -> Document:
+    """The Job that a CronJob makes for a LocalQueue, by the CronJob's name; anything else as it is."""
+    template, metadata = inside(document.data, "spec", "jobTemplate"), inside(document.data, "metadata")
+    if document.data.get("kind") != "CronJob" or QUEUE_LABEL not in inside(template, "metadata", "labels"):
+        return document
+    names = {key: metadata[key] for key in ("name", "namespace", "generateName") if key in metadata}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**inside(template, "metadata"), **names}}
+    return Document(document.where, {**job, "spec": inside(template, "spec")})
 
 
 def run_seconds_of(document: Document) -> float | None:
