@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.read.dispatch_report import ParsedReport
 from kueue_admission.read.lost_capacity import LostCapacity
 
@@ -203,11 +202,6 @@ class Blocker:
     amounts: tuple[tuple[str, str, int], ...] = ()
     reason: str = ""
     first: str = ""
-
-    @property
-    def never_starts(self) -> bool:
-        """Whether it waits for what its queue can never have, as queue and flavors are."""
-        return self.reason in (QuotaReservedReason.EXCEEDS_MAX_QUOTA, QuotaReservedReason.NO_MATCHING_FLAVOR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kueue_admission.explain.answer import Blocker
 from kueue_admission.explain.changes import NewAmount
 from kueue_admission.explain.quota_changes import finishing, offer_more, offer_policies, while_borrowing
 from kueue_admission.explain.trials import Edit, Trials, edit_queue, raise_quota, without
+from kueue_admission.explain.turns import never_starts
 
 
 def crowd_changes(trials: Trials) -> None:
@@ -76,7 +77,7 @@ def _remove_waiting(trials: Trials, blockers: Iterable[Blocker]) -> None:
     """Those that wait themselves have started and ended, or are deleted: those that never start."""
     holders = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
     keys = [blocker.workload for blocker in blockers if blocker.workload not in holders]
-    never = [blocker.workload for blocker in blockers if blocker.never_starts]
+    never = [blocker.workload for blocker in blockers if never_starts(blocker)]
     if never:
         what = (
             f"delete {', '.join(never)}, or let {'it' if len(never) == 1 else 'them'} ask for what the queue can have"

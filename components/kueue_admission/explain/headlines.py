@@ -71,8 +71,9 @@ def _not_ready(explanation: Explanation, diagnosis: Diagnosis) -> str:
     info, settings = engine.workloads.get(explanation.workload), engine.cache.configuration.wait_for_pods_ready
     if info is None or info.pods_ready or info.pods_ready_since is None:
         return ""
-    limit = settings and (settings.recovery_timeout if info.waits_for_recovery else settings.timeout)
-    begin = info.pods_ready_since if info.waits_for_recovery else info.admitted_at
+    limit, begin = (settings.timeout if settings is not None else None), info.admitted_at
+    if settings is not None and info.waits_for_recovery:
+        limit, begin = settings.recovery_timeout, info.pods_ready_since
     if limit is None or begin is None:
         return " Its pods are not ready."
     left = begin + limit - engine.now

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kueue_admission.decide.amounts import format_amount
+from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.explain.answer import Blocker, Explanation, FlavorFigures
 from kueue_admission.explain.next_cycles import Outlook
@@ -48,6 +49,11 @@ def turn_step(explanation: Explanation, outlook: Outlook) -> str:
     )
 
 
+def never_starts(blocker: Blocker) -> bool:
+    """Whether it waits for what its queue can never have, as queue and flavors are."""
+    return blocker.reason in (QuotaReservedReason.EXCEEDS_MAX_QUOTA, QuotaReservedReason.NO_MATCHING_FLAVOR)
+
+
 def blocker_text(blocker: Blocker, flavors: Iterable[FlavorFigures]) -> str:
     """Who takes or holds back what, why its turn comes first, and why it waits itself; `flavors`: its queue's."""
     of_workers = {flavor.flavor for flavor in flavors if flavor.is_of_workers}
@@ -55,7 +61,7 @@ def blocker_text(blocker: Blocker, flavors: Iterable[FlavorFigures]) -> str:
         f"{format_amount(resource, amount)} {resource}{'' if flavor in of_workers else f' of flavor {flavor}'}"
         for flavor, resource, amount in blocker.amounts
     )
-    until = f", as it never gets quota ({blocker.reason})" if blocker.never_starts else " until it gets quota"
+    until = f", as it never gets quota ({blocker.reason})" if never_starts(blocker) else " until it gets quota"
     does = _DOES[blocker.does].format(amounts=amounts or "what is free", first=_FIRST[blocker.first], until=until)
     return f"{blocker.workload} of ClusterQueue {blocker.queue} {does}"
 

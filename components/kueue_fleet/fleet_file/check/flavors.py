@@ -119,21 +119,23 @@ def _first_node(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/ (cluster autoscaler).
     """
     fleet = scope.fleet
-    queues = [queue for queue in fleet.cluster_queues if flavor.name in queue.flavor_names]
     asking = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
-    rules = {
-        queue.name: {rule.name for rule in queue.check_rules if not rule.on_flavors or flavor.name in rule.on_flavors}
-        for queue in queues
-    }
-    queue = next((queue for queue in queues if asking.isdisjoint(rules[queue.name])), None)
-    for cluster in fleet.clusters_of(flavor) if flavor.topology_name and queue is not None else ():
+    queues = [
+        queue.name
+        for queue in fleet.cluster_queues
+        if flavor.name in queue.flavor_names
+        and not any(
+            rule.name in asking and flavor.name in (rule.on_flavors or [flavor.name]) for rule in queue.check_rules
+        )
+    ]
+    for cluster in fleet.clusters_of(flavor) if flavor.topology_name and queues else ():
         pools = fleet.flavor_nodes(flavor, cluster) if cluster in fleet.cluster_names else ()
         if pools and all(pool.autoscaling is not None and not pool.min_nodes for pool in pools):
             yield NO_NODES.at(
                 f"nodePools[{pools[0].name}].autoscaling.totalMinNodeCount",
                 f"is 0, and to jobs of flavor {flavor.name}, which has a topology, Kueue gives only nodes that are "
                 "there, so that none brings the first",
-                f"write 1 or more, or add a check with provisioningRequest to queue {queue.name}",
+                f"write 1 or more, or add a check with provisioningRequest to queue {queues[0]}",
                 "warning",
             )
 

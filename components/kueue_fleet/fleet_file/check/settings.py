@@ -100,6 +100,8 @@ def _relied_on(scope: Scope) -> Iterator[Problem]:
     yield from _multi_kueue(scope, configurations)
     yield from _topologies(scope, configurations)
     yield from _operators(scope, configurations)
+    if scope.fleet.operators.trainer is not None:
+        yield from _trainer(scope, scope.fleet.operators.trainer.version)
     yield from _unused_fields(scope, configurations)
 
 
@@ -155,13 +157,6 @@ def _operators(scope: Scope, kueue_configurations: Mapping[str, KueueConfigurati
     if fleet.operators.trainer is not None and not job_set:
         fix = f"set jobSet.enabled to true, or add {JOBSET_FRAMEWORK} to operators.installedElsewhere"
         yield OPERATOR_NEEDED.at("operators.trainer", "makes JobSets, and the fleet does not install JobSet", fix)
-    for name in kueue_configurations if fleet.operators.trainer is not None else ():
-        own, version = fleet.operators.trainer.version, fleet.kueue_on(name).version
-        least = next((trainer for kueue, trainer in _TRAINER if numbers_of(version) >= numbers_of(kueue)), "")
-        if least and numbers_of(own) < numbers_of(least):
-            wrong = f"{own}, whose TrainJobs Kueue {version} on {name} admits and cannot start: they stay suspended"
-            yield OPERATOR.at("operators.trainer.version", wrong, f"use {least} or a newer one")
-            break
     there = {
         *BUILT_IN,
         *fleet.operators.installed_elsewhere,
@@ -181,6 +176,19 @@ def _operators(scope: Scope, kueue_configurations: Mapping[str, KueueConfigurati
                 f"{KINDS[framework].kind}s without it",
                 f"{fix}, or {other}" if path or framework == JOBSET_FRAMEWORK else other,
             )
+
+
+@where_read
+def _trainer(scope: Scope, own: str) -> Iterator[Problem]:
+    """TrainJobs have the field by which Kueue starts them."""
+    for cluster in scope.fleet.clusters:
+        version = scope.fleet.kueue_on(cluster.name).version
+        least = next((trainer for kueue, trainer in _TRAINER if numbers_of(version) >= numbers_of(kueue)), "")
+        if least and numbers_of(own) < numbers_of(least):
+            at = f"Kueue {version} on {cluster.name}"
+            wrong = f"{own}, whose TrainJobs {at} admits and cannot start: they stay suspended"
+            yield OPERATOR.at("operators.trainer.version", wrong, f"use {least} or a newer one")
+            return
 
 
 @where_read
