@@ -82,7 +82,7 @@ def _remove_waiting(trials: Trials, blockers: Iterable[Blocker]) -> None:
         what = (
             f"delete {', '.join(never)}, or let {'it' if len(never) == 1 else 'them'} ask for what the queue can have"
         )
-        _offer_if_admitted(trials, "turn", what, without(never))
+        trials.offer_if_admitted("turn", what, without(never))
     elif keys:
         one = len(keys) == 1
         what = f"wait until {', '.join(keys)}, which wait{'s' * one} now, {'has' if one else 'have'} run and finished"
