@@ -164,10 +164,11 @@ def test_accepted(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("least", "checks", "count"), [(0, [], 1), (1, [], 0), (0, [{"name": "dws"}], 0)])
 def test_no_job_brings_the_first_node_of_a_topology(least: int, checks: list[dict[str, str]], count: int) -> None:
+    of_queued: list[dict[str, Any]] = [{"name": "dws", "onFlavors": ["queued"]}]
     changes = {
         "topologies": [{"name": "hosts", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}],
         "flavors/1/topologyName": "hosts",
         "nodePools/1/autoscaling/totalMinNodeCount": least,
-        "clusterQueues/0/admissionChecksStrategy/admissionChecks": checks or [{"name": "dws", "onFlavors": ["queued"]}],
+        "clusterQueues/0/admissionChecksStrategy/admissionChecks": checks or of_queued,
     }
     assert sum("none brings the first" in text for text in problems(changed(pools_data(), changes))) == count

@@ -44,8 +44,8 @@ def warn_of_least_requests(fleet: FleetSpec, job: QueuedJob) -> Iterator[Problem
             wrong = f"requests {asked} for each pod, and Autopilot on {places[0]} makes it {raised}, which Kueue counts"
             fault = job_fault(wrong, "write that much, and have the quota for it")
             yield of_pod_set(job, template, fault, "warning")
-        elif fault := _beyond_machines(pods, places[0]):
-            yield of_pod_set(job, template, fault, "warning")
+        elif beyond := _beyond_machines(pods, places[0]):
+            yield of_pod_set(job, template, beyond, "warning")
 
 
 def _beyond_machines(pods: PodSet, place: str) -> Fault | None:
