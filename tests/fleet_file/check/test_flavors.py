@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems
-from tests.fleet_file.pool_builders import pools_data
 
 PLACED = (
     "warning: flavors[l4].topologyName: rack: Kueue admits jobs of this flavor only onto nodes that are there, and GKE "
@@ -160,15 +159,3 @@ def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(changes: dict[str, Any]) -> None:
     assert problems(changed(fleet_data(), changes)) == []
-
-
-@pytest.mark.parametrize(("least", "checks", "count"), [(0, [], 1), (1, [], 0), (0, [{"name": "dws"}], 0)])
-def test_no_job_brings_the_first_node_of_a_topology(least: int, checks: list[dict[str, str]], count: int) -> None:
-    of_queued: list[dict[str, Any]] = [{"name": "dws", "onFlavors": ["queued"]}]
-    changes = {
-        "topologies": [{"name": "hosts", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}],
-        "flavors/1/topologyName": "hosts",
-        "nodePools/1/autoscaling/totalMinNodeCount": least,
-        "clusterQueues/0/admissionChecksStrategy/admissionChecks": checks or of_queued,
-    }
-    assert sum("none brings the first" in text for text in problems(changed(pools_data(), changes))) == count

@@ -22,7 +22,7 @@ from kueue_fleet.fleet_file.model.entries import (
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.files import NOT_THERE, UNUSED
-from kueue_fleet.fleet_file.rules.queues import DWS_RUN_TIME, NO_NODES, TOPOLOGY_LEVEL
+from kueue_fleet.fleet_file.rules.queues import DWS_RUN_TIME, TOPOLOGY_LEVEL
 from kueue_fleet.gke.block_topology import LEVELS_OF_GKE, has_level
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
@@ -110,34 +110,6 @@ def _levels(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
                 fix,
             )
             break
-
-
-@entry_check("flavors")
-def _first_node(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
-    """Kueue places jobs in a topology on nodes that are there, and only a ProvisioningRequest brings others.
-
-    Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/ (cluster autoscaler).
-    """
-    fleet = scope.fleet
-    asking = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
-    queues = [
-        queue.name
-        for queue in fleet.cluster_queues
-        if flavor.name in queue.flavor_names
-        and not any(
-            rule.name in asking and flavor.name in (rule.on_flavors or [flavor.name]) for rule in queue.check_rules
-        )
-    ]
-    for cluster in fleet.clusters_of(flavor) if flavor.topology_name and queues else ():
-        pools = fleet.flavor_nodes(flavor, cluster) if cluster in fleet.cluster_names else ()
-        if pools and all(pool.autoscaling is not None and not pool.min_nodes for pool in pools):
-            yield NO_NODES.at(
-                f"nodePools[{pools[0].name}].autoscaling.totalMinNodeCount",
-                f"is 0, and to jobs of flavor {flavor.name}, which has a topology, Kueue gives only nodes that are "
-                "there, so that none brings the first",
-                f"write 1 or more, or add a check with provisioningRequest to queue {queues[0]}",
-                "warning",
-            )
 
 
 def _may_have(pool: ResolvedNodePool, label: str) -> bool:

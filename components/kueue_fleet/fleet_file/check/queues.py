@@ -361,8 +361,9 @@ def _outputs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """What Kueue makes of a resource that the queue covers is covered too."""
     resources = scope.fleet.kueue.configuration.resources
     covered_names = {name for group in queue.resource_groups for name in group.covered_resources}
+    counted_names = {*covered_names, "pods"}  # An output of that name is refused elsewhere.
     for transformation in (resources.transformations or ()) if resources is not None else ():
-        lacking = [name for name in transformation.outputs or () if name not in covered_names]
+        lacking = [name for name in transformation.outputs or () if name not in counted_names]
         if lacking and transformation.input in covered_names and not _ignores(scope.fleet, queue):
             yield NOT_COVERED.at(
                 f"{scope.path(queue)}.resourceGroups",
