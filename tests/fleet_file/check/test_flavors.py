@@ -159,3 +159,20 @@ def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(changes: dict[str, Any]) -> None:
     assert problems(changed(fleet_data(), changes)) == []
+
+
+def test_pools_of_an_existing_cluster_that_the_file_does_not_name_may_have_nodes() -> None:
+    changes = {
+        "flavors/0/topologyName": "rack",
+        "topologies": [{"name": "rack", "levels": [{"nodeLabel": "example.com/rack"}]}],
+        "clusters/1": {
+            "name": "worker-a",
+            "role": "worker",
+            "region": "us-east4",
+            "mode": "Standard",
+            "existing": True,
+        },
+    }
+    assert [text for text in problems(changed(fleet_data(), changes)) if "topologyName" in text] == [
+        f"{PLACED} worker-b {BEFORE}"
+    ]

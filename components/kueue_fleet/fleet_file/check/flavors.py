@@ -131,15 +131,17 @@ def _nodes_for_pods(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     for cluster in fleet.clusters_of(flavor):
         if cluster not in fleet.cluster_names or cluster not in there or _provisions(fleet, flavor, cluster):
             continue
-        pools, platform = fleet.flavor_nodes(flavor, cluster), fleet.cluster(cluster)
-        gates = merged_configuration(scope, platform).feature_gates
+        pools, entry = fleet.flavor_nodes(flavor, cluster), fleet.cluster(cluster)
+        # An existing Standard cluster can have pools that the file does not name.
+        made_by_gke = entry.platform == "Autopilot" or flavor.compute_class is not None or not entry.existing
+        gates = merged_configuration(scope, entry).feature_gates
         if not fleet.kueue_on(cluster).release.gate_is_on("TopologyAwareScheduling", gates):
             continue
         grows = next((pool for pool in pools if pool.autoscaling and pool.min_nodes < pool.full_nodes), None)
         if grows is not None:
             then = f"so that pool {grows.name} stays at its minimum, {grows.min_nodes} of {grows.full_nodes} nodes"
             fix = "write nodeCount, or totalMinNodeCount as high as totalMaxNodeCount, or remove topologyName"
-        elif not pools and not platform.outside_gke:
+        elif not pools and not entry.outside_gke and made_by_gke:
             then, fix = (
                 "and GKE makes none on {cluster} before there are pods",
                 "remove topologyName, or write nodePool",

@@ -415,7 +415,7 @@ def _unit_and_place(scope: Scope, commitment: CommitmentEntry) -> Iterator[Probl
             )
     regions = dict.fromkeys(cluster.region for cluster in scope.fleet.gke_clusters)
     if regions and commitment.region not in regions:
-        wrong = f"no cluster of the fleet is in {commitment.region}, so that it is paid for and nothing uses it"
+        wrong = f"no cluster of the fleet is in {commitment.region}, so that nothing of the fleet uses it"
         yield UNUSED.at(f"{scope.path(commitment)}.region", wrong, f"write one of {', '.join(regions)}")
 
 
