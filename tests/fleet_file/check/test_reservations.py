@@ -372,8 +372,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             "commitments[c].reservations[1]: there is no reservation l5; use one of the reservations: l4",
             (
-                "warning: commitments[c].region: no cluster of the fleet is in us-east1, so that it is paid for and "
-                "nothing uses it; write one of us-central1"
+                "warning: commitments[c].region: no cluster of the fleet is in us-east1, so that nothing of the "
+                "fleet uses it; write one of us-central1"
             ),
         ],
     ),
