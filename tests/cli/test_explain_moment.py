@@ -118,7 +118,7 @@ class TestStack:
         options = ("--stack", str(fleet), "-w", str(file), "--second", "500")
         rejected, waiting = (run("explain", name, *options)["explanations"][0] for name in ("long", "fits"))
         assert "A run of 72000 s fits into none of the windows" in rejected["headline"]
-        assert rejected["next_step"] == "Do what that says, then set spec.active to true."
+        assert rejected["next_step"] == "Remove the cause of that, then set spec.active to true."
         ours = next(check for check in waiting["checks"] if check["name"] == "ours")
         assert ours["message"] == "Waits for window night, which opens at 2026-12-01T22:00:00Z"
 

@@ -190,7 +190,10 @@ FULL_JOB = {**JOB, "spec": {"template": {"spec": {"containers": [{"name": "main"
         (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\.yaml:1: Job has no metadata; give it a name there"),
         (yaml.safe_dump({**JOB, "spec": "a"}), r"\.spec: is not a map; write its fields below it"),
         (yaml.safe_dump({**JOB, "spec": {}}), r"\.spec: is missing or empty; write its fields below it"),
-        (yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]), r"jobs\.yaml:8: is a X; .*\n.*jobs\.yaml:1: Job default/a-1"),
+        (
+            yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]),
+            r"jobs\.yaml:1: Job default/a-1.*jobs\.yaml:8: X: nothing runs it",
+        ),
         (
             yaml.safe_dump_all([FULL_JOB, {"kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}]),
             r"PersistentVolumeClaim: nothing runs it in a rehearsal; use Job, JobSet, .* TrainingRuntime\n$",
@@ -425,7 +428,7 @@ def test_a_state_folder_of_ones_own_needs_no_home(monkeypatch: pytest.MonkeyPatc
 
 def test_help_names_the_files() -> None:
     assert "Pulumi.<stack>.yaml" in call("rehearse", "run", "--help", COLUMNS="80").stdout
-    assert " check [OPTIONS] {FILE}...\n" in call("check", "--help", COLUMNS="80").stdout
+    assert " check [OPTIONS] FILE...\n" in call("check", "--help", COLUMNS="80").stdout
     assert "..." not in call("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
 
 

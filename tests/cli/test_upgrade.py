@@ -70,7 +70,7 @@ def test_what_breaks_has_its_file_and_line(tmp_path: Path) -> None:
     places = [item["locations"][0]["physicalLocation"] for item in json.loads(result.stdout)["runs"][0]["results"]]
     assert [(entry["artifactLocation"]["uri"], entry["region"]["startLine"]) for entry in places] == [
         (str(fleet), at),
-        (str(dump), 1),
+        (str(dump), 3),
     ]
 
 

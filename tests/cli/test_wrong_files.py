@@ -96,6 +96,7 @@ USABLE: Final = {
     ("metadata of text", "upgrade fleet.yaml"),
     ("a queue of text", "upgrade fleet.yaml"),
     ("an empty kubeconfig", "upgrade fleet.yaml"),
+    ("an empty kubeconfig", "import a={file}"),
 }
 """Files that are right, or not looked at so closely, for one of the calls."""
 

@@ -56,14 +56,17 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     """
     from kueue_admission.kernel.job_rules import JOB
     from kueue_fleet.fleet_simulation.job_findings import check_manifests
+    from kueue_fleet.jobs.problems import jobs_apart
     from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 
     with well_formed(file):
         documents = read_objects(file)
     kinds = ", ".join((*JOB_KINDS, *USED_KINDS))
-    problems = check_manifests(fleet, documents, form_only=True).problems or [
+    problems = check_manifests(fleet, documents, form_only=True).problems
+    # Of what is wrong as a job, that is enough.
+    problems += [
         JOB.at(data["kind"], "nothing runs it in a rehearsal", f"use {kinds}").behind(where)
-        for where, data in documents
+        for where, data in (jobs_apart(documents)[1] if problems else documents)
         if data["kind"] not in JOB_KINDS | USED_KINDS
     ]
     if not problems and not any(data["kind"] in JOB_KINDS for _, data in documents):
