@@ -10,7 +10,7 @@ import re
 
 from kueue_admission.kernel.form_rules import Fault
 from kueue_admission.kernel.problem import Rule
-from kueue_admission.kernel.syntax import Check, in_form, strange_character
+from kueue_admission.kernel.syntax import LABEL_1035, Check, in_form, strange_character
 
 NO_PROJECT = Rule(
     "KF517",
@@ -21,8 +21,6 @@ NO_PROJECT = Rule(
     source="https://cloud.google.com/iam/docs/service-account-overview",
 )
 
-_LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-"""A DNS label of RFC 1035: it begins with a letter."""
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
@@ -162,7 +160,7 @@ def gke_cluster_name(text: str) -> Fault | None:
     """
     return in_form(
         text,
-        _LABEL_1035,
+        LABEL_1035,
         40,
         "use lower-case letters, digits and hyphens, with a letter at the start and no hyphen at the end",
     )
@@ -170,7 +168,7 @@ def gke_cluster_name(text: str) -> Fault | None:
 
 def gce_name(text: str) -> Fault | None:
     """Name of a resource of Compute Engine: an RFC 1035 label (Compute Engine, Naming resources)."""
-    return in_form(text, _LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
+    return in_form(text, LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
 
 
 def project_id(text: str) -> Fault | None:

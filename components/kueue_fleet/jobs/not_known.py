@@ -75,7 +75,7 @@ def _nodes_not_known(fleet: FleetSpec, queue: str) -> Fault | None:
 
 
 def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[Fault]:
-    topology = next((topology for topology in fleet.topologies if topology.name == flavor.topology_name), None)
+    topology = fleet.topology_of(flavor)
     if topology is None:
         return
     pools = list(_pools(fleet, flavor))

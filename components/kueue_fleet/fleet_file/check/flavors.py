@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.model.entries import (
     TopologyEntry,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.queued_nodes import requesting_checks
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.files import NOT_THERE, UNUSED
 from kueue_fleet.fleet_file.rules.queues import DWS_RUN_TIME, TOPOLOGY_LEVEL
@@ -72,7 +73,7 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
         return
     path = f"{scope.path(flavor)}.topologyName"
     yield from scope.unknown("topologies", flavor.topology_name, path)
-    topology = next((item for item in scope.fleet.topologies if item.name == flavor.topology_name), None)
+    topology = scope.fleet.topology_of(flavor)
     if topology is None:
         return
     there = scope.fleet.clusters_of(topology)
@@ -91,7 +92,7 @@ def _levels(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
     Source: kueue@v0.19.2 pkg/cache/scheduler/tas_flavor.go (nodes without the label of a level are left out).
     """
-    topology = next((topology for topology in scope.fleet.topologies if topology.name == flavor.topology_name), None)
+    topology = scope.fleet.topology_of(flavor)
     for index, level in enumerate(topology.levels if topology is not None else ()):
         for cluster in scope.fleet.clusters_of(flavor):
             pools = scope.fleet.flavor_nodes(flavor, cluster) if cluster in scope.fleet.cluster_names else ()
@@ -154,9 +155,8 @@ def _nodes_for_pods(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
 
 def _provisions(fleet: FleetSpec, flavor: FlavorEntry, cluster: str) -> bool:
     """Whether a check asks for nodes of the flavor."""
-    rules = [rule for queue in fleet.cluster_queues if flavor.name in queue.flavor_names for rule in queue.check_rules]
-    checks = [fleet.check(rule.name) for rule in rules if not rule.on_flavors or flavor.name in rule.on_flavors]
-    return any(check and check.provisioning_request and cluster in fleet.clusters_of(check) for check in checks)
+    queues = [queue for queue in fleet.cluster_queues if flavor.name in queue.flavor_names]
+    return any(any(requesting_checks(fleet, queue, flavor.name, cluster)) for queue in queues)
 
 
 @entry_check("admissionChecks")

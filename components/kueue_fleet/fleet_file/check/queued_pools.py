@@ -24,6 +24,7 @@ from kueue_fleet.fleet_file.check.scope import Scope, entry_check, fleet_check
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.manager_flavors import Place
+from kueue_fleet.fleet_file.model.queued_nodes import requesting_checks
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.rules.queues import DWS_CHECK, DWS_FIRST, DWS_PREEMPTION, DWS_RUN_TIME, DWS_SPOT
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
@@ -125,16 +126,13 @@ def _dws_checks(
     scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str
 ) -> Sequence[AdmissionCheckEntry]:
     """The checks that ask DWS for a job of the queue that is on the flavor."""
-    admission_check_entries = []
-    for check_rule in queue.check_rules:
-        check = scope.fleet.check(check_rule.name)
-        request = check.provisioning_request if check is not None else None
-        applies = not check_rule.on_flavors or flavor.name in check_rule.on_flavors
-        if check is None or request is None or not applies or cluster not in scope.fleet.clusters_of(check):
-            continue
-        if request.provisioning_class_name == QUEUED_PROVISIONING_CLASS:
-            admission_check_entries.append(check)
-    return admission_check_entries
+    checks = requesting_checks(scope.fleet, queue, flavor.name, cluster)
+    return [
+        check
+        for check in checks
+        if check.provisioning_request is not None
+        and check.provisioning_request.provisioning_class_name == QUEUED_PROVISIONING_CLASS
+    ]
 
 
 @where_read

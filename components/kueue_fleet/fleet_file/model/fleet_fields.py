@@ -247,6 +247,10 @@ class FleetFields(SpecModel):
         """The flavor of that name, if there is one."""
         return self._flavors.get(name)
 
+    def topology_of(self, flavor: FlavorEntry) -> TopologyEntry | None:
+        """The topology that a flavor names, if there is one."""
+        return next((entry for entry in self.topologies if entry.name == flavor.topology_name), None)
+
     def protects(self, cluster: str, pool: str | None = None) -> bool:
         """Whether a cluster is protected from deletion: as it says itself, else as the fleet says. Raises KeyError.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED, RESIZE_REQUEST
 
@@ -24,3 +25,15 @@ def leads_to_queued_nodes(fleet: FleetSpec, queue: ClusterQueueEntry) -> bool:
     return any(check is not None and check.provisioning_request is not None for check in checks) or any(
         flavor is not None and QUEUED in flavor.node_labels for flavor in entries
     )
+
+
+def requesting_checks(
+    fleet: FleetSpec, queue: ClusterQueueEntry, flavor: str, cluster: str
+) -> Iterator[AdmissionCheckEntry]:
+    """The checks that make a ProvisioningRequest for a job of the queue that is on the flavor, on a cluster."""
+    for rule in queue.check_rules:
+        check = fleet.check(rule.name)
+        if check is None or check.provisioning_request is None or cluster not in fleet.clusters_of(check):
+            continue
+        if not rule.on_flavors or flavor in rule.on_flavors:
+            yield check

@@ -12,7 +12,6 @@ kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validateCreate), pkg/contr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -29,7 +28,7 @@ from kueue_admission.kernel.names import (
 )
 from kueue_admission.kernel.problem import Problem
 from kueue_admission.kernel.quantity import Quantity
-from kueue_admission.kernel.syntax import whole_number
+from kueue_admission.kernel.syntax import LABEL_1035, whole_number
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.job_forms import LONGEST_JOB_NAME
 from kueue_fleet.fleet_file.model.teams import TeamEntry
@@ -49,7 +48,6 @@ _ELASTIC_GATE: Final = "ElasticJobsViaWorkloadSlices"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
-_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -111,7 +109,7 @@ def _roles(job: Manifest) -> Iterator[Fault]:
         completions = whole_number(str(spec.get("completions")))
         if completions and spec.get("completionMode") != "NonIndexed":
             longest += f"-{completions - 1}-abcde"
-        if not _LABEL_1035.fullmatch(longest) or len(longest) > LONGEST_JOB_NAME:
+        if not LABEL_1035.fullmatch(longest) or len(longest) > LONGEST_JOB_NAME:
             wrong = (
                 f"makes Jobs and pods with names such as {longest}, and JobSet refuses those of more than 63 characters"
             )
